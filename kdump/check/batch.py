@@ -1,0 +1,67 @@
+"""What is wrong with one batch -> findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import Finding
+from kdump.format.control import decode_control
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch, Problem
+
+
+def findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
+    """The checksum, if it does not hold, and what decoding met so far (`problems`: only these)."""
+    if problems is None:
+        problems = batch.problems
+        if not batch.crcValid:
+            yield crc_mismatch(target, batch)
+    for problem in problems:
+        where = f"{problem.struct}.{problem.field} at {problem.position}"
+        if problem.space:
+            where += f" of the payload (decompressed from {problem.space})"
+        size = problem.size or batch.end - max(batch.position, problem.position)
+        position, size = (batch.position, batch.size) if problem.space else (problem.position, size)
+        yield _finding(target, batch, problem.code, position, size, problem, f"{where}: {problem.reason}")
+
+
+def crc_mismatch(target: Target, batch: Batch) -> Finding:
+    kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
+    message = f"stored {kind} 0x{batch.crc:08x}, the bytes give 0x{batch.computedCrc:08x}"
+    problem = Problem("crc-mismatch", "RecordBatch", "crc", batch.position, "", batch.computedCrc, batch.crc)
+    return _finding(target, batch, "crc-mismatch", batch.position, batch.size, problem, message)
+
+
+def _finding(
+    target: Target, batch: Batch, code: str, position: int, size: int, problem: Problem, message: str
+) -> Finding:
+    entry = CATALOGUE[code]
+    offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+    return Finding(
+        code,
+        entry.severity,
+        target.topic,
+        target.partition,
+        target.path,
+        position,
+        size,
+        offset,
+        problem.expected,
+        problem.actual,
+        message,
+        entry.consequence.format(offset=offset),
+    )
+
+
+def record_findings(target: Target, record: Record) -> Iterator[Finding]:
+    """What is wrong with one record alone: a control record that does not decode."""
+    if not record.is_control:
+        return
+    control = decode_control(record.key, record.value)
+    if control.problem is not None:
+        problem = Problem.of(control.problem)
+        message = f"offset {record.offset}: {problem.struct}.{problem.field}: {problem.reason}"
+        batch = record.batch
+        yield _finding(target, batch, problem.code, batch.position, batch.size, problem, message)

@@ -1,0 +1,54 @@
+"""The command line: a group whose commands are imported when they run."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from kdump import __version__
+
+COMMANDS = {
+    "inspect": "Show batches, records or annotated bytes of segments.",
+}
+"""Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""
+
+
+class Lazy(click.Group):
+    """Knows its commands by name and loads one when it is called for: `kdump --help` imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"kdump.commands.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kdump")
+def cli() -> None:
+    """kdump reads Kafka's files straight from a broker's disk, with no broker running, and writes nothing there."""
+
+
+def main(args: list[str] | None = None) -> Any:
+    """The entry point. A closed pipe is a good end; Ctrl-C ends with 130."""
+    try:
+        return cli.main(args=args, prog_name="kdump", standalone_mode=True)
+    except BrokenPipeError:
+        # Python would complain once more when it flushes standard output at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

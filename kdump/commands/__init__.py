@@ -1,0 +1,1 @@
+"""One short module a command, imported when that command runs."""

@@ -1,0 +1,153 @@
+"""`kdump inspect`: batches, records or annotated bytes of segments."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import tzinfo
+from typing import Any
+
+import click
+
+from kdump.commands.params import RangeParam, SizeParam, ZoneParam, time_range
+from kdump.commands.show import Show, ShowOptions
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.log.select import Range, Selection
+
+EXAMPLES = """
+\b
+Examples:
+  kdump inspect 00000000000000000000.log
+  kdump inspect payments-0 --records --offset 40..60
+  kdump inspect 00000000000000000000.log --json --records | jq -r .key
+  kdump inspect 00000000000000000000.log --hex --offset 42
+  kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--records", is_flag=True, help="Show records, not batches.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines; short for --format json.")
+@click.option("--hex", "as_hex", is_flag=True, help="Annotated hexdump; short for --format hex.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "hex"]), help="How to show it.  [table]")
+@click.option("-f", "template", metavar="FORMAT", help=r"Records by a format string as in kcat: '%o %k %s\n'.")
+@click.option("--extract", type=click.Choice(["key", "value"]), help="The bare bytes of the one record chosen.")
+@click.option("-o", "--offset", "offsets", type=RangeParam(), help="Offsets N, A..B, A.. or ..B, both ends included.")
+@click.option("--position", "positions", type=RangeParam(), help="Batches at these bytes of the file.")
+@click.option("--time", "times", metavar="A..B", help="Record timestamps: ISO-8601, epoch ms, or back from now, -2h.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Batches of this producer; repeatable.")
+@click.option("--key", "keys", multiple=True, help="Records with exactly this key; repeatable.")
+@click.option("--key-regex", help="Records whose key has a match (of bytes).")
+@click.option("--value-regex", help="Records whose value has a match (of bytes).")
+@click.option("--header", "headers", metavar="K[=V]", multiple=True, help="Records with this header; all, if several.")
+@click.option("--control", is_flag=True, help="Only control batches.")
+@click.option("--transactional", is_flag=True, help="Only transactional batches.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many rows.")
+@click.option("--last", type=click.IntRange(min=1), help="The last so many rows, without reading what is before.")
+@click.option("--follow", is_flag=True, help="Go on as the last file grows, as tail -f does.")
+@click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names.")
+@click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")
+@click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.")
+@click.option(
+    "--max-decompressed-size",
+    type=SizeParam(),
+    default=DEFAULT_MAX_DECOMPRESSED,
+    help="Decompress no more of a batch than this.  [256M]",
+)
+@click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
+    input, or URLs. A gzip'd or zstd'd file is seen through. Bytes that are no batch stand in their place as torn, junk
+    or padding. Nothing is written to the disk that is read."""
+    _refuse_contradictions(options, paths)
+    zone: tzinfo = options["zone"]
+    selection = _selection(options, zone)
+    show = Show(_show_options(options), selection, _limits(options), paths)
+    try:
+        if options["extract"]:
+            show.extract(options["extract"])
+        else:
+            show.run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if show.failed:
+        sys.exit(2)
+
+
+def _form(options: dict[str, Any]) -> str:
+    if options["template"] is not None:
+        return "template"
+    return "json" if options["as_json"] else "hex" if options["as_hex"] else options["form"] or "table"
+
+
+def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> None:
+    chosen = {name for name in ("as_json", "as_hex", "form", "template", "extract") if options[name]}
+    same = {("as_json", "json"), ("as_hex", "hex")}
+    if len(chosen) > 1 and not ({*chosen} == {"form", *chosen} and any((c, options["form"]) in same for c in chosen)):
+        raise click.UsageError("choose one of --json, --hex, --format, -f and --extract")
+    if options["columns"] is not None and _form(options) != "table":
+        raise click.UsageError("--columns is for tables")
+    if options["limit"] and options["last"]:
+        raise click.UsageError("choose one of --limit and --last")
+    if options["follow"] and (options["extract"] or options["limit"]):
+        raise click.UsageError("--follow does not end, so it goes with neither --extract nor --limit")
+    if options["follow"] and paths[-1] == "-":
+        raise click.UsageError("--follow needs a file: standard input is read to its end anyway")
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+
+
+def _selection(options: dict[str, Any], zone: tzinfo) -> Selection:
+    times: Range | None = time_range(options["times"], zone) if options["times"] else None
+    headers = []
+    for header in options["headers"]:
+        key, equals, value = header.partition("=")
+        headers.append((_bytes(key), _bytes(value) if equals else None))
+    return Selection(
+        offsets=options["offsets"],
+        positions=options["positions"],
+        times=times,
+        producer_ids=frozenset(options["producer_ids"]),
+        keys=frozenset(_bytes(key) for key in options["keys"]),
+        key_regex=_regex("--key-regex", options["key_regex"]),
+        value_regex=_regex("--value-regex", options["value_regex"]),
+        headers=tuple(headers),
+        control=options["control"],
+        transactional=options["transactional"],
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _regex(option: str, text: str | None) -> re.Pattern[bytes] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(_bytes(text), re.DOTALL)
+    except re.error as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def _limits(options: dict[str, Any]) -> Limits:
+    return Limits(options["max_batch_size"], options["max_decompressed_size"])
+
+
+def _show_options(options: dict[str, Any]) -> ShowOptions:
+    return ShowOptions(
+        form=_form(options),
+        records=options["records"] or options["template"] is not None,
+        template=options["template"],
+        columns=[name.strip() for name in options["columns"].split(",")] if options["columns"] else None,
+        full=options["full"],
+        zone=options["zone"],
+        limit=options["limit"],
+        last=options["last"],
+        follow=options["follow"],
+        window=options["window"],
+        use_index=not options["no_index"],
+    )

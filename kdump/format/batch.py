@@ -1,0 +1,125 @@
+"""The header of a record batch, message format v2: 61 bytes, and the records, compressed or not, behind them.
+
+Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98, KIP-534 (delete horizon), and
+org.apache.kafka.common.record.DefaultRecordBatch.
+"""
+
+from typing import Annotated, NamedTuple
+
+from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, layout
+
+LOG_OVERHEAD = 12
+"""Bytes of baseOffset and batchLength (v2), or offset and messageSize (v0, v1), which the length does not count."""
+
+NO_PRODUCER_ID = -1
+NO_SEQUENCE = -1
+MAX_SEQUENCE = 2147483647
+
+CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+COMPRESSION = Bits("compression", 0, 3, CODECS, "how all records together are compressed")
+TIMESTAMP_TYPE = Bits(
+    "timestampType",
+    3,
+    1,
+    {0: "CreateTime", 1: "LogAppendTime"},
+    "0: the producer set each record's timestamp; 1: all have maxTimestamp, when the broker appended them",
+)
+TRANSACTIONAL = Bits(
+    "isTransactional",
+    4,
+    1,
+    {1: "transactional"},
+    "1: part of a transaction: a read_committed consumer gets it once that producer's COMMIT marker follows",
+)
+CONTROL = Bits(
+    "isControlBatch", 5, 1, {1: "control"}, "1: no data but a marker that a broker wrote; applications never see it"
+)
+DELETE_HORIZON = Bits(
+    "hasDeleteHorizonMs",
+    6,
+    1,
+    {1: "delete horizon"},
+    "1: baseTimestamp says when the cleaner may drop the tombstones and markers in here",
+)
+BATCH_ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON)
+
+
+class BatchHeader(NamedTuple):
+    """The 13 fields. The specification's names; Kafka's sources say recordsCount for the last."""
+
+    baseOffset: Annotated[int, Field(INT64, "offset of the first record; kept when compaction removes it", "offset")]
+    batchLength: Annotated[int, Field(INT32, "bytes of the batch behind this field", "bytes")]
+    partitionLeaderEpoch: Annotated[int, Field(INT32, "epoch of the leader that appended the batch; -1: none")]
+    magic: Annotated[int, Field(INT8, "format version")]
+    crc: Annotated[int, Field(UINT32, "CRC-32C of all bytes from attributes on", "crc")]
+    attributes: Annotated[int, Field(INT16, "flags", "hex", BATCH_ATTRIBUTES)]
+    lastOffsetDelta: Annotated[int, Field(INT32, "last offset, less baseOffset; kept by compaction")]
+    baseTimestamp: Annotated[int, Field(INT64, "what timestamp deltas add to; the delete horizon if bit 6", "epoch ms")]
+    maxTimestamp: Annotated[int, Field(INT64, "largest timestamp; the append time if LogAppendTime", "epoch ms")]
+    producerId: Annotated[int, Field(INT64, "who wrote it; -1: not an idempotent producer")]
+    producerEpoch: Annotated[int, Field(INT16, "which life of that producer; -1: none")]
+    baseSequence: Annotated[int, Field(INT32, "sequence number of the first record; -1: none")]
+    recordCount: Annotated[int, Field(INT32, "records in the batch; 0 if compaction removed all")]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch in the log, as batchLength claims."""
+        return LOG_OVERHEAD + self.batchLength
+
+    @property
+    def lastOffset(self) -> int:
+        return self.baseOffset + self.lastOffsetDelta
+
+    @property
+    def lastSequence(self) -> int:
+        """Sequence number of the last record, which wraps at 2147483647; -1 without sequences."""
+        return sequence(self.baseSequence, self.lastOffsetDelta)
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & 0x07
+
+    @property
+    def compression(self) -> str:
+        return codec_name(self.codec)
+
+    @property
+    def timestampType(self) -> str:
+        return TIMESTAMP_TYPE.meanings[TIMESTAMP_TYPE.of(self.attributes)]
+
+    @property
+    def isTransactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL.mask)
+
+    @property
+    def isControlBatch(self) -> bool:
+        return bool(self.attributes & CONTROL.mask)
+
+    @property
+    def hasDeleteHorizonMs(self) -> bool:
+        return bool(self.attributes & DELETE_HORIZON.mask)
+
+    @property
+    def deleteHorizonMs(self) -> int | None:
+        """Epoch ms after which the cleaner may drop a tombstone or marker here (KIP-534), None when not yet set."""
+        return self.baseTimestamp if self.hasDeleteHorizonMs else None
+
+
+BATCH_HEADER = layout(BatchHeader, "DefaultRecordBatch; documentation, section Record Batch")
+MIN_BATCH_LENGTH = BATCH_HEADER.size - LOG_OVERHEAD
+MAGIC_POSITION = BATCH_HEADER.positions["magic"]
+CRC_START = BATCH_HEADER.positions["attributes"]
+
+
+def codec_name(codec: int) -> str:
+    """none gzip snappy lz4 zstd, or unknown(5) for an id that Kafka has not given out."""
+    return CODECS.get(codec, f"unknown({codec})")
+
+
+def sequence(base: int, delta: int) -> int:
+    """Sequence number of the record `delta` behind `base` (DefaultRecordBatch.incrementSequence): wraps to 0."""
+    if base < 0:
+        return NO_SEQUENCE
+    if base > MAX_SEQUENCE - delta:
+        return delta - (MAX_SEQUENCE - base) - 1
+    return base + delta

@@ -1,0 +1,75 @@
+"""The four codecs, as streams: pieces of a compressed payload in, pieces of bounded size out.
+
+What is accepted is what Kafka's Java client accepts (org.apache.kafka.common.compress and the libraries below it),
+down to what it ignores behind the end of a stream: so that an error here is one that a consumer would meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kdump.format.codec.source import Source, failed, over_limit
+from kdump.format.varint import Bytes
+
+STRUCTS = {"gzip": "GzipMember", "snappy": "SnappyStream", "lz4": "Lz4Frame", "zstd": "ZstdFrame"}
+
+
+def decompress(
+    codec: str,
+    chunks: Iterable[Bytes],
+    *,
+    limit: int,
+    size: int,
+    ignore_header_checksum: bool = False,
+    chunk_size: int = 1 << 20,
+) -> Iterator[bytes]:
+    """The decompressed payload, in pieces of at most about `chunk_size` bytes, none empty (an LZ4 block stays whole).
+
+    `chunks` are the compressed payload's pieces in order, split anywhere, `size` bytes together; a view among them
+    need only live until the next is asked for. What lies behind the end of the stream may be left unread.
+    `ignore_header_checksum` is for magic 0, whose LZ4 writers got that checksum wrong.
+
+    Raises DecodeError, with positions in the compressed payload, after yielding what came before the damage; also
+    when there are more than `limit` bytes, of which the first `limit` have been yielded (but nothing of a Snappy
+    block that would cross it). The limit is for what expands: codec none has none. An empty payload is an error for
+    every other codec, so do not ask for that of a batch without records.
+    """
+    chunk_size = max(1, chunk_size)
+    source = Source(chunks, size)
+    if codec == "none":
+        while piece := source.peek(chunk_size):
+            source.skip(len(piece))
+            yield piece
+        return
+    left = limit
+    for piece in _pieces(codec, source, limit, ignore_header_checksum, chunk_size):
+        if len(piece) > left:
+            if left > 0:
+                yield piece[:left]
+            raise over_limit(STRUCTS[codec], source.position, limit)
+        left -= len(piece)
+        if piece:
+            yield piece
+
+
+def _pieces(
+    codec: str, source: Source, limit: int, ignore_header_checksum: bool, chunk_size: int
+) -> Iterator[bytes]:
+    # Each codec is imported when a payload needs it, and so is the library behind it.
+    if codec == "gzip":
+        from kdump.format.codec import gzip
+
+        return gzip.pieces(source, chunk_size)
+    if codec == "snappy":
+        from kdump.format.codec import snappy
+
+        return snappy.pieces(source, limit, chunk_size)
+    if codec == "lz4":
+        from kdump.format.codec import lz4
+
+        return lz4.pieces(source, ignore_header_checksum)
+    if codec == "zstd":
+        from kdump.format.codec import zstd
+
+        return zstd.pieces(source)
+    raise failed("Payload", "compression", 0, f"codec {codec}")

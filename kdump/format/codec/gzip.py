@@ -1,0 +1,131 @@
+"""gzip: one or more members, as the JDK's GZIPInputStream reads them.
+
+Source: RFC 1951, RFC 1952 and java.util.zip.GZIPInputStream. What follows a member and is not the whole header of
+another is ignored; a member whose header is whole must be whole, as in JDK 25 (JDK 17 also ignores one that is cut
+within 18 bytes). Unlike zlib's own gzip reader, Java's does not look at the reserved flags: the header is read here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Iterator
+
+from kdump.format.codec.source import Source, failed
+from kdump.format.errors import DecodeError
+
+STRUCT = "GzipMember"
+MAGIC = b"\x1f\x8b"
+DEFLATE = 8
+FHCRC, FEXTRA, FNAME, FCOMMENT = 2, 4, 8, 16
+FEED = 1 << 17
+"""Bytes given to zlib at a time: it copies what it could not use yet, at each piece of output."""
+
+
+def pieces(source: Source, chunk_size: int) -> Iterator[bytes]:
+    """The members' contents, in pieces of at most `chunk_size` bytes. Raises DecodeError."""
+    _read_header(source)
+    while True:
+        yield from _read_member(source, chunk_size)
+        try:
+            _read_header(source)
+        except DecodeError:
+            return
+
+
+def _read_header(source: Source) -> None:
+    """Read past a member's header. Raises DecodeError."""
+    start = source.position
+    crc = 0
+
+    def read(count: int, field: str) -> bytes | bytearray:
+        nonlocal crc
+        data = source.take(count)
+        if len(data) < count:
+            raise failed(STRUCT, field, source.position, "the payload ends inside the header of a gzip member")
+        crc = zlib.crc32(data, crc)
+        return data
+
+    magic = read(2, "magic")
+    if magic != MAGIC:
+        raise failed(STRUCT, "magic", start, f"not gzip: it starts with {magic.hex()}, not {MAGIC.hex()}")
+    method, flags = read(2, "method")
+    if method != DEFLATE:
+        raise failed(STRUCT, "method", start + 2, f"compression method {method}, not {DEFLATE} (deflate)")
+    read(6, "mtime")
+    if flags & FEXTRA:
+        read(int.from_bytes(read(2, "extra"), "little"), "extra")
+    for flag, field in ((FNAME, "name"), (FCOMMENT, "comment")):
+        # Zero-terminated and of any length.
+        while flags & flag:
+            at_hand = source.peek(FEED)
+            end = at_hand.find(0)
+            read(end + 1 or max(1, len(at_hand)), field)
+            if end >= 0:
+                break
+    if flags & FHCRC:
+        expected = crc & 0xFFFF
+        stored = int.from_bytes(read(2, "headerCrc"), "little")
+        if stored != expected:
+            reason = f"header CRC 0x{stored:04x}, computed 0x{expected:04x}"
+            raise failed(STRUCT, "headerCrc", source.position - 2, reason)
+
+
+def _read_member(source: Source, chunk_size: int) -> Iterator[bytes]:
+    """What a member holds, behind its header, up to and including its trailer. Raises DecodeError."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    crc = length = 0
+    while not inflater.eof:
+        data = source.peek(FEED)
+        before = inflater.copy()
+        try:
+            piece = inflater.decompress(data, chunk_size)
+        except zlib.error as error:
+            reason = str(error).partition(": ")[2] or str(error)
+            yield from _inflate_to_error(before, source, len(data), chunk_size, reason)
+        if not data and not piece:
+            raise failed(STRUCT, "data", source.position, "the payload ends inside a gzip member")
+        source.skip(len(data) - len(inflater.unused_data if inflater.eof else inflater.unconsumed_tail))
+        crc = zlib.crc32(piece, crc)
+        length += len(piece)
+        yield piece
+    start = source.position
+    trailer = source.take(8)
+    if len(trailer) < 8:
+        raise failed(STRUCT, "crc32", source.position, "the payload ends inside the trailer of a gzip member")
+    stored = int.from_bytes(trailer[:4], "little")
+    if stored != crc:
+        raise failed(STRUCT, "crc32", start, f"CRC-32 0x{stored:08x}, computed 0x{crc:08x}")
+    stored = int.from_bytes(trailer[4:], "little")
+    if stored != length & 0xFFFFFFFF:
+        raise failed(STRUCT, "isize", start + 4, f"size {stored} (modulo 2**32), but {length} bytes came out")
+
+
+def _inflate_to_error(
+    inflater: zlib._Decompress, source: Source, count: int, chunk_size: int, reason: str
+) -> Iterator[bytes]:
+    """What comes before the error that lies within the next `count` bytes; then DecodeError, at the wrong byte.
+
+    zlib gives out nothing of the call that fails. So it is fed byte by byte, and the last byte's output is taken byte
+    by byte too: the result is the same however the payload is split.
+    """
+    output = bytearray()
+    # Bits of the byte before may still be pending: nothing is fed at first.
+    byte, position = b"", source.position - 1
+    for _ in range(count + 1):
+        before = inflater.copy()
+        try:
+            output += inflater.decompress(byte)
+        except zlib.error:
+            with contextlib.suppress(zlib.error):
+                while more := before.decompress(byte, 1):
+                    output += more
+                    byte = before.unconsumed_tail
+            break
+        source.skip(len(byte))
+        if len(output) >= chunk_size:
+            yield bytes(output)
+            output.clear()
+        byte, position = source.peek(1), source.position
+    yield bytes(output)
+    raise failed(STRUCT, "data", position, reason)

@@ -1,0 +1,156 @@
+"""LZ4 frames, block by block, as Kafka's own reader takes them; other readers accept more, and less.
+
+Source: https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md and
+org.apache.kafka.common.compress.Lz4BlockInputStream. Blocks must be independent, reserved bits and dictionary id
+unset. The first end mark ends the payload, whatever follows, and the content checksum is there but not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.format.codec.source import Source, failed, library
+from kdump.format.errors import DecodeError
+
+STRUCT = "Lz4Frame"
+MAGIC = 0x184D2204
+LEGACY_MAGIC = 0x184C2102
+SKIPPABLE_MAGIC = 0x184D2A50
+"""Any value of the last four bits."""
+DICTIONARY_ID, RESERVED, CONTENT_CHECKSUM, CONTENT_SIZE, BLOCK_CHECKSUM, INDEPENDENT = (1 << bit for bit in range(6))
+VERSION = 1
+STORED = 1 << 31
+"""The bit of a block's size that says it is not compressed."""
+
+
+def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
+    """The blocks' contents, each at most 4 MiB. Raises DecodeError."""
+    block_api = library("lz4.block", "lz4", STRUCT)
+    flags, descriptor = _read_header(source, ignore_header_checksum)
+    largest = _largest_block(descriptor)
+    while True:
+        start = source.position
+        word = int.from_bytes(_read(source, 4, "blockSize"), "little")
+        size = word & ~STORED
+        if size == 0:
+            if flags & CONTENT_CHECKSUM:
+                _read(source, 4, "contentChecksum")
+            return
+        if size > largest:
+            raise failed(STRUCT, "blockSize", start, f"block size {size} exceeds the frame's {largest}")
+        block = _read(source, size, "block")
+        if flags & BLOCK_CHECKSUM:
+            stored = _read(source, 4, "blockChecksum")
+            if not _block_checksum_holds(block, stored, descriptor):
+                at = source.position - 4
+                raise failed(STRUCT, "blockChecksum", at, f"block checksum 0x{stored[::-1].hex()} does not hold")
+        if word & STORED:
+            yield bytes(block)
+            continue
+        try:
+            piece: bytes = block_api.decompress(block, uncompressed_size=largest)
+        except block_api.LZ4BlockError:
+            # The library's message speaks of its buffer; that one is as large as a block may be.
+            reason = f"the block of {size} bytes is corrupt, or holds more than {largest}"
+            raise failed(STRUCT, "block", start + 4, reason) from None
+        yield piece
+
+
+def _read(source: Source, count: int, field: str) -> bytes | bytearray:
+    start = source.position
+    data = source.take(count)
+    if len(data) < count:
+        reason = f"the payload ends before the end mark: {count} bytes needed, {len(data)} left"
+        raise failed(STRUCT, field, start, reason)
+    return data
+
+
+def _unsupported(field: str, position: int, reason: str) -> DecodeError:
+    return DecodeError(STRUCT, field, position, f"{reason}; Java's reader refuses it", "lz4-frame-unsupported")
+
+
+def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, bytes]:
+    """The flags and the two bytes of flags and block size. Raises DecodeError."""
+    head = _read(source, 6, "magic")
+    magic = int.from_bytes(head[:4], "little")
+    if magic == LEGACY_MAGIC or magic & ~0xF == SKIPPABLE_MAGIC:
+        raise _unsupported("magic", 0, f"a legacy or skippable frame, magic 0x{magic:08x}")
+    if magic != MAGIC:
+        raise failed(STRUCT, "magic", 0, f"not an LZ4 frame: magic 0x{magic:08x}, not 0x{MAGIC:08x}")
+    flags, bd = head[4:]
+    if flags & DICTIONARY_ID:
+        raise _unsupported("FLG", 4, "a dictionary id")
+    if flags & RESERVED:
+        raise _unsupported("FLG", 4, "a reserved bit is set")
+    if not flags & INDEPENDENT:
+        raise _unsupported("FLG", 4, "blocks depend on the ones before")
+    if flags >> 6 != VERSION:
+        raise _unsupported("FLG", 4, f"version {flags >> 6}")
+    if bd & 0x8F:
+        raise _unsupported("BD", 5, "a reserved bit is set")
+    if bd >> 4 < 4:
+        raise failed(STRUCT, "BD", 5, f"block size {bd >> 4} is not within 4..7")
+    described = bytes(head[4:])
+    if flags & CONTENT_SIZE:
+        described += _read(source, 8, "contentSize")
+    at = source.position
+    (stored,) = _read(source, 1, "headerChecksum")
+    expected = header_checksum(described)
+    if stored != expected and not ignore_header_checksum:
+        reason = f"header checksum 0x{stored:02x}, computed 0x{expected:02x}"
+        if stored == header_checksum(bytes(head[:4]) + described):
+            reason += "; it covers the magic too, as old clients wrote it, which is legal in magic 0 only"
+        raise failed(STRUCT, "headerChecksum", at, reason)
+    return flags, bytes(head[4:])
+
+
+def _largest_block(descriptor: bytes) -> int:
+    """Bytes that a block may hold, compressed or not: 64 KiB, 256 KiB, 1 MiB or 4 MiB."""
+    return 1 << (8 + 2 * (descriptor[1] >> 4))
+
+
+def header_checksum(descriptor: bytes) -> int:
+    """The second byte of the descriptor's xxHash32."""
+    return xxh32_short(descriptor) >> 8 & 0xFF
+
+
+def xxh32_short(data: bytes) -> int:
+    """xxHash32, seed 0, of fewer than 16 bytes: without the rounds that longer input has.
+
+    Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
+    """
+    assert len(data) < 16
+    prime1, prime2, prime3, prime4, prime5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
+    whole = len(data) & ~3
+    total = prime5 + len(data)
+    for start in range(0, whole, 4):
+        total = total + int.from_bytes(data[start : start + 4], "little") * prime3 & 0xFFFFFFFF
+        total = (total << 17 | total >> 15) * prime4 & 0xFFFFFFFF
+    for byte in data[whole:]:
+        total = total + byte * prime5 & 0xFFFFFFFF
+        total = (total << 11 | total >> 21) * prime1 & 0xFFFFFFFF
+    total = (total ^ total >> 15) * prime2 & 0xFFFFFFFF
+    total = (total ^ total >> 13) * prime3 & 0xFFFFFFFF
+    return total ^ total >> 16
+
+
+def _block_checksum_holds(block: bytes | bytearray, stored: bytes | bytearray, descriptor: bytes) -> bool:
+    """Whether `stored` is the xxHash32 of `block`.
+
+    Python is too slow for the sum, and no library of ours gives it away. But liblz4 checks it in a frame: here, one
+    that holds these bytes as a stored block.
+    """
+    frame_api: Any = library("lz4.frame", "lz4", STRUCT)
+    described = bytes((VERSION << 6 | INDEPENDENT | BLOCK_CHECKSUM, descriptor[1]))
+    frame = bytearray(MAGIC.to_bytes(4, "little") + described)
+    frame.append(header_checksum(described))
+    frame += (len(block) | STORED).to_bytes(4, "little")
+    frame += block
+    frame += stored
+    frame += bytes(4)
+    try:
+        frame_api.decompress(frame)
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,126 @@
+"""Zstandard: any number of frames, block by block, as zstd-jni's stream reads them.
+
+Source: RFC 8878 and com.github.luben.zstd.ZstdInputStream. The frame's outline is read here, so that a call of the
+library makes one block at most, and it is known where a cut or a fault lies; the library checks everything else.
+(zstd-jni overlooks a cut in a second frame that lies in one buffer with the first; here that is an error.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.format.codec.source import Source, failed, library
+
+STRUCT = "ZstdFrame"
+MAGIC = 0xFD2FB528
+SKIPPABLE_MAGIC = 0x184D2A50
+"""Any value of the last four bits."""
+MAX_WINDOW = (1 << 27) + 1
+"""Bytes of history that a frame may ask for: libzstd's default, which zstd-jni keeps."""
+MAX_BLOCK = 128 << 10
+"""Bytes of a block, compressed or not."""
+RLE, COMPRESSED, RESERVED = 1, 2, 3
+SINGLE_SEGMENT, CHECKSUM = 0x20, 0x04
+KEEP = 16 << 20
+
+_idle: list[Any] = []
+"""Decompressors that no stream uses now: making one costs more than a small batch. Two streams cannot share one."""
+
+
+def pieces(source: Source) -> Iterator[bytes]:
+    """The blocks' contents, each at most 128 KiB. Raises DecodeError."""
+    zstandard = library("zstandard", "zstandard", STRUCT)
+    try:
+        decompressor = _idle.pop()
+    except IndexError:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    try:
+        yield from _frames(source, decompressor, zstandard.ZstdError)
+    finally:
+        # One that has grown for a large window is not worth its memory.
+        if decompressor.memory_size() <= KEEP:
+            _idle.append(decompressor)
+
+
+def _read(source: Source, count: int, field: str) -> bytes | bytearray:
+    start = source.position
+    data = source.take(count)
+    if len(data) < count:
+        raise failed(STRUCT, field, start, f"the payload ends inside a frame: {count} bytes needed, {len(data)} left")
+    return data
+
+
+def _frames(source: Source, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
+    while True:
+        start = source.position
+        magic = _read(source, 4, "magic")
+        number = int.from_bytes(magic, "little")
+        if number == MAGIC:
+            yield from _frame(source, bytes(magic), decompressor, error)
+        elif number & ~0xF == SKIPPABLE_MAGIC:
+            size = int.from_bytes(_read(source, 4, "frameSize"), "little")
+            left = source.skip(size)
+            if left < size:
+                raise failed(STRUCT, "frameSize", start + 4, f"a skippable frame of {size} bytes, {left} left")
+        else:
+            raise failed(STRUCT, "magic", start, f"not a Zstandard frame: magic 0x{number:08x}, not 0x{MAGIC:08x}")
+        if not source.peek(1):
+            return
+
+
+def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
+    """One frame, behind its magic, which the library needs to see again. Raises DecodeError."""
+    stream = decompressor.decompressobj()
+
+    def feed(data: bytes | bytearray, field: str, position: int) -> bytes:
+        try:
+            piece: bytes = stream.decompress(data)
+        except error as problem:
+            # Of a block the library says now this and now that, as its buffers happen to be.
+            text = str(problem).partition("error: ")[2] if field != "block" else "the block is corrupt"
+            raise failed(STRUCT, field, position, text or str(problem)) from None
+        return piece
+
+    start = source.position
+    (descriptor,) = _read(source, 1, "frameHeader")
+    header = magic + bytes((descriptor,)) + _read(source, _header_size(descriptor), "frameHeader")
+    feed(header, "frameHeader", start)
+    content_size = _content_size(descriptor, header)
+    made = last = 0
+    while not last:
+        start = source.position
+        head = _read(source, 3, "blockHeader")
+        number = int.from_bytes(head, "little")
+        last, kind, size = number & 1, number >> 1 & 3, number >> 3
+        if kind == RESERVED or size > MAX_BLOCK or (kind == COMPRESSED and not size):
+            raise failed(STRUCT, "blockHeader", start, f"a block cannot be of type {kind} with {size} bytes")
+        block = head + _read(source, 1 if kind == RLE else size, "block")
+        piece = feed(block, "block", start)
+        made += len(piece)
+        # The library compares these in some of its modes only, as its buffers happen to be.
+        if content_size is not None and (made > content_size or (last and made < content_size)):
+            reason = f"the content size is {content_size} bytes, {made} came out{'' if last else ' already'}"
+            raise failed(STRUCT, "contentSize", start, reason)
+        yield piece
+    if descriptor & CHECKSUM:
+        start = source.position
+        feed(_read(source, 4, "contentChecksum"), "contentChecksum", start)
+    if not stream.eof:
+        raise failed(STRUCT, "block", source.position, "the library expects more of this frame")
+
+
+def _header_size(descriptor: int) -> int:
+    """Bytes of the header behind the descriptor: window, dictionary id, content size."""
+    return (not descriptor & SINGLE_SEGMENT) + (0, 1, 2, 4)[descriptor & 3] + _content_size_size(descriptor)
+
+
+def _content_size_size(descriptor: int) -> int:
+    return (1 if descriptor & SINGLE_SEGMENT else 0, 2, 4, 8)[descriptor >> 6]
+
+
+def _content_size(descriptor: int, header: bytes | bytearray) -> int | None:
+    """Bytes that the frame should make, from its whole header, or None."""
+    size = _content_size_size(descriptor)
+    # Two bytes count from 256, below which one does.
+    return int.from_bytes(header[-size:], "little") + (256 if size == 2 else 0) if size else None

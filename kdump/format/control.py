@@ -1,0 +1,156 @@
+"""Control records of v2 batches: transaction markers, and what KRaft's leaders and snapshots write about themselves.
+
+The key says which type a record has, and a type's value is one of Kafka's own messages. Every value starts with its
+version as an INT16: in front of a transaction marker, and inside the KRaft messages as their first field.
+
+Source: org.apache.kafka.common.record.ControlRecordType, EndTransactionMarker and ControlRecordUtils, KIP-98, KIP-595
+(KRaft), KIP-630 (snapshots) and KIP-853 (voters). Kafka writes version 0 of each, and reads every value as that
+whatever its version says; here the version that a value says decides.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated, Any, NamedTuple
+
+from kdump.format.errors import DecodeError
+from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
+from kdump.format.messages import attempt
+from kdump.format.schema import load
+
+
+class ControlType(NamedTuple):
+    """A type of control record. `message` names the schema of the value; `marker` if the version stands before it."""
+
+    name: str
+    message: str
+    marker: bool = False
+
+
+CONTROL_TYPES = {
+    0: ControlType("ABORT", "EndTxnMarker", marker=True),
+    1: ControlType("COMMIT", "EndTxnMarker", marker=True),
+    2: ControlType("LEADER_CHANGE", "LeaderChangeMessage"),
+    3: ControlType("SNAPSHOT_HEADER", "SnapshotHeaderRecord"),
+    4: ControlType("SNAPSHOT_FOOTER", "SnapshotFooterRecord"),
+    5: ControlType("KRAFT_VERSION", "KRaftVersionRecord"),
+    6: ControlType("KRAFT_VOTERS", "VotersRecord"),
+}
+TYPE = Bits("type", 0, 16, {number: control.name for number, control in CONTROL_TYPES.items()})
+
+
+class ControlRecordKey(NamedTuple):
+    """Later versions may add to it, and must keep these."""
+
+    version: Annotated[int, Field(INT16, "version of the key")]
+    type: Annotated[int, Field(INT16, "which control record this is", "", (TYPE,))]
+
+
+class ControlRecordValue(NamedTuple):
+    """The start of every control record's value."""
+
+    version: Annotated[int, Field(INT16, "version of the value")]
+
+
+KEY = layout(ControlRecordKey, "ControlRecordType")
+VALUE = layout(ControlRecordValue, "EndTransactionMarker")
+REST = Field(BYTES, "bytes that no known field claims", name="rest")
+
+
+class ControlRecord(NamedTuple):
+    """What a control record says.
+
+    `type` is Kafka's name for `typeId`, UNKNOWN(7) for one that Kafka has not given out. `value` holds the fields of
+    its message, those in front of the `problem` if there is one; None for an unknown type. `coordinatorEpoch` is that
+    of a transaction marker. Where the key is too short to say them, `typeId` and `keyVersion` are None.
+
+    `note` says what is unusual and legal. `rest` is what no known field claims of the value: the bytes behind its
+    message or from a problem on, or all of it as it stands for an unknown type; otherwise None.
+    """
+
+    type: str
+    typeId: int | None
+    keyVersion: int | None
+    version: int | None = None
+    value: dict[str, Any] | None = None
+    coordinatorEpoch: int | None = None
+    problem: DecodeError | None = None
+    note: str = ""
+    rest: bytes | None = None
+
+
+def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
+    """The control record with this key and value. Never raises: what does not decode is its `problem`.
+
+    The problem's position is one in the key if its struct is ControlRecordKey, else one in the value.
+    """
+    return _decode(key, value, [])
+
+
+def control_spans(key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
+    """The spans that tile the key, and those that tile the value, each counted from its own start.
+
+    What no known field claims, and what stands behind a problem, is one last span.
+    """
+    keys: list[Span] = []
+    values: list[Span] = []
+    with suppress(DecodeError):
+        keys.extend(KEY.walk(key or b"", 0, len(key or b"")))
+    _decode(key, value, values)
+    return _tiled(keys, key or b""), _tiled(values, value or b"")
+
+
+def _tiled(spans: list[Span], data: bytes) -> list[Span]:
+    position = spans[-1].position + spans[-1].size if spans else 0
+    if position < len(data):
+        spans.append(Span(position, len(data) - position, REST, data[position:], 0))
+    return spans
+
+
+def _decode(key: bytes | None, value: bytes | None, spans: list[Span]) -> ControlRecord:
+    """As decode_control; puts the spans of the value's known fields into `spans`."""
+    try:
+        head = KEY.read(key or b"")
+    except DecodeError as error:
+        return ControlRecord("UNKNOWN", None, None, problem=_problem(error, key), rest=value)
+    control = CONTROL_TYPES.get(head.type)
+    if control is None:
+        record = ControlRecord(f"UNKNOWN({head.type})", head.type, head.version, rest=value)
+    else:
+        record = _decode_value(ControlRecord(control.name, head.type, head.version), control, value, spans)
+    if head.version < 0:
+        return record._replace(problem=_problem(DecodeError(KEY.name, "version", 0, f"version {head.version}"), key))
+    if head.version > 0:
+        note = f"version {head.version} of the key is newer than the newest known, 0, and decoded as that"
+        return record._replace(note="; ".join(filter(None, (note, record.note))))
+    return record
+
+
+def _decode_value(record: ControlRecord, control: ControlType, value: bytes | None, spans: list[Span]) -> ControlRecord:
+    """The record, known by its key, with what its value says."""
+    try:
+        version = VALUE.read(value or b"").version
+        if version < 0:
+            raise DecodeError(control.message, "version", 0, f"version {version}")
+    except DecodeError as error:
+        return record._replace(problem=_problem(error, value), rest=value)
+    assert value is not None
+    start = VALUE.size if control.marker else 0
+    spans.extend(VALUE.walk(value, 0, start) if control.marker else ())
+    decoded, problem = attempt(load(control.message), version, value, start, spans=spans)
+    note = decoded.note
+    if decoded.rest and not problem:
+        note = "; ".join(filter(None, (note, f"{len(decoded.rest)} bytes are left over behind the message")))
+    return record._replace(
+        version=version,
+        value=decoded.value,
+        coordinatorEpoch=decoded.value.get("coordinatorEpoch"),
+        problem=_problem(problem, value) if problem else None,
+        note=note,
+        rest=decoded.rest or None,
+    )
+
+
+def _problem(error: DecodeError, data: bytes | None) -> DecodeError:
+    reason = "null" if data is None else error.reason
+    return DecodeError(error.struct, error.field, error.position, reason, "control-batch-invalid")

@@ -1,0 +1,277 @@
+"""Kafka's own versioned messages, decoded by one interpreter of their schemas.
+
+What Kafka reads, this reads, and what Kafka throws on is an error here. Stricter than Kafka are: a length below -1
+(null there), tags that do not rise, and a tagged field whose size is not what it says (both of which Kafka does not
+look at). Text that is not UTF-8 gets replacement characters, as it does there.
+
+Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
+org.apache.kafka.message.MessageDataGenerator and JsonConverterGenerator.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kdump.format.errors import DecodeError
+from kdump.format.layout import BYTES, Field, Span
+from kdump.format.schema import FIXED, UNSIGNED_VARINT, Node, Schema, Struct
+from kdump.format.varint import Bytes, read_unsigned
+
+UNKNOWN_TAGS = "_unknownTaggedFields"
+"""The key that holds the tagged fields that no schema names, a list of {"tag": int, "data": bytes}; absent without
+any. No field of Kafka's starts with an underscore."""
+
+TAG_COUNT = Field(UNSIGNED_VARINT, "tagged fields that follow", name="_taggedFields")
+TAG = Field(UNSIGNED_VARINT, "number of a tagged field", name="_tag")
+TAG_SIZE = Field(UNSIGNED_VARINT, "bytes of the tagged field", "bytes", name="_tagSize")
+TAG_DATA = Field(BYTES, "a tagged field that the schema does not name", name=UNKNOWN_TAGS)
+MAX_STRING = 0x7FFF
+
+
+class Decoded(NamedTuple):
+    """A decoded message. `version` is the one whose layout was used; `position` is where the reading stopped.
+
+    `note` is empty, or says that the bytes claim a newer version than the schema knows. `rest` is what the buffer
+    holds from `position` on, which in a newer version may well be more of the message.
+    """
+
+    value: dict[str, Any]
+    version: int
+    position: int
+    note: str
+    rest: bytes
+
+
+def decode(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Decoded:
+    """The message at `position`, as `version` of `schema`, read no further than `end` (default: all of `data`).
+
+    The value has Kafka's names in Kafka's order, and every field that the version has: an absent tagged field has
+    its default. Bytes stay bytes, and a Uuid is what Kafka prints. A version newer than the schema's newest is
+    decoded as that. Raises DecodeError, whose position is one in `data`.
+    """
+    decoded, error = attempt(schema, version, data, position, end)
+    if error is not None:
+        raise error
+    return decoded
+
+
+def attempt(
+    schema: Schema,
+    version: int,
+    data: Bytes,
+    position: int = 0,
+    end: int | None = None,
+    spans: list[Span] | None = None,
+) -> tuple[Decoded, DecodeError | None]:
+    """As `decode`, with the error beside the fields in front of it. Appends what `walk` yields to `spans`."""
+    end = len(data) if end is None else min(end, len(data))
+    known, note = version, ""
+    if version > schema.valid.highest:
+        known = schema.valid.highest
+        note = f"version {version} is newer than the newest known, {known}, and decoded as that"
+    value: dict[str, Any] = {}
+    if not schema.valid.hold(known):
+        reason = f"version {version}, the known ones are {schema.valid.lowest} to {schema.valid.highest}"
+        rest = bytes(data[position:end])
+        return Decoded(value, known, position, note, rest), DecodeError(schema.name, "version", position, reason)
+    reader = _Reader(schema.name, data, position, end, spans)
+    problem: DecodeError | None = None
+    try:
+        reader.fill(value, schema.struct(known), 0)
+    except DecodeError as error:
+        problem = error
+        if note:
+            problem = DecodeError(error.struct, error.field, error.position, f"{error.reason} ({note})", error.code)
+    stop = reader.position if problem is None else problem.position
+    return Decoded(value, known, stop, note, bytes(data[stop:end])), problem
+
+
+def walk(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Iterator[Span]:
+    """A Span for each primitive field, count and tag: they tile what `decode` reads, in order.
+
+    A string's length belongs to its Span. An array has a Span for its count, with the elements one deeper.
+    Raises DecodeError where `decode` does; what came before has been yielded.
+    """
+    spans: list[Span] = []
+    _, error = attempt(schema, version, data, position, end, spans)
+    yield from spans
+    if error is not None:
+        raise error
+
+
+def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:
+    """The value of a whole message as Kafka's JsonConverters have it: bytes in base64, records as nothing, and neither
+    tagged fields that have their default nor unknown ones.
+    """
+    return _json(schema.struct(decoded.version), decoded.value)
+
+
+def _json(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
+    return {
+        node.name: _json_value(node, value[node.name])
+        for node in struct.fields
+        if node.tag is None or value[node.name] != node.default()
+    }
+
+
+def _json_value(node: Node, value: Any) -> Any:
+    if value is None:
+        return None
+    if node.element is not None:
+        return [_json_value(node.element, element) for element in value]
+    if node.inner is not None:
+        return _json(node.inner, value)
+    if node.kind == "records":
+        return ""
+    return base64.b64encode(value).decode() if node.kind == "bytes" else value
+
+
+class _Reader:
+    """Reads one message from `position` on, and puts what it reads into `spans` when there is such a list."""
+
+    def __init__(self, name: str, data: Bytes, position: int, end: int, spans: list[Span] | None) -> None:
+        self.name = name
+        self.data = data
+        self.position = position
+        self.end = end
+        self.spans = spans
+
+    def fill(self, value: dict[str, Any], struct: Struct, depth: int) -> None:
+        """Read the fields of `struct` into `value`."""
+        for node in struct.plain:
+            value[node.name] = self.read(node, depth)
+        if not struct.flexible:
+            return
+        unknown = self.tagged_fields(value, struct, depth)
+        if struct.tagged:
+            # In Kafka's order the tagged fields stand among the others.
+            for node in struct.fields:
+                value[node.name] = value.pop(node.name) if node.name in value else node.default()
+        if unknown:
+            value[UNKNOWN_TAGS] = unknown
+
+    def tagged_fields(self, value: dict[str, Any], struct: Struct, depth: int) -> list[dict[str, Any]]:
+        """Read the tagged fields that the schema names into `value`; the others, as they stand."""
+        unknown: list[dict[str, Any]] = []
+        start, last, end = self.position, -1, self.end
+        count = self.unsigned(TAG_COUNT, TAG_COUNT.name, depth)
+        # A tag and its size take a byte each.
+        if count * 2 > end - self.position:
+            raise self.error(TAG_COUNT.name, start, f"{count} tagged fields, {end - self.position} bytes left")
+        for _ in range(count):
+            start = self.position
+            tag = self.unsigned(TAG, TAG.name, depth)
+            if tag <= last:
+                raise self.error(TAG.name, start, f"tag {tag} behind tag {last}")
+            if tag in struct.foreign_tags:
+                raise self.error(TAG.name, start, f"tag {tag}, which this version does not have")
+            last, start = tag, self.position
+            size = self.unsigned(TAG_SIZE, TAG_SIZE.name, depth)
+            stop = self.position + size
+            if stop > end:
+                raise self.error(TAG_SIZE.name, start, f"{size} bytes of tag {tag}, {end - self.position} bytes left")
+            node = struct.tagged.get(tag)
+            if node is None:
+                start, self.position = self.position, stop
+                data = bytes(self.data[start:stop])
+                unknown.append({"tag": tag, "data": data})
+                self.span(TAG_DATA, start, data, depth + 1)
+                continue
+            self.end = stop
+            value[node.name] = self.read(node, depth + 1)
+            self.end = end
+            if self.position != stop:
+                raise self.error(node.path, self.position, f"{stop - self.position} bytes of tag {tag} are left over")
+        return unknown
+
+    def read(self, node: Node, depth: int) -> Any:
+        """The value of `node`, which starts here."""
+        if node.inner is not None:
+            return self.structure(node, node.inner, depth)
+        start = self.position
+        value: Any
+        if node.kind in FIXED:
+            value = self.head(node)
+            if node.kind == "uuid":
+                value = uuid_text(value)
+        else:
+            value = count = self.length(node)
+            if node.element is not None:
+                self.span(node.field, start, count, depth)
+                return None if count is None else self.array(node, node.element, start, count, depth)
+            if count is not None:
+                stop = self.position + count
+                if stop > self.end or (node.kind == "string" and count > MAX_STRING):
+                    raise self.error(node.path, start, f"length {count}, {self.end - self.position} bytes left")
+                value = bytes(self.data[self.position : stop])
+                self.position = stop
+                if node.kind == "string":
+                    value = value.decode("utf-8", "replace")
+        self.span(node.field, start, value, depth)
+        return value
+
+    def array(self, node: Node, element: Node, start: int, count: int, depth: int) -> list[Any]:
+        left = self.end - self.position
+        if count * element.least > left:
+            raise self.error(node.path, start, f"{count} elements of {element.least} bytes at least, {left} bytes left")
+        if element.inner is None:
+            return [self.read(element, depth + 1) for _ in range(count)]
+        return [self.structure(element, element.inner, depth) for _ in range(count)]
+
+    def structure(self, node: Node, inner: Struct, depth: int) -> dict[str, Any] | None:
+        if node.nullable:
+            start = self.position
+            if node.compact:
+                null = self.unsigned(node.field, node.path, depth) == 0
+            else:
+                mark = self.head(node)
+                null = mark < 0
+                self.span(node.field, start, mark, depth)
+            if null:
+                return None
+        value: dict[str, Any] = {}
+        self.fill(value, inner, depth + 1)
+        return value
+
+    def length(self, node: Node) -> int | None:
+        """The bytes or elements that follow; None for null."""
+        start = self.position
+        if node.compact:
+            count, self.position = read_unsigned(self.data, start, self.end, 32, self.name, node.path)
+            count -= 1
+        else:
+            count = self.head(node)
+        if count >= 0:
+            return count
+        if count < -1:
+            raise self.error(node.path, start, f"length {count}")
+        if not node.nullable:
+            raise self.error(node.path, start, "null, and it cannot be")
+        return None
+
+    def head(self, node: Node) -> Any:
+        """The number, or 16 bytes, of fixed size that stands here."""
+        start, self.position = self.position, self.position + node.head_size
+        if self.position > self.end:
+            raise self.error(node.path, start, f"{node.head_size} bytes needed, {self.end - start} left")
+        return node.head(self.data, start)[0]
+
+    def unsigned(self, field: Field, path: str, depth: int) -> int:
+        start = self.position
+        value, self.position = read_unsigned(self.data, start, self.end, 32, self.name, path)
+        self.span(field, start, value, depth)
+        return value
+
+    def span(self, field: Field, start: int, value: Any, depth: int) -> None:
+        if self.spans is not None:
+            self.spans.append(Span(start, self.position - start, field, value, depth))
+
+    def error(self, field: str, position: int, reason: str) -> DecodeError:
+        return DecodeError(self.name, field, position, reason)
+
+
+def uuid_text(data: bytes) -> str:
+    """16 bytes as Kafka's Uuid prints them: base64 with - and _, and no padding."""
+    return base64.urlsafe_b64encode(data).decode()[:22]

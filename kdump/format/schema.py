@@ -1,0 +1,209 @@
+"""The schemas of Kafka's own messages, and what one version of a message looks like.
+
+The schemas are package data (kdump/format/schemas, written by tools/condense_schemas.py). A schema is resolved once
+for each version of it that is met, into a Struct that holds what that version has; messages.py reads by that.
+
+Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
+org.apache.kafka.message.FieldSpec and MessageDataGenerator.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from kdump.format.layout import ARRAY, BYTES, INT8, INT16, INT32, INT64, UINT32, Field, Wire
+from kdump.format.varint import Bytes
+
+_INT8 = struct.Struct(">b")
+
+UNSIGNED_VARINT = Wire("UNSIGNED_VARINT")
+FIXED = {
+    "bool": Wire("BOOLEAN", "?"),
+    "int8": INT8,
+    "int16": INT16,
+    "uint16": Wire("UINT16", "H"),
+    "uint32": UINT32,
+    "int32": INT32,
+    "int64": INT64,
+    "float64": Wire("FLOAT64", "d"),
+    "uuid": Wire("UUID", "16s"),
+}
+ZEROS = {"bool": False, "float64": 0.0, "uuid": "A" * 22}
+EMPTY = {"string": "", "bytes": b"", "records": None}
+"""Kafka's defaults where a schema has none; integers have 0, arrays the empty one, structures that of their fields."""
+
+
+class Versions(NamedTuple):
+    """Message versions, both ends included; none at all when lowest is above highest."""
+
+    lowest: int
+    highest: int
+
+    @classmethod
+    def parse(cls, text: str) -> Versions:
+        """Kafka's notation: "3", "1-2", "0+", "none"."""
+        if text == "none":
+            return cls(0, -1)
+        if text.endswith("+"):
+            return cls(int(text[:-1]), 0x7FFF)
+        lowest, _, highest = text.partition("-")
+        return cls(int(lowest), int(highest or lowest))
+
+    def hold(self, version: int) -> bool:
+        return self.lowest <= version <= self.highest
+
+
+class Node(NamedTuple):
+    """A field, or the element of an array, as one version has it. `path` is its place in the message, for errors.
+
+    `kind` is the name of a type of fixed size, "string", "bytes", "records", "array" (of `element`) or "struct" (with
+    the fields of `inner`). If `compact`, the length, or what says whether a structure is null, is an unsigned varint;
+    otherwise `head` reads it from `head_size` bytes, as it does a whole value of fixed size. `least` is the fewest
+    bytes that a value takes, which bounds a count before it is believed.
+    """
+
+    name: str
+    path: str
+    kind: str
+    field: Field
+    least: int
+    default: Callable[[], Any]
+    nullable: bool = False
+    compact: bool = False
+    head: Callable[[Bytes, int], tuple[Any, ...]] = _INT8.unpack_from
+    head_size: int = 1
+    element: Node | None = None
+    inner: Struct | None = None
+    tag: int | None = None
+
+
+class Struct(NamedTuple):
+    """What one version has of a message or a structure: fields as declared, and again, told apart by their tags."""
+
+    fields: tuple[Node, ...]
+    plain: tuple[Node, ...]
+    tagged: dict[int, Node]
+    foreign_tags: frozenset[int]
+    """The schema's tags that this version does not have. Kafka throws on them, unlike on tags of no schema."""
+    flexible: bool
+
+    @property
+    def least(self) -> int:
+        return sum(node.least for node in self.plain) + self.flexible
+
+    def default(self) -> dict[str, Any]:
+        return {node.name: node.default() for node in self.fields}
+
+
+class Schema:
+    """One message. `apiKey` numbers those that share a log or a topic, and is None for others."""
+
+    def __init__(self, name: str, condensed: dict[str, Any]) -> None:
+        self.name = name
+        self.type: str = condensed["type"]
+        self.apiKey: int | None = condensed.get("apiKey")
+        self.valid = Versions.parse(condensed["validVersions"])
+        self.flexible = Versions.parse(condensed["flexibleVersions"])
+        self.fields: list[dict[str, Any]] = condensed["fields"]
+        self.common: dict[str, list[dict[str, Any]]] = condensed.get("commonStructs", {})
+        self._structs: dict[int, Struct] = {}
+
+    def struct(self, version: int) -> Struct:
+        """What `version`, which must be a valid one, has."""
+        if version not in self._structs:
+            self._structs[version] = _Resolver(self, version).struct(self.fields, "")
+        return self._structs[version]
+
+
+@cache
+def load_folder(name: str) -> dict[str, Schema]:
+    """The messages of one of Kafka's modules, by name. A module's name is that of its file in kdump/format/schemas."""
+    data = pkgutil.get_data("kdump.format", f"schemas/{name}.json")
+    assert data is not None
+    return {message: Schema(message, condensed) for message, condensed in json.loads(data).items()}
+
+
+@cache
+def load(message: str) -> Schema:
+    """The schema of a message, by Kafka's name for it. Raises KeyError for one that kdump does not have."""
+    # Imported here: it is slow to import, and most runs load no schema.
+    from importlib.resources import files
+
+    names = sorted(path.name for path in files("kdump.format").joinpath("schemas").iterdir())
+    for name in names:
+        if name.endswith(".json") and message in (folder := load_folder(name[: -len(".json")])):
+            return folder[message]
+    raise KeyError(message)
+
+
+class _Resolver:
+    """Makes the Struct of one version of one schema.
+
+    No structure of Kafka's contains itself, so this ends, and no bytes can lead a reader deeper than this goes.
+    """
+
+    def __init__(self, schema: Schema, version: int) -> None:
+        self.schema = schema
+        self.version = version
+        self.flexible = schema.flexible.hold(version)
+
+    def holds(self, field: dict[str, Any], key: str, absent: str = "none") -> bool:
+        return Versions.parse(field.get(key, absent)).hold(self.version)
+
+    def struct(self, fields: list[dict[str, Any]], prefix: str) -> Struct:
+        nodes = tuple(self.field(field, prefix) for field in fields if self.holds(field, "versions"))
+        tagged = {node.tag: node for node in nodes if node.tag is not None}
+        foreign = frozenset(field["tag"] for field in fields if "tag" in field) - tagged.keys()
+        return Struct(nodes, tuple(node for node in nodes if node.tag is None), tagged, foreign, self.flexible)
+
+    def field(self, field: dict[str, Any], prefix: str) -> Node:
+        # Kafka's JsonConverters lower the first letter and no other: kRaftVersion.
+        name = field["name"][0].lower() + field["name"][1:]
+        tag = field["tag"] if self.holds(field, "taggedVersions") else None
+        node = self.node(field, field["type"], name, prefix + name, self.holds(field, "nullableVersions"))
+        if node.kind == "struct" and tag is not None:
+            node = node._replace(compact=True, field=node.field._replace(wire=UNSIGNED_VARINT))
+        if "default" in field:
+            node = node._replace(default=_always(field["default"]))
+        return node._replace(tag=tag)
+
+    def node(self, field: dict[str, Any], kind: str, name: str, path: str, nullable: bool) -> Node:
+        """A value of type `kind`: the field's own, or an element's."""
+        if kind in FIXED:
+            code = struct.Struct(">" + FIXED[kind].code)
+            shown = Field(FIXED[kind], "", name=name)
+            zero = _always(ZEROS.get(kind, 0))
+            return Node(name, path, kind, shown, code.size, zero, head=code.unpack_from, head_size=code.size)
+        if kind in EMPTY:
+            # Kafka lets a single field be flexible from a later version on than its message.
+            compact = self.flexible and self.holds(field, "flexibleVersions", "0+")
+            return self.counted(Node(name, path, kind, Field(BYTES, ""), 0, _always(EMPTY[kind]), nullable, compact))
+        if kind.startswith("[]"):
+            element = self.node(field, kind[2:], name, path + "[]", nullable=False)
+            if element.least == 0:
+                raise ValueError(f"{self.schema.name}.{path}: elements of no bytes, whose count nothing would bound")
+            shown = Field(ARRAY, "elements that follow")
+            return self.counted(Node(name, path, "array", shown, 0, list, nullable, self.flexible, element=element))
+        inner = self.struct(self.schema.common.get(kind) or field.get("fields", []), path + ".")
+        least = 1 if nullable else inner.least
+        shown = Field(INT8, "-1 if the structure is null", name=name)
+        return Node(name, path, "struct", shown, least, inner.default, nullable, inner=inner)
+
+    def counted(self, node: Node) -> Node:
+        """The node with what its length in front asks for."""
+        # The protocol guide's names: COMPACT_NULLABLE_STRING and so on.
+        wire = ("COMPACT_" if node.compact else "") + ("NULLABLE_" if node.nullable else "") + node.kind.upper()
+        node = node._replace(field=node.field._replace(wire=Wire(wire), name=node.name))
+        if node.compact:
+            return node._replace(least=1)
+        length = struct.Struct(">h" if node.kind == "string" else ">i")
+        return node._replace(least=length.size, head=length.unpack_from, head_size=length.size)
+
+
+def _always(value: Any) -> Callable[[], Any]:
+    return lambda: value

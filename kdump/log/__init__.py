@@ -1,0 +1,1 @@
+"""Files -> a stream of regions that account for every byte."""

@@ -1,0 +1,70 @@
+"""The offset index beside a segment, as a hint where to begin reading. It is never believed: the batch at its position
+must be there.
+
+The invariant that every release keeps (0.8 to 4.3): an entry's position is a batch boundary, that batch's base offset
+is at most the entry's offset, and every earlier batch ends below it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from kdump.log.claim import claim_at
+from kdump.log.region import Limits
+from kdump.log.resync import Resync
+from kdump.log.window import Window
+
+ENTRY = struct.Struct(">ii")
+LARGEST = 64 * 1024 * 1024
+"""Bytes of an index that are read; segment.index.bytes is 10 MiB by default."""
+
+
+class Hints:
+    """Sorted (offset, position) pairs; empty when there is no index or it is not sound."""
+
+    def __init__(self, offsets: list[int], positions: list[int]) -> None:
+        self.offsets = offsets
+        self.positions = positions
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+def read_hints(path: str, name_offset: int | None) -> Hints:
+    """The entries of the .index beside the segment `path`. Zeros behind the last are preallocation."""
+    stem, dot, ending = path.rpartition(".log")
+    none = Hints([], [])
+    if not dot or name_offset is None or "://" in path:
+        return none
+    try:
+        with open(stem + ".index" + ending, "rb") as file:
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                return none
+            data = file.read()
+    except OSError:
+        return none
+    if len(data) % ENTRY.size:
+        return none
+    offsets: list[int] = []
+    positions: list[int] = []
+    for relative, position in ENTRY.iter_unpack(data.rstrip(b"\0") + bytes(-len(data.rstrip(b"\0")) % ENTRY.size)):
+        if offsets and (relative <= offsets[-1] - name_offset or position <= positions[-1]):
+            return none
+        if relative < 0 or position < 0:
+            return none
+        offsets.append(name_offset + relative)
+        positions.append(position)
+    return Hints(offsets, positions)
+
+
+def begins_batch(window: Window, position: int, offset: int, name_offset: int | None) -> bool:
+    """Whether a sound batch, checksum included, begins at `position`, and not above `offset`."""
+    limits = Limits()
+    claim = claim_at(window, position, limits)
+    if claim.header is None or claim.error is not None or not window.reaches(claim.end):
+        return False
+    if claim.header.magic > 1 and claim.first_offset > offset:
+        return False
+    resync = Resync(window, limits, name_offset)
+    return resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc)

@@ -1,0 +1,185 @@
+"""What is inside a message of format v0 or v1: itself, or, in a wrapper, the compressed messages in its value.
+
+Source: org.apache.kafka.common.record.AbstractLegacyRecordBatch.DeepRecordsIterator. Inner offsets are absolute in v0
+and relative to the first in v1, where the wrapper's own offset is the last one's (KIP-31); only the whole wrapper tells
+the first. A wrapper with LogAppendTime gives its timestamp to all inside (KIP-32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.format.batch import LOG_OVERHEAD
+from kdump.format.codec import decompress
+from kdump.format.errors import DecodeError
+from kdump.format.message import Body, MessageHeader, body, key_problem, read_header, size_problem
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, Problem
+
+KEEP = 4 * 1024 * 1024
+"""Bytes of decompressed messages that are kept between the pass that finds the offsets and the pass that yields;
+a larger wrapper is decompressed twice, for memory must not grow with it."""
+
+
+def messages(batch: Batch) -> Iterator[Record]:
+    """The inner messages of a wrapper, or the message itself. What is wrong is added to batch.problems."""
+    assert isinstance(batch, BatchLegacy)
+    if not batch.is_compressed:
+        yield from _lone(batch)
+        return
+    kept = look_inside(batch)
+    if batch.recordCount is None:
+        return
+    base = batch.inner_base
+    known = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
+    for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch)):
+        record = _record(batch, header, inner, data, start, space)
+        record.index = index
+        if batch.magic == 1:
+            record.offset = base + header.offset if base is not None and known else None
+            if header.magic == 1 and batch.timestampType == "LogAppendTime":
+                record.timestamp, record.timestampType = batch.maxTimestamp, batch.timestampType
+        yield record
+
+
+def look_inside(batch: BatchLegacy) -> list[Inner] | None:
+    """Learn a wrapper's recordCount and baseOffset by reading it through once. The messages, if they are small."""
+    if not batch.is_compressed or batch.recordCount is not None:
+        return None
+    kept: list[Inner] | None = []
+    size = count = 0
+    first = last = None
+    for item in _inner(batch):
+        first = item[0].offset if first is None else first
+        last = item[0].offset
+        count += 1
+        size += item[0].size
+        if kept is not None:
+            kept.append(item)
+            if size > KEEP:
+                kept = None
+    batch.recordCount = count
+    if first is None or last is None:
+        if not batch.problems:
+            reason = "a wrapper without messages"
+            batch.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
+        return kept
+    if batch.magic == 0:
+        batch.baseOffset = first
+    else:
+        # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then takes the inner offsets as absolute.
+        batch.inner_base = batch.lastOffset - last if batch.lastOffset else 0
+        complete = not any(problem.space for problem in batch.problems)
+        batch.baseOffset = batch.inner_base + first if complete else None
+    return kept
+
+
+Inner = tuple[MessageHeader, Body, bytes, int, int]
+"""A message inside a wrapper: header, body, the bytes it stands in, where in them, and where in the payload."""
+
+
+def _lone(batch: BatchLegacy) -> Iterator[Record]:
+    data = b"".join(batch.chunks(0, batch.size))
+    try:
+        yield _record(batch, batch.header, body(batch.header, data), data, 0, batch.position)
+    except DecodeError as error:
+        batch.note(Problem.of(error, batch.position))
+
+
+def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: bytes, start: int, space: int) -> Record:
+    record = Record()
+    record.batch = batch
+    record.index = 0
+    record.magic = header.magic
+    record.offset = header.offset
+    record.timestamp, record.timestampType = header.timestamp, header.timestampType
+    record.attributes = header.attributes
+    record.offsetDelta = record.timestampDelta = record.sequence = None
+    record.crc = header.crc
+    record.data, record.start, record.end = data, start, start + header.size
+    record.space_position = space
+    record.key_start, record.keySize = start + inner.keyPosition, inner.keySize
+    record.value_start, record.valueSize = start + inner.valuePosition, inner.valueSize
+    record.header_start = record.header_count = 0
+    return record
+
+
+def value_bounds(batch: BatchLegacy) -> Body:
+    """Where key and value lie in the message. Raises DecodeError. Reads no more than up to the value."""
+    problem = key_problem(batch.header, 0)
+    if problem:
+        raise problem
+    needed = batch.header.headerSize + max(0, batch.header.keySize) + 4
+    return body(batch.header, b"".join(batch.chunks(0, needed)))
+
+
+def _inner(batch: BatchLegacy) -> Iterator[Inner]:
+    """The messages in a wrapper's value, as a stream; the first error ends it and is noted in batch.problems."""
+    space = ""
+    try:
+        bounds = value_bounds(batch)
+        if batch.compression == "zstd":
+            reason = "zstd in a message of format v0 or v1"
+            raise DecodeError("Message", "attributes", 17, reason, "message-set-invalid")
+        if bounds.valueSize < 0:
+            reason = "a compressed message with a null value"
+            raise DecodeError("Message", "valueSize", bounds.valuePosition - 4, reason, "message-set-invalid")
+        pieces = decompress(
+            batch.compression,
+            batch.chunks(bounds.valuePosition, bounds.valueSize),
+            limit=batch.limits.max_decompressed_size,
+            size=bounds.valueSize,
+            ignore_header_checksum=batch.magic == 0,
+        )
+        space = batch.compression
+        yield from _parsed(pieces, batch.limits.max_decompressed_size)
+    except DecodeError as error:
+        if error.code in ("decompression-failed", "lz4-frame-unsupported"):
+            batch.note(Problem.of(error, batch.position + bounds.valuePosition))
+        else:
+            batch.note(Problem.of(error, 0 if space else batch.position, space))
+
+
+def _parsed(pieces: Iterator[bytes], limit: int) -> Iterator[Inner]:
+    rest = b""
+    done = 0  # position of rest in the decompressed payload
+    pending = bytearray()
+    wanted = 0
+    for piece in pieces:
+        if pending or wanted:
+            pending += piece
+            if len(pending) < wanted:
+                continue
+            rest, pending, wanted = bytes(pending), bytearray(), 0
+        else:
+            rest = piece
+        at = 0
+        while len(rest) - at >= LOG_OVERHEAD + 5:
+            size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
+            if size > limit - done - at:
+                reason = f"messageSize {size - LOG_OVERHEAD} runs past the limit of the payload"
+                raise DecodeError("Message", "messageSize", done + at + 8, reason)
+            if size > len(rest) - at:
+                break
+            try:
+                header = read_header(rest, at)
+                problem = size_problem(header, at)
+                if problem:
+                    raise problem
+                inner = body(header, rest, at)
+            except DecodeError as error:
+                raise error.moved(done) from None
+            if header.codec:
+                reason = "a compressed message inside a wrapper"
+                raise DecodeError("Message", "attributes", done + at + 17, reason, "message-set-invalid")
+            yield header, inner, rest, at, done + at
+            at += size
+        wanted = size if len(rest) - at >= LOG_OVERHEAD + 5 else LOG_OVERHEAD + 5
+        pending = bytearray(rest[at:])
+        done += at
+        if not pending:
+            wanted = 0
+    if pending:
+        # Java's reader takes a message cut at the end for the end of the set; a broker that validates does not.
+        reason = f"{len(pending)} bytes behind the last inner message"
+        raise DecodeError("Message", "offset", done, reason)

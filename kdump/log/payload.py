@@ -1,0 +1,160 @@
+"""A batch -> its records, decompressed and decoded as a stream of bounded pieces, never whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from kdump.format.batch import BATCH_HEADER, sequence
+from kdump.format.codec import decompress
+from kdump.format.errors import DecodeError
+from kdump.format.record import RECORD, Columns, decode
+from kdump.format.varint import read_varint
+from kdump.log import legacy
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
+
+
+def records(batch: Batch) -> Iterator[Record]:
+    """The records of `batch`, in order. What is wrong is noted in batch.problems when the iteration gets there, and
+    ends it: what lies behind the first bad byte of a payload cannot be found again."""
+    if isinstance(batch, BatchV2):
+        batch.records_seen = 0
+        for columns, base in columns_of(batch):
+            yield from _rows(batch, columns, base)
+    else:
+        yield from legacy.messages(batch)
+
+
+def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
+    """The records as columns, a piece at a time, and where the piece begins: the index of its first record is
+    the number of records before it; its bytes' position is in the file or in the decompressed payload."""
+    size = batch.size - BATCH_HEADER.size
+    space = batch.compression if batch.is_compressed else ""
+    base = 0 if space else batch.position + BATCH_HEADER.size
+    limit = batch.limits.max_decompressed_size if space else size
+    left = batch.recordCount or 0
+    if left < 0:
+        reason = f"recordCount {left} is negative"
+        at = batch.position + BATCH_HEADER.positions["recordCount"]
+        batch.note(Problem("record-count-mismatch", "RecordBatch", "recordCount", at, reason))
+        return
+    if left == 0 and size == 0:
+        return
+    pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
+    if space:
+        pieces = decompress(space, pieces, limit=limit, size=size)
+    rest = bytearray()
+    wanted = 0
+    done = 0
+    total = left
+    try:
+        for piece in pieces:
+            done += len(piece)
+            if rest:
+                rest += piece
+                if len(rest) < wanted:
+                    continue
+                piece = bytes(rest)
+                rest = bytearray()
+            columns = Columns(bytes(piece))
+            piece_base = base + done - len(piece)
+            try:
+                position = decode(columns, 0, len(piece), left, False, limit - done + len(piece))
+            except DecodeError as error:
+                if len(columns):
+                    yield columns, piece_base
+                raise error.moved(piece_base - base) from None
+            left -= len(columns)
+            if len(columns):
+                yield columns, piece_base
+            if not left and position < len(piece):
+                break
+            rest = bytearray(piece[position:])
+            wanted = _whole(rest)
+        else:
+            position, piece = 0, bytes(rest)
+        if not left and position < len(piece):
+            over = "bytes are left over behind the last record"
+            if not space:
+                over = f"{size - (done - len(piece) + position)} {over}"
+            at = done - len(piece) + position
+            raise DecodeError("RecordBatch", "records", at, f"{over} of {total}")
+        if left and rest:
+            # The payload has ended inside a record: let the decoder say where.
+            try:
+                decode(Columns(bytes(rest)), 0, len(rest), 1, True, len(rest))
+            except DecodeError as error:
+                raise error.moved(done - len(rest)) from None
+        if left:
+            reason = f"{total} records claimed, {total - left} there"
+            raise DecodeError("RecordBatch", "records", done, reason, "record-count-mismatch")
+    except DecodeError as error:
+        in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported")
+        start = batch.position + BATCH_HEADER.size if in_codec else base
+        batch.note(Problem.of(error, start, "" if in_codec else space))
+
+
+def unpacked(batch: Batch, position: int, count: int) -> bytes:
+    """`count` bytes at `position` of the decompressed payload, or what there is of them."""
+    if isinstance(batch, BatchV2):
+        start, size = BATCH_HEADER.size, batch.size - BATCH_HEADER.size
+    else:
+        assert isinstance(batch, BatchLegacy)
+        bounds = legacy.value_bounds(batch)
+        start, size = bounds.valuePosition, bounds.valueSize
+    found = b""
+    done = 0
+    limit = batch.limits.max_decompressed_size
+    old = batch.magic == 0
+    with suppress(DecodeError):
+        pieces = batch.chunks(start, size)
+        for piece in decompress(batch.compression, pieces, limit=limit, size=size, ignore_header_checksum=old):
+            found += piece[max(0, position - done) : max(0, position + count - done)]
+            done += len(piece)
+            if done >= position + count:
+                break
+    return found
+
+
+def _whole(rest: bytearray) -> int:
+    """Bytes that the record beginning in `rest` needs in all: nothing is decoded before they are there."""
+    try:
+        length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
+    except DecodeError:
+        return 0
+    return start + max(0, length)
+
+
+def _rows(batch: BatchV2, columns: Columns, base: int) -> Iterator[Record]:
+    header = batch.header
+    base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence
+    kind = header.timestampType
+    appended = header.maxTimestamp if kind == "LogAppendTime" else None
+    first = batch.records_seen
+    batch.records_seen += len(columns)
+    for i in range(len(columns)):
+        record = Record()
+        record.batch = batch
+        record.index = first + i
+        record.magic = 2
+        delta = columns.offset_delta[i]
+        record.offset = base_offset + delta
+        record.offsetDelta = delta
+        record.timestampDelta = columns.timestamp_delta[i]
+        record.timestamp = base_timestamp + columns.timestamp_delta[i] if appended is None else appended
+        record.timestampType = kind
+        record.attributes = columns.attributes[i]
+        record.sequence = sequence(base_sequence, delta)
+        record.crc = None
+        record.data = columns.data
+        record.start = columns.start[i]
+        record.end = columns.end[i]
+        record.space_position = base + columns.start[i]
+        record.key_start = columns.key_start[i]
+        record.keySize = columns.key_size[i]
+        record.value_start = columns.value_start[i]
+        record.valueSize = columns.value_size[i]
+        record.header_start = columns.headers_start[i]
+        record.header_count = columns.headers_count[i]
+        yield record

@@ -1,0 +1,110 @@
+"""One record, of whatever format: what the batch and the record's own bytes say together."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from kdump.format.record import headers
+from kdump.format.varint import Bytes
+
+if TYPE_CHECKING:
+    from kdump.log.region import Batch
+
+
+class Record:
+    """A record of a v2 batch, or an inner or lone message of v0 or v1. Key and value are cut out when asked for.
+
+    `data[start:end]` are its own bytes; `space_position` is where they begin in the file, or, in a compressed batch,
+    in the decompressed payload. offset is None when the wrapper's damage leaves it unknown; timestamp is epoch ms,
+    None in v0; sequence, offsetDelta and timestampDelta are None in v0 and v1.
+    """
+
+    __slots__ = (
+        "attributes",
+        "batch",
+        "crc",
+        "data",
+        "end",
+        "header_count",
+        "header_start",
+        "index",
+        "keySize",
+        "key_start",
+        "magic",
+        "offset",
+        "offsetDelta",
+        "sequence",
+        "space_position",
+        "start",
+        "timestamp",
+        "timestampDelta",
+        "timestampType",
+        "valueSize",
+        "value_start",
+    )
+
+    batch: Batch
+    """The batch that holds it."""
+    index: int
+    """Its place in the batch, from 0."""
+    magic: int
+    offset: int | None
+    timestamp: int | None
+    timestampType: str
+    attributes: int
+    offsetDelta: int | None
+    timestampDelta: int | None
+    sequence: int | None
+    crc: int | None
+    """The stored CRC-32 of a message of v0 or v1; None in v2, where only the batch has one."""
+    data: Bytes
+    start: int
+    end: int
+    space_position: int
+    key_start: int
+    keySize: int
+    value_start: int
+    valueSize: int
+    header_start: int
+    header_count: int
+
+    @property
+    def key(self) -> bytes | None:
+        if self.keySize < 0:
+            return None
+        return bytes(self.data[self.key_start : self.key_start + self.keySize])
+
+    @property
+    def value(self) -> bytes | None:
+        if self.valueSize < 0:
+            return None
+        return bytes(self.data[self.value_start : self.value_start + self.valueSize])
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes | None]]:
+        """Keys and values, in order; keys may repeat."""
+        if not self.header_count:
+            return []
+        return headers(self.data, self.header_start, self.header_count, self.end)
+
+    @property
+    def raw(self) -> bytes:
+        """The record's own bytes, its length field (or offset) included."""
+        return bytes(self.data[self.start : self.end])
+
+    @property
+    def crcValid(self) -> bool | None:
+        """Whether the message's own CRC-32 holds; None in v2."""
+        if self.crc is None:
+            return None
+        return zlib.crc32(self.data[self.start + 16 : self.end]) == self.crc
+
+    @property
+    def position(self) -> int:
+        """Position in the file of the batch that holds it."""
+        return self.batch.position
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.batch.isControlBatch)

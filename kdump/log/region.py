@@ -1,0 +1,220 @@
+"""What a file is made of: batches, messages, and the bytes that are neither. Regions tile the file in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kdump.format import batch as v2
+from kdump.format import message as legacy
+from kdump.format.batch import BatchHeader
+from kdump.format.checksum import checksum
+from kdump.format.errors import DecodeError
+from kdump.format.message import MessageHeader
+from kdump.format.varint import Bytes
+from kdump.log.window import Window
+
+DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
+
+TORN, JUNK, PADDING = "torn", "junk", "padding"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a length is believed. Bytes."""
+
+    max_batch_size: int | None = None
+    max_decompressed_size: int = DEFAULT_MAX_DECOMPRESSED
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a region, of the kind that `code` names (check.catalogue).
+
+    `position` is a byte of the file, or, where `space` names a codec, of that batch's decompressed payload.
+    """
+
+    code: str
+    struct: str
+    field: str
+    position: int
+    reason: str
+    expected: Any = None
+    actual: Any = None
+    space: str = ""
+    size: int | None = None
+
+    @classmethod
+    def of(cls, error: DecodeError, base: int = 0, space: str = "") -> Problem:
+        return cls(error.code, error.struct, error.field, base + error.position, error.reason, space=space)
+
+
+class Region:
+    """Bytes position..position+size-1 of a file. `kind`: torn, junk or padding, and batch in a Batch.
+
+    torn: a batch that runs past the end; its header as far as it goes in `header`. junk: bytes that no batch claims,
+    up to where the stream makes sense again. padding: zeros, as preallocation or a crash leaves.
+    """
+
+    kind: str
+
+    def __init__(
+        self, kind: str, position: int, size: int, reason: str = "", header: BatchHeader | MessageHeader | None = None
+    ) -> None:
+        self.kind = kind
+        self.position = position
+        self.size = size
+        self.reason = reason
+        self.claimed = header
+
+    @property
+    def end(self) -> int:
+        """Position of the first byte behind it."""
+        return self.position + self.size
+
+
+class Batch(Region):
+    """A v2 batch or a v0/v1 message (alone, or a wrapper), by the specification's names for a v2 batch; None where a
+    format has nothing. Its bytes can be read until the next region is asked for."""
+
+    baseOffset: int | None
+    batchLength: int
+    partitionLeaderEpoch: int | None
+    magic: int
+    crc: int
+    attributes: int
+    lastOffsetDelta: int | None
+    baseTimestamp: int | None
+    maxTimestamp: int | None
+    producerId: int | None
+    producerEpoch: int | None
+    baseSequence: int | None
+    recordCount: int | None
+    lastOffset: int
+    lastSequence: int | None
+    compression: str
+    timestampType: str
+    isTransactional: bool | None
+    isControlBatch: bool | None
+    hasDeleteHorizonMs: bool | None
+    deleteHorizonMs: int | None
+    crc_start: int
+    """Where the bytes that the checksum covers begin, counted from the start of the batch."""
+
+    def __init__(self, window: Window, position: int, size: int, limits: Limits, problem: Problem | None) -> None:
+        super().__init__("batch", position, size)
+        self.window = window
+        self.limits = limits
+        self.problems: list[Problem] = [problem] if problem else []
+        self._computed: int | None = None
+
+    def note(self, problem: Problem) -> None:
+        """Add a problem, once: a batch may be read through several times."""
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    @property
+    def computedCrc(self) -> int:
+        """The checksum of the bytes as they are."""
+        if self._computed is None:
+            start = self.position + self.crc_start
+            self._computed = checksum(self.magic, self.window.chunks(start, self.end - start))
+        return self._computed
+
+    @property
+    def crcValid(self) -> bool:
+        return self.computedCrc == self.crc
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.compression != "none"
+
+    def chunks(self, start: int, size: int) -> Iterator[memoryview]:
+        """Pieces of the batch's own bytes, from `start` bytes behind its first."""
+        return self.window.chunks(self.position + start, min(size, self.size - start))
+
+
+class BatchV2(Batch):
+    """A record batch of message format v2."""
+
+    crc_start = v2.CRC_START
+
+    def __init__(
+        self,
+        window: Window,
+        position: int,
+        size: int,
+        limits: Limits,
+        header: BatchHeader,
+        problem: Problem | None = None,
+    ) -> None:
+        super().__init__(window, position, size, limits, problem)
+        self.header = header
+        self.records_seen = 0
+
+    def __getattr__(self, name: str) -> Any:
+        # The fields and what follows from them are declared once, on the header.
+        return getattr(self.header, name)
+
+
+class BatchLegacy(Batch):
+    """A message of format v0 or v1. baseOffset and recordCount of a wrapper are known once its inside was looked at:
+    see kdump.log.legacy.look_inside."""
+
+    crc_start = legacy.CRC_START
+    partitionLeaderEpoch = lastOffsetDelta = baseTimestamp = None
+    producerId = producerEpoch = baseSequence = lastSequence = None
+    isTransactional = isControlBatch = hasDeleteHorizonMs = deleteHorizonMs = None
+
+    def __init__(
+        self,
+        window: Window,
+        position: int,
+        size: int,
+        limits: Limits,
+        header: MessageHeader,
+        problem: Problem | None = None,
+    ) -> None:
+        super().__init__(window, position, size, limits, problem)
+        self.header = header
+        self.batchLength = header.messageSize
+        self.magic, self.crc, self.attributes = header.magic, header.crc, header.attributes
+        self.maxTimestamp = header.timestamp
+        self.lastOffset = header.offset
+        self.compression = header.compression
+        self.timestampType = header.timestampType
+        self.baseOffset = None if self.is_compressed else header.offset
+        self.recordCount = None if self.is_compressed else 1
+        self.inner_base: int | None = None  # what relative inner offsets of a v1 wrapper add to
+
+
+def make_batch(
+    window: Window, position: int, size: int, limits: Limits, header: BatchHeader | MessageHeader, problem: Any = None
+) -> BatchV2 | BatchLegacy:
+    if isinstance(header, BatchHeader):
+        return BatchV2(window, position, size, limits, header, problem)
+    return BatchLegacy(window, position, size, limits, header, problem)
+
+
+def read_header(data: Bytes) -> BatchHeader | MessageHeader:
+    """The header that starts `data`, by its magic. Raises DecodeError: too few bytes, or a magic that Kafka has not."""
+    if len(data) <= v2.MAGIC_POSITION:
+        raise DecodeError("RecordBatch", "baseOffset", 0, f"{len(data)} bytes left, fewer than a header")
+    magic = data[v2.MAGIC_POSITION]
+    if magic == 2:
+        return v2.BATCH_HEADER.read(data)
+    if magic > 2:
+        stored = magic - 256 if magic > 127 else magic
+        raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", "magic-unknown")
+    return legacy.read_header(data)
+
+
+def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
+    """Why the length cannot be right for the format, None when it can."""
+    if isinstance(header, MessageHeader):
+        return legacy.size_problem(header, 0)
+    if header.batchLength >= v2.MIN_BATCH_LENGTH:
+        return None
+    reason = f"batchLength {header.batchLength} is below the least, {v2.MIN_BATCH_LENGTH}"
+    return DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")

@@ -1,0 +1,151 @@
+"""From a path and a selection to the regions that are to be shown, reading as little as that takes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.log.index import begins_batch, read_hints
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.reader import regions
+from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.select import MAYBE, NO, Selection
+from kdump.log.source import FileSource, open_source
+from kdump.log.window import DEFAULT_SIZE, Window
+
+
+@dataclass
+class Scan:
+    """How files are read, and what was met on the way. `by_record`: rows are records, so that a batch which may hold a
+    match is handed out without a look inside."""
+
+    selection: Selection
+    limits: Limits
+    by_record: bool = False
+    window_size: int = DEFAULT_SIZE
+    use_index: bool = True
+    unshown: int = 0
+    """Torn, junk and padding regions that a filter has left out."""
+    unshown_bytes: int = 0
+    batches: int = 0
+    """Batches met, chosen or not."""
+    position: int = 0
+    """How far the file has been read, in bytes."""
+
+    def open(self, target: Target, *, keep: bool = False) -> Window:
+        """A window over the file. `keep`: all of a stream may be asked for again. Raises SourceError."""
+        source = open_source(target.path)
+        source.keep = keep
+        return Window(source, self.window_size)
+
+    def chosen(
+        self, target: Target, window: Window, start: int | None = None, stream: Iterator[Region] | None = None
+    ) -> Iterator[Region]:
+        """The regions to show, out of the file's or of a `stream` of regions.
+
+        Damage has no offset: with an offset range it is shown where the offsets around it leave room for one in the
+        range; under other conditions it is only counted."""
+        offsets, positions = self.selection.offsets, self.selection.positions
+        pending: list[Region] = []
+        last = None if start else -1
+        beyond = 0
+        if start is None:
+            start = self._start(target, window)
+            last = None if start else -1
+        if stream is None:
+            stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits)
+        for region in stream:
+            self.position = region.position
+            if positions and positions.last is not None and region.position > positions.last:
+                return
+            if not isinstance(region, Batch):
+                if self.selection.is_all or (positions and self.selection == Selection(positions=positions)):
+                    if positions is None or positions.meets(region.position, region.end - 1):
+                        yield region
+                elif offsets:
+                    pending.append(region)
+                else:
+                    self._leave_out(region)
+                continue
+            self.batches += 1
+            if offsets:
+                first = region.lastOffset if region.baseOffset is None else region.baseOffset
+                hidden = offsets.meets((first if last is None else last) + 1, max(first - 1, 0))
+                for gap in pending:
+                    if hidden:
+                        yield gap
+                    else:
+                        self._leave_out(gap)
+                pending.clear()
+                last = region.lastOffset
+                # One base offset may be wrong, for no checksum covers it; two in a row are the end of the range.
+                beyond = beyond + 1 if offsets.last is not None and first > offsets.last else 0
+                if beyond == 2:
+                    return
+            answer = self.selection.batch(region)
+            if answer != NO and (self.by_record or answer != MAYBE or self.selection.holds_match(region)):
+                if isinstance(region, BatchLegacy):
+                    look_inside(region)
+                yield region
+        if offsets and (offsets.last is None or last is None or last < offsets.last):
+            yield from pending
+
+    def _leave_out(self, region: Region) -> None:
+        self.unshown += 1
+        self.unshown_bytes += region.size
+
+    def _start(self, target: Target, window: Window) -> int:
+        """Where to begin so that no region in the range is missed: by the index, where it is right."""
+        offsets, positions = self.selection.offsets, self.selection.positions
+        first = offsets.first if offsets else None
+        at = positions.first if positions else None
+        if not self.use_index or (first is None and at is None) or not isinstance(window.source, FileSource):
+            return 0
+        hints = read_hints(target.path, target.name_offset)
+        entry = len(hints)
+        if first is not None:
+            entry = min(entry, bisect_right(hints.offsets, first))
+        if at is not None:
+            entry = min(entry, bisect_right(hints.positions, at))
+        while entry > 0:
+            entry -= 1
+            if begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
+                return hints.positions[entry]
+        return 0
+
+    def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
+        """The regions that hold the last `count` rows of the file, each with how many rows it has; the first may have
+        more than are needed. Read from the end, further back until there are enough."""
+        hints = read_hints(target.path, target.name_offset) if self.use_index else None
+        entry = len(hints) if hints and isinstance(window.source, FileSource) else 0
+        back = count + 1
+        while True:
+            start = 0
+            entry = max(0, entry - back)
+            if hints and entry > 0:
+                if not begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
+                    continue
+                start = hints.positions[entry]
+            found: deque[tuple[Region, int]] = deque()
+            total = 0
+            for region in self.chosen(target, window, start):
+                rows = self._rows(region)
+                total += rows
+                if rows or not isinstance(region, Batch):
+                    found.append((region, rows))
+                while found and total - found[0][1] >= count:
+                    total -= found.popleft()[1]
+            if total >= count or start == 0:
+                return list(found)
+            back *= 4
+
+    def _rows(self, region: Region) -> int:
+        if not isinstance(region, Batch):
+            return 0
+        if not self.by_record:
+            return 1
+        return sum(1 for _ in self.selection.records(region))
+

@@ -1,0 +1,137 @@
+"""Which batches and records are asked for. A header answers first; a batch is decoded only if it may hold a match."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kdump.log.legacy import look_inside
+from kdump.log.payload import records
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy
+
+
+class Range(NamedTuple):
+    """first..last, both ends included; None leaves an end open."""
+
+    first: int | None
+    last: int | None
+
+    def holds(self, value: int) -> bool:
+        return (self.first is None or value >= self.first) and (self.last is None or value <= self.last)
+
+    def meets(self, first: int, last: int) -> bool:
+        """Whether first..last and this share a value."""
+        return (self.last is None or first <= self.last) and (self.first is None or last >= self.first)
+
+
+NO, MAYBE, YES = 0, 1, 2
+"""What a header says of its records: none is asked for; only decoding can tell; one at least is."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """All conditions must hold. Units: offsets, bytes of the file, epoch ms; None as a header's value is any value."""
+
+    offsets: Range | None = None
+    positions: Range | None = None
+    times: Range | None = None
+    producer_ids: frozenset[int] = frozenset()
+    keys: frozenset[bytes] = frozenset()
+    key_regex: re.Pattern[bytes] | None = None
+    value_regex: re.Pattern[bytes] | None = None
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    control: bool = False
+    transactional: bool = False
+
+    @property
+    def looks_at_content(self) -> bool:
+        """Whether keys, values or headers decide."""
+        return bool(self.keys or self.key_regex or self.value_regex or self.headers)
+
+    @property
+    def is_all(self) -> bool:
+        return self == Selection()
+
+    @property
+    def chooses_records(self) -> bool:
+        """Whether some records of a batch may be asked for and others not."""
+        return bool(self.looks_at_content or self.offsets or self.times)
+
+    def batch(self, batch: Batch) -> int:
+        """NO, MAYBE or YES by the header alone. (For a v0 or v1 wrapper that straddles the end of an offset range, the
+        header does not say where it begins; it is looked into.)"""
+        if self.positions and not self.positions.meets(batch.position, batch.end - 1):
+            return NO
+        if self.producer_ids and batch.producerId not in self.producer_ids:
+            return NO
+        if (self.control and not batch.isControlBatch) or (self.transactional and not batch.isTransactional):
+            return NO
+        if self.headers and batch.magic < 2:
+            return NO
+        if self.offsets and not self._offsets_meet(batch, self.offsets):
+            return NO
+        answer = YES
+        if self.times:
+            answer = self._time(batch, self.times)
+        if self.looks_at_content and answer:
+            return MAYBE if batch.recordCount != 0 or batch.magic < 2 else NO
+        return answer
+
+    def _offsets_meet(self, batch: Batch, offsets: Range) -> bool:
+        if offsets.first is not None and batch.lastOffset < offsets.first:
+            return False
+        if offsets.last is None or batch.lastOffset <= offsets.last:
+            return True
+        if batch.baseOffset is None and isinstance(batch, BatchLegacy):
+            look_inside(batch)
+        return batch.baseOffset is None or batch.baseOffset <= offsets.last
+
+    @staticmethod
+    def _time(batch: Batch, times: Range) -> int:
+        # maxTimestamp bounds from above; baseTimestamp is the first record's, not the smallest.
+        newest = batch.maxTimestamp
+        if newest is None or (times.first is not None and newest < times.first):
+            return NO
+        if times.holds(newest):
+            return YES
+        return NO if batch.timestampType == "LogAppendTime" or batch.recordCount == 0 else MAYBE
+
+    def record(self, record: Record) -> bool:
+        """Whether a record of a batch that may match does."""
+        if self.offsets and record.offset is not None and not self.offsets.holds(record.offset):
+            return False
+        if self.times and (record.timestamp is None or not self.times.holds(record.timestamp)):
+            return False
+        if self.keys and record.key not in self.keys:
+            return False
+        if self.key_regex and not _found(self.key_regex, record.key):
+            return False
+        if self.value_regex and not _found(self.value_regex, record.value):
+            return False
+        if self.headers:
+            there = record.headers
+            return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
+        return True
+
+    def records(self, batch: Batch) -> Iterator[Record]:
+        """The records of a batch that are asked for."""
+        if not self.chooses_records:
+            yield from records(batch)
+            return
+        for record in records(batch):
+            if self.record(record):
+                yield record
+
+    def holds_match(self, batch: Batch) -> bool:
+        """Whether one record at least is asked for, or, with damage, may have been."""
+        answer = self.batch(batch)
+        if answer != MAYBE:
+            return answer == YES
+        return any(True for _ in self.records(batch)) or bool(batch.problems)
+
+
+def _found(pattern: re.Pattern[bytes], data: Any) -> bool:
+    return data is not None and pattern.search(data) is not None

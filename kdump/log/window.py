@@ -1,0 +1,64 @@
+"""A bounded sliding window over a source: whatever the size of the file, this much of it is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.log.source import Source
+
+DEFAULT_SIZE = 1024 * 1024
+
+
+class Window:
+    """Bytes of `source` by position, through a buffer of `size` bytes that is filled anew as positions move on."""
+
+    def __init__(self, source: Source, size: int = DEFAULT_SIZE) -> None:
+        self.source = source
+        self.size = size
+        self.bytes_read = 0
+        self._buffer = b""
+        self._start = 0
+
+    def view(self, position: int, count: int) -> memoryview:
+        """The bytes from `position`, `count` of them or what there is before the end. Valid as long as it is held."""
+        start = position - self._start
+        if start < 0 or start + count > len(self._buffer):
+            if start < 0 or not self._at_end(position + count):
+                self._fill(position, count)
+                start = 0
+            elif start >= len(self._buffer):
+                return memoryview(b"")
+        return memoryview(self._buffer)[start : start + count]
+
+    def _at_end(self, stop: int) -> bool:
+        """The buffer already reaches to the end of the source, so a short view is all there is."""
+        end = self.source.size
+        return end is not None and self._start + len(self._buffer) >= end
+
+    def _fill(self, position: int, count: int) -> None:
+        kept = self._buffer[max(0, position - self._start) :] if position >= self._start else b""
+        want = max(count, self.size)
+        more = self.source.read_at(position + len(kept), want - len(kept))
+        self.bytes_read += len(more)
+        self._buffer = kept + more if kept else more
+        self._start = position
+
+    def chunks(self, position: int, count: int) -> Iterator[memoryview]:
+        """The bytes position..position+count in pieces of at most the window's size; fewer where the source ends."""
+        stop = position + count
+        while position < stop:
+            piece = self.view(position, min(self.size, stop - position))
+            if not piece:
+                return
+            yield piece
+            position += len(piece)
+
+    def reaches(self, position: int) -> bool:
+        """Whether there are bytes up to `position` (it may be the end itself)."""
+        if self.source.size is not None:
+            return position <= self.source.size
+        return bool(self.view(position - 1, 1)) if position > 0 else True
+
+    def release(self, position: int) -> None:
+        """Nothing before `position` will be asked for again."""
+        self.source.release(position)

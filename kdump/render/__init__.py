@@ -1,0 +1,1 @@
+"""Values -> tables, JSON lines, annotated hexdumps, format strings."""

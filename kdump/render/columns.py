@@ -1,0 +1,156 @@
+"""The columns of the batch table and of the record table. Names are JSON keys; a few put several of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any
+
+from kdump.log.record import Record
+from kdump.log.region import Batch
+from kdump.render.escape import shown
+from kdump.render.objects import BATCH_KEYS, RECORD_KEYS, control_object
+from kdump.render.table import Column
+from kdump.render.times import iso
+
+FLAGS = {
+    "isTransactional": "txn",
+    "isControlBatch": "control",
+    "hasDeleteHorizonMs": "horizon",
+}
+SHOWN_BYTES = 512
+"""Bytes of a key or value that a cell looks at, unless all is asked for."""
+
+
+class UnknownColumn(ValueError):
+    """A name that the table has not; the message lists those that it has."""
+
+
+def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
+    """The default columns of the batch table, or those named. Raises UnknownColumn."""
+
+    def flags(batch: Batch) -> str:
+        words = [word for key, word in FLAGS.items() if getattr(batch, key)]
+        if batch.timestampType == "LogAppendTime":
+            words.append("logAppend")
+        if any(problem.code == "batch-length-invalid" for problem in batch.problems):
+            words.append("LENGTH!")
+        if not batch.crcValid:
+            words.append("CRC!")
+        return ",".join(words)
+
+    def producer(batch: Batch) -> str:
+        none = batch.producerId is None or (batch.producerId == -1 and batch.producerEpoch == -1)
+        return "" if none else f"{batch.producerId}/{batch.producerEpoch}"
+
+    def sequence(batch: Batch) -> str:
+        return "" if batch.baseSequence in (None, -1) else _range(batch.baseSequence, batch.lastSequence)
+
+    def epoch(batch: Batch) -> str:
+        return "" if batch.partitionLeaderEpoch is None else str(batch.partitionLeaderEpoch)
+
+    default = [
+        Column("position", "position", lambda b: str(b.position), right=True, rank=8),
+        Column("offsets", "offsets", lambda b: _range(b.baseOffset, b.lastOffset), right=True),
+        Column("recordCount", "records", lambda b: _text(b.recordCount), right=True, rank=7),
+        Column("size", "size", lambda b: str(b.size), right=True, rank=6),
+        Column("compression", "codec", lambda b: b.compression, rank=5),
+        Column("flags", "flags", flags, rank=8),
+        Column("maxTimestamp", "maxTimestamp", lambda b: iso(b.maxTimestamp, zone), rank=6),
+        Column("producer", "producer", producer, rank=4),
+        Column("sequences", "sequences", sequence, right=True, rank=3),
+        Column("partitionLeaderEpoch", "leaderEpoch", epoch, right=True, rank=2),
+        Column("magic", "magic", lambda b: str(b.magic), right=True, rank=1),
+        Column("crcValid", "crc", lambda b: "ok" if b.crcValid else "BAD", rank=1),
+    ]
+    return _choose(default, {key.name: _batch_key(key.name, key.unit, zone) for key in BATCH_KEYS[1:]}, names)
+
+
+def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Column]:
+    """The default columns of the record table, or those named. Raises UnknownColumn."""
+    limit = None if full else SHOWN_BYTES
+
+    def key(record: Record) -> str:
+        return str(control_object(record)["type"]) if record.is_control else _bytes(record, "key", limit)
+
+    def value(record: Record) -> str:
+        if record.is_control:
+            rest = {k: v for k, v in control_object(record).items() if k != "type"}
+            return ", ".join(f"{k} {v}" for k, v in rest.items())
+        return _bytes(record, "value", limit)
+
+    def header_text(record: Record) -> str:
+        return ", ".join(f"{shown(k, limit)}={shown(v, limit)}" for k, v in record.headers)
+
+    default = [
+        Column("offset", "offset", lambda r: _text(r.offset), right=True),
+        Column("timestamp", "timestamp", lambda r: iso(r.timestamp, zone), rank=7),
+        Column("sequence", "sequence", lambda r: "" if r.sequence in (None, -1) else str(r.sequence), True, 2),
+        Column("position", "batch at", lambda r: str(r.position), right=True, rank=1),
+        Column("keySize", "keySize", lambda r: str(r.keySize), right=True, rank=1),
+        Column("valueSize", "valueSize", lambda r: str(r.valueSize), right=True, rank=1),
+        Column("key", "key", key, rank=8, flexible=True),
+        Column("headers", "headers", header_text, rank=3, flexible=True),
+        Column("value", "value", value, flexible=True),
+    ]
+    others = {key.name: _record_key(key.name, key.unit, zone) for key in RECORD_KEYS[1:]}
+    return _choose(default, others, names)
+
+
+def _choose(default: list[Column], others: dict[str, Column], names: list[str] | None) -> list[Column]:
+    if names is None:
+        return default
+    known = others | {column.name: column for column in default}
+    for name in names:
+        if name not in known:
+            raise UnknownColumn(f"no column {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in names]
+
+
+def _batch_key(name: str, unit: str, zone: tzinfo) -> Column:
+    get: Callable[[Any], Any] = lambda batch: getattr(batch, name)  # noqa: E731
+    return Column(name, name, _formatter(get, unit, zone), right=unit != "")
+
+
+def _record_key(name: str, unit: str, zone: tzinfo) -> Column:
+    def get(record: Record) -> Any:
+        if name == "damaged":
+            return not record.batch.crcValid
+        if name == "control":
+            return control_object(record)["type"] if record.is_control else None
+        return getattr(record, name, None)
+
+    return Column(name, name, _formatter(get, unit, zone), right=unit != "")
+
+
+def _formatter(get: Callable[[Any], Any], unit: str, zone: tzinfo) -> Callable[[Any], str]:
+    if unit == "epoch ms":
+        return lambda item: iso(get(item), zone)
+    if unit in ("crc", "CRC-32"):
+        return lambda item: "-" if get(item) is None else f"0x{get(item):08x}"
+    if unit == "bits":
+        return lambda item: "-" if get(item) is None else f"0x{get(item) & 0xFFFF:04x}"
+    return lambda item: _text(get(item))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _range(first: int | None, last: int | None) -> str:
+    if first is None:
+        return f"?..{last}"
+    return str(first) if first == last else f"{first}..{last}"
+
+
+def _bytes(record: Record, name: str, limit: int | None) -> str:
+    """A key or value as a cell, of which no more is cut out of the record than is shown."""
+    start, size = (
+        (record.key_start, record.keySize) if name == "key" else (record.value_start, record.valueSize)
+    )
+    if size < 0:
+        return "null"
+    cut = size if limit is None else min(size, limit + 1)
+    return shown(bytes(record.data[start : start + cut]), limit)

@@ -1,0 +1,53 @@
+"""Text from a log is untrusted: no control character of it reaches a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+
+# What may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators, direction and
+# other format characters, and surrogates (from file names that are not UTF-8).
+_SUSPECT = re.compile(r"[^\x20-\x7e]")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match.group()
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    if character in _NAMED:
+        return _NAMED[character]
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def printable(text: str) -> str:
+    """The text with what a terminal would obey, or not show, as escapes (\\n, \\x1b, \\u202e)."""
+    return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_escape, text)
+
+
+def shown(data: bytes | None, limit: int | None = None) -> str:
+    """Bytes for a person: text when they are UTF-8, else 0x and hex; null for None. Cut behind `limit` bytes, for
+    nothing of a long value is looked at beyond what a line shows."""
+    if data is None:
+        return "null"
+    cut = limit is not None and len(data) > limit
+    part = data[:limit] if cut else data
+    try:
+        text = printable(part.decode())
+    except UnicodeDecodeError as error:
+        # A cut may fall inside a character; that does not make text of it binary.
+        if cut and error.start >= len(part) - 3 and error.reason == "unexpected end of data":
+            text = printable(part[: error.start].decode())
+        else:
+            text = "0x" + part.hex()
+    return text + "…" if cut else text
+
+
+def path_text(path: str) -> str:
+    """A path as text, whatever bytes it has."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,169 @@
+"""What the fields of a batch mean, in words: the right-hand side of the annotated hexdump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+from kdump.format.layout import Bits, Span
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.render.escape import shown
+from kdump.render.times import iso
+
+
+class Words(NamedTuple):
+    """A field in words: the value, what it means, and, if it is wrong, what should be there."""
+
+    value: str
+    meaning: str = ""
+    wrong: str = ""
+
+
+def plain_value(span: Span) -> str:
+    """The value alone, as its unit wants it."""
+    value, unit = span.value, span.field.unit
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if value is None:
+        return "null"
+    if unit == "crc":
+        return f"0x{value:08x}"
+    if unit == "hex":
+        return f"0x{value & (1 << 8 * span.size) - 1:0{2 * span.size}x}"
+    return str(value)
+
+
+def general(span: Span, zone: tzinfo) -> Words:
+    """What can be said of any field without its surroundings."""
+    value, field = span.value, span.field
+    if isinstance(value, bytes):
+        return Words(plain_value(span), shown(value, 256))
+    if field.bits:
+        return Words(plain_value(span), ", ".join(field.describe_bits(value)) or "none set")
+    if field.unit == "epoch ms" and isinstance(value, int):
+        return Words(str(value), "no timestamp" if value == -1 else iso(value, zone))
+    return Words(plain_value(span), field.meaning)
+
+
+def bit_words(bits: Bits, value: int) -> Words:
+    """One bit field of `value`, in full."""
+    number = bits.of(value)
+    named = bits.meanings.get(number, "")
+    if not named and not number:
+        return Words(f"{number:0{bits.width}b}", f"{bits.name}: no")
+    meaning = f"{bits.name}: {named or 'unknown'}"
+    return Words(f"{number:0{bits.width}b}", f"{meaning} ({bits.about})" if bits.about else meaning)
+
+
+class BatchWords:
+    """The words for the header of one batch or message."""
+
+    def __init__(self, batch: Batch, zone: tzinfo) -> None:
+        self.batch = batch
+        self.zone = zone
+        self.wrong = {problem.field: problem.reason for problem in batch.problems if not problem.space}
+        self.of: dict[str, Callable[[Any], str]] = {
+            "batchLength": lambda v: self._length(12 + v),
+            "messageSize": lambda v: self._length(12 + v),
+            "crc": lambda v: self._crc(),
+            "magic": lambda v: {0: "message, format v0", 1: "message, format v1", 2: "record batch, format v2"}[v],
+            "partitionLeaderEpoch": lambda v: "none" if v == -1 else "epoch of the leader that appended the batch",
+            "lastOffsetDelta": lambda v: f"last offset {batch.lastOffset}",
+            "producerId": lambda v: "not an idempotent producer" if v == -1 else "idempotent producer",
+            "producerEpoch": lambda v: "none" if v == -1 else "which life of that producer",
+            "baseSequence": lambda v: "no sequence numbers" if v == -1 else f"sequence {v} to {batch.lastSequence}",
+            "recordCount": self._count,
+            "keySize": lambda v: "null key" if v == -1 else "bytes of the key",
+            "valueSize": lambda v: "null value" if v == -1 else "bytes of the value",
+        }
+
+    def __call__(self, span: Span) -> Words:
+        name = span.field.name
+        words = general(span, self.zone)
+        if name in self.of:
+            words = words._replace(meaning=self.of[name](span.value))
+        elif name == "baseTimestamp" and self.batch.hasDeleteHorizonMs:
+            words = words._replace(meaning=f"delete horizon (bit 6): {words.meaning}")
+        elif name == "maxTimestamp" and self.batch.timestampType == "LogAppendTime":
+            words = words._replace(meaning=f"{words.meaning}, when the broker appended it")
+        if name == "crc" and not self.batch.crcValid:
+            return words._replace(wrong=f"the bytes give 0x{self.batch.computedCrc:08x}")
+        return words._replace(wrong=self.wrong.get(name, ""))
+
+    def _length(self, size: int) -> str:
+        return f"the batch ends before {self.batch.position + size}"
+
+    def _crc(self) -> str:
+        kind = "CRC-32C" if self.batch.magic > 1 else "CRC-32"
+        start = self.batch.position + self.batch.crc_start
+        holds = "holds" if self.batch.crcValid else "does not hold"
+        return f"{kind} of bytes {start}..{self.batch.end - 1} {holds}"
+
+    def _count(self, count: int) -> str:
+        delta = self.batch.lastOffsetDelta
+        if count == 0:
+            return "no record is left: compaction keeps the empty batch"
+        if delta is not None and count <= delta:
+            return f"records, of {delta + 1} offsets: compaction or a transaction's filter has removed some"
+        return "records in the batch"
+
+
+class RecordWords:
+    """The words for the fields of one record; those of an inner message come from its wrapper too."""
+
+    def __init__(self, record: Record, zone: tzinfo) -> None:
+        self.record = record
+        self.zone = zone
+
+    def __call__(self, span: Span) -> Words:
+        words = general(span, self.zone)
+        return self._v2(span, words) if self.record.magic == 2 else self._legacy(span, words)
+
+    def _v2(self, span: Span, words: Words) -> Words:
+        record, name, value = self.record, span.field.name, span.value
+        meaning = words.meaning
+        if name == "timestampDelta":
+            meaning = f"timestamp {iso(record.timestamp, self.zone)}"
+            if record.timestampType == "LogAppendTime":
+                meaning += " (of the batch: LogAppendTime; the delta is ignored)"
+        elif name == "offsetDelta":
+            meaning = f"offset {record.offset}"
+        elif name == "attributes":
+            meaning = "unused" if not value else "unused, and yet set"
+        elif name in ("keySize", "valueSize", "headerValueSize") and value == -1:
+            meaning = "null, a tombstone" if name == "valueSize" and not record.is_control else "null"
+        elif name.endswith("Size"):
+            meaning = meaning.partition(";")[0]
+        return words._replace(meaning=meaning)
+
+    def _legacy(self, span: Span, words: Words) -> Words:
+        record, name, value = self.record, span.field.name, span.value
+        if name == "crc":
+            holds = record.crcValid
+            wrong = "" if holds else "the bytes give another"
+            return Words(words.value, f"CRC-32 of the message {'holds' if holds else 'does not hold'}", wrong)
+        if name == "offset" and isinstance(record.batch, BatchLegacy) and record.batch.is_compressed:
+            if record.batch.magic == 1:
+                return words._replace(meaning=f"relative to the first in the wrapper: offset {record.offset}")
+            return words._replace(meaning="absolute, as format v0 has it")
+        if name == "timestamp" and record.timestampType == "LogAppendTime" and value != record.timestamp:
+            meaning = f"{words.meaning}; the wrapper's append time counts: {iso(record.timestamp, self.zone)}"
+            return words._replace(meaning=meaning)
+        if name in ("keySize", "valueSize"):
+            return words._replace(meaning="null" if value == -1 else words.meaning.partition(";")[0])
+        return words
+
+
+def title(batch: Batch) -> str:
+    """One line about a batch."""
+    first = "?" if batch.baseOffset is None else batch.baseOffset
+    offsets = f"offset {first}" if first == batch.lastOffset else f"offsets {first}..{batch.lastOffset}"
+    kind = "record batch" if isinstance(batch, BatchV2) else f"message (v{batch.magic})"
+    if isinstance(batch, BatchLegacy) and batch.is_compressed:
+        kind = f"wrapper message (v{batch.magic})"
+    words = [batch.compression if batch.is_compressed else "not compressed", batch.timestampType]
+    words += ["transactional"] if batch.isTransactional else []
+    words += ["control"] if batch.isControlBatch else []
+    return f"{kind} at {batch.position}..{batch.end - 1} ({batch.size} bytes), {offsets}: {', '.join(words)}"

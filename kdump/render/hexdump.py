@@ -1,0 +1,241 @@
+"""The annotated hexdump: for each field its position, bytes, ASCII, name, value, and what it means."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import timezone, tzinfo
+from typing import Any
+
+from kdump.check.finding import Finding
+from kdump.format.batch import BATCH_HEADER
+from kdump.format.control import control_spans
+from kdump.format.errors import DecodeError
+from kdump.format.layout import Layout, Span
+from kdump.format.message import MESSAGES
+from kdump.format.record import RECORD
+from kdump.log.errors import SourceError
+from kdump.log.legacy import value_bounds
+from kdump.log.payload import unpacked
+from kdump.log.record import Record
+from kdump.log.region import PADDING, Batch, BatchLegacy, BatchV2, Region
+from kdump.log.window import Window
+from kdump.render.explain import BatchWords, RecordWords, Words, bit_words, general, title
+from kdump.render.output import Output
+from kdump.render.style import cut, painter, width
+from kdump.render.times import iso
+
+CUT = 64
+"""Bytes of a key, a value or junk that are shown, unless all are asked for."""
+NAME = 20
+VALUE = 14
+WIDE = 140
+"""Columns from which on a line has room for 16 bytes and the words beside them."""
+
+
+class Hexdump:
+    """Writes batches and regions as annotated bytes. Positions count in the file; those marked + in a decompressed
+    payload, which has an address space of its own."""
+
+    def __init__(self, output: Output, *, full: bool = False, zone: tzinfo = timezone.utc) -> None:
+        self.output = output
+        self.full = full
+        self.zone = zone
+        self.paint = painter(output.colour)
+        self.room = output.width
+        self.per_line = 16 if self.room is None or self.room >= WIDE else 8
+        self.left = 11 + 3 * self.per_line + 1 + self.per_line + 2
+
+    def region(self, region: Region, window: Window) -> None:
+        """Bytes that are no batch: what a torn header says, or the first of them."""
+        head = f"{region.kind} at {region.position}..{region.end - 1} ({region.size} bytes): {region.reason}"
+        self._text(head, region.kind)
+        if region.kind == PADDING:
+            self.output.line("")
+            return
+        try:
+            data = bytes(window.view(region.position, min(region.size, BATCH_HEADER.size)))
+            if region.claimed is not None:
+                magic = region.claimed.magic
+                self._walk(BATCH_HEADER if magic > 1 else MESSAGES[magic], data, region.position)
+                rest = min(region.size, BATCH_HEADER.size if magic > 1 else MESSAGES[magic].size)
+            else:
+                rest = 0
+            limit = region.size - rest if self.full else CUT
+            for piece in window.chunks(region.position + rest, min(limit, region.size - rest)):
+                self._bytes(region.position + rest, bytes(piece), "", Words(""))
+                rest += len(piece)
+            if rest < region.size:
+                self._text(f"{'':11}… {region.size - rest} more bytes (--full shows them)", "dim")
+        except SourceError:
+            self._text(f"{'':11}the bytes have gone by: a stream cannot be read again", "dim")
+        self.output.line("")
+
+    def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
+        """The header, then those of the records that are asked for."""
+        self._text(title(batch), "head")
+        words = BatchWords(batch, self.zone)
+        self._labels()
+        if isinstance(batch, BatchV2):
+            data = b"".join(batch.chunks(0, BATCH_HEADER.size))
+            self._walk(BATCH_HEADER, data, batch.position, words)
+            self._payload_title(batch, BATCH_HEADER.size, batch.size - BATCH_HEADER.size)
+        elif isinstance(batch, BatchLegacy) and batch.is_compressed:
+            self._wrapper(batch, words)
+        self._records(batch, chosen)
+        self.output.line("")
+
+    def finding(self, finding: Finding) -> None:
+        self._text(f"! {finding.code}: {finding.message}", "bad")
+
+    def _labels(self) -> None:
+        names = f"{'position':>10} {'bytes':{3 * self.per_line}} {'ascii':{self.per_line}}  field"
+        self.output.line(self.paint(names, "dim"))
+
+    def _wrapper(self, batch: BatchLegacy, words: BatchWords) -> None:
+        layout = MESSAGES[batch.magic]
+        end = layout.size
+        with suppress(DecodeError):
+            bounds = value_bounds(batch)
+            end = bounds.valuePosition
+            data = b"".join(batch.chunks(0, end))
+            spans = layout.walk(data, 0, end)
+            with suppress(DecodeError):
+                for span in spans:
+                    self._span(span, data, batch.position, words)
+            self._payload_title(batch, end, bounds.valueSize)
+            return
+        self._walk(layout, b"".join(batch.chunks(0, end)), batch.position, words)
+
+    def _payload_title(self, batch: Batch, start: int, size: int) -> None:
+        if not batch.is_compressed or size <= 0:
+            return
+        first = batch.position + start
+        self._text(
+            f"payload: {size} bytes of {batch.compression} at {first}..{first + size - 1}. From here on positions "
+            f"marked + count in what it decompresses to.",
+            "note",
+        )
+
+    def _records(self, batch: Batch, chosen: Iterable[Record]) -> None:
+        expected = 0
+        for record in chosen:
+            self._skipped(record.index - expected)
+            expected = record.index + 1
+            self._record(record)
+        count = batch.recordCount or 0
+        if not batch.problems:
+            self._skipped(count - expected)
+        for problem in batch.problems:
+            if problem.space or problem.position >= batch.position + BATCH_HEADER.size:
+                where = f"+{problem.position}" if problem.space else str(problem.position)
+                self._text(f"! {problem.struct}.{problem.field} at {where}: {problem.reason}", "bad")
+                self._where(batch, problem.position, problem.space)
+
+    def _skipped(self, count: int) -> None:
+        if count > 0:
+            self._text(f"… {count} {'record' if count == 1 else 'records'} not asked for", "dim")
+
+    def _where(self, batch: Batch, position: int, space: str) -> None:
+        """The bytes at which decoding stopped."""
+        if space:
+            data = unpacked(batch, position, self.per_line)
+        else:
+            data = b"".join(batch.chunks(position - batch.position, self.per_line))
+        self._bytes(position, data, "", Words("", "", "decoding stops here"), bool(space))
+
+    def _record(self, record: Record) -> None:
+        inner = record.batch.is_compressed
+        base = record.space_position
+        if record.magic == 2 or inner:
+            offset = "?" if record.offset is None else record.offset
+            self._text(f"record {record.index}: offset {offset}, {_when(record, self.zone)}", "head")
+        words = RecordWords(record, self.zone) if record.magic == 2 or inner else BatchWords(record.batch, self.zone)
+        layout: Layout[Any] = RECORD if record.magic == 2 else MESSAGES[record.magic]
+        data = record.raw
+        keys: list[Span] = []
+        values: list[Span] = []
+        if record.is_control:
+            keys, values = control_spans(record.key, record.value)
+        for span in layout.walk(data, 0, len(data)):
+            inside = {"key": keys, "value": values}.get(span.field.name, [])
+            if not inside:
+                if span.size or span.value is not None:
+                    self._span(span, data, base, words, inner)
+                continue
+            for part in inside:
+                named = part.field._replace(name=f"{span.field.name}.{part.field.name}")
+                moved = part._replace(position=span.position + part.position, field=named)
+                self._span(moved, data, base, self._general, inner)
+
+    def _general(self, span: Span) -> Words:
+        return general(span, self.zone)
+
+    def _walk(
+        self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None
+    ) -> None:
+        """The fields of a structure, as far as they go."""
+        with suppress(DecodeError):
+            for span in layout.walk(data, 0, len(data)):
+                self._span(span, data, base, words or self._general)
+
+    def _span(
+        self, span: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool = False
+    ) -> None:
+        own = data[span.position : span.position + span.size]
+        self._bytes(base + span.position, own, "  " * span.depth + span.field.name, words(span), inner)
+        if span.field.name == "attributes" and isinstance(span.value, int):
+            for bits in span.field.bits:
+                last = bits.shift + bits.width - 1
+                place = f"  bit {last}" if bits.width == 1 else f"  bits {bits.shift}-{last}"
+                self._bytes(0, b"", place, bit_words(bits, span.value))
+
+    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+        """Lines for one field: bytes and ASCII on the left, words on the right, each as long as it needs."""
+        cut_at = len(data) if self.full or len(data) <= CUT else CUT
+        left = []
+        for at in range(0, cut_at, self.per_line):
+            row = data[at : at + self.per_line]
+            place = f"+{position + at}" if inner else str(position + at)
+            text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+            left.append((place, row.hex(" "), text))
+        if cut_at < len(data):
+            left.append(("", f"… {len(data) - cut_at} more bytes", ""))
+        right = list(self._words(name, words))
+        for i in range(max(len(left), len(right))):
+            place, hexes, text = left[i] if i < len(left) else ("", "", "")
+            mark = "!" if words.wrong and i == 0 else " "
+            start = f"{place:>10}{mark}{hexes:{3 * self.per_line}} {text:{self.per_line}}  "
+            if words.wrong:
+                start = self.paint(start, "bad")
+            self.output.line((start + (right[i] if i < len(right) else "")).rstrip())
+
+    def _words(self, name: str, words: Words) -> Iterator[str]:
+        """The right-hand side: name, value and meaning in columns where there is room, one below the other if not."""
+        paint = self.paint
+        wrong = f"WRONG: {words.wrong}" if words.wrong else ""
+        room = None if self.room is None else self.room - self.left
+        if room is None or room >= 70:
+            label, value = f"{name:{NAME}} ", f"{words.value:{VALUE}} "
+            indent = len(label) + len(value)
+            tail = "; ".join(filter(None, (words.meaning, wrong)))
+            lines = [tail] if room is None else textwrap.wrap(tail, max(20, room - indent)) or [""]
+            for i, line in enumerate(lines):
+                start = paint(label, "name") + value if i == 0 else " " * indent
+                yield start + (paint(line, "bad") if words.wrong else line)
+            return
+        first = f"{name} {words.value}".rstrip()
+        if first:
+            yield paint(name, "name") + cut(first, room)[len(name) :] if width(first) <= room else cut(first, room)
+        for text, style in ((words.meaning, "dim"), (wrong, "bad")):
+            for line in textwrap.wrap(text, room - 2, max_lines=4, placeholder=" …"):
+                yield "  " + paint(line, style)
+
+    def _text(self, text: str, style: str) -> None:
+        for line in [text] if self.room is None else textwrap.wrap(text, self.room, subsequent_indent="  "):
+            self.output.line(self.paint(line, style))
+
+
+def _when(record: Record, zone: tzinfo) -> str:
+    return "no timestamp" if record.timestamp is None else iso(record.timestamp, zone)

@@ -1,0 +1,19 @@
+"""JSON Lines: one object a line, UTF-8, with every control character escaped."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from kdump.render.objects import Object
+
+# json escapes below U+0020 itself; DEL and the C1 controls reach a terminal as well as those. Lone surrogates (a path
+# that is not UTF-8) cannot be written as UTF-8.
+_MORE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+def line(value: Object) -> str:
+    """The object as one line, without its end."""
+    text = _encode(value)
+    return text if text.isascii() and "\x7f" not in text else _MORE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)

@@ -1,0 +1,59 @@
+"""Standard output: what it is, and writing to it so that nothing waits for the whole file."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+BUFFER = 64 * 1024
+PATIENCE = 0.1
+"""Seconds that a finished line may wait in the buffer."""
+
+
+class Output:
+    """Lines or bytes to standard output. `terminal` says whether a person watches."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stdout.isatty()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._flushed = 0.0
+        self._stream = sys.stdout.buffer
+
+    @property
+    def colour(self) -> bool:
+        return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None in a pipe, where nothing is cut."""
+        if not self.terminal:
+            return None
+        import shutil
+
+        return max(20, shutil.get_terminal_size().columns)
+
+    def line(self, text: str) -> None:
+        self.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size >= BUFFER or self.terminal:
+            self.flush()
+        else:
+            self.tick()
+
+    def tick(self) -> None:
+        """Called now and then while no line comes: what has waited long enough goes out."""
+        if self._size and time.monotonic() - self._flushed > PATIENCE:
+            self.flush()
+
+    def flush(self) -> None:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        self._stream.write(data)
+        self._stream.flush()
+        self._flushed = time.monotonic()

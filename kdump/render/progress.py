@@ -1,0 +1,57 @@
+"""Progress on stderr, for a person at a terminal and for work that takes long enough to wonder about."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+
+PATIENCE = 1.0
+"""Seconds before a bar is shown."""
+
+
+class Progress:
+    """A bar of bytes, rate and time left for one file. Where rows go to the same terminal there is none: they show
+    by themselves that there is progress."""
+
+    def __init__(self, name: str, output: Output) -> None:
+        self.name = name
+        self.wanted = sys.stderr.isatty() and not output.terminal
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def at(self, position: int, size: int | None) -> None:
+        """The file has been read to `position` of `size` bytes (None: unknown)."""
+        if not self.wanted:
+            return
+        if self._bar is None:
+            if time.monotonic() - self._started < PATIENCE:
+                return
+            self._start(size)
+        self._bar.update(self._task, completed=position, total=size)
+
+    def _start(self, size: int | None) -> None:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+        from rich.progress import Progress as Bars
+
+        name = escape(printable(path_text(self.name)))
+        columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        self._bar = Bars(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=size)
+        self._bar.start()

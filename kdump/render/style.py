@@ -1,0 +1,59 @@
+"""Colour, where a terminal shows it. Styles have names; what they look like stands here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+STYLES = {
+    "head": "bold",
+    "dim": "dim",
+    "bad": "bold red",
+    "torn": "yellow",
+    "junk": "magenta",
+    "padding": "blue",
+    "control": "cyan",
+    "note": "italic",
+    "name": "green",
+    "bytes": "bright_black",
+}
+
+Paint = Callable[[str, str], str]
+"""(text, style name) -> text as it goes out."""
+
+
+def painter(colour: bool) -> Paint:
+    """With colour, rich writes the escape sequences that this terminal knows; without, text stays as it is."""
+    if not colour:
+        return lambda text, style: text
+    from rich.console import Console
+    from rich.style import Style
+
+    system = Console(force_terminal=True)._color_system
+    styles = {name: Style.parse(definition) for name, definition in STYLES.items()}
+
+    def paint(text: str, style: str) -> str:
+        return styles[style].render(text, color_system=system) if style and text else text
+
+    return paint
+
+
+def width(text: str) -> int:
+    """Columns that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def cut(text: str, room: int) -> str:
+    """The text in at most `room` columns, with … where something is missing."""
+    if width(text) <= room:
+        return text
+    if room <= 0:
+        return ""
+    if text.isascii():
+        return text[: room - 1] + "…"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, room - 1).rstrip() + "…"

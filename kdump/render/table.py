@@ -1,0 +1,163 @@
+"""A table that streams: the first rows decide the columns' widths, the rest follows as it comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kdump.render.output import PATIENCE, Output
+from kdump.render.style import cut, painter, width
+
+GAP = "  "
+SAMPLE = 100
+"""Rows that are looked at before the first is written, unless they take too long to come."""
+LEAST_FLEXIBLE = 8
+
+
+class Column(NamedTuple):
+    """A column. `cell` makes the text from a row's item. On a narrow terminal the lowest `rank` goes first (rank 9
+    never goes); `flexible` columns share what room is left, and are cut."""
+
+    name: str
+    label: str
+    cell: Callable[[Any], str]
+    right: bool = False
+    rank: int = 9
+    flexible: bool = False
+
+
+class Row(NamedTuple):
+    cells: list[str]
+    style: str
+
+
+class Table:
+    """Writes rows and, between them, lines of text that stand in the table's place.
+
+    Nothing is cut in a pipe or with `full`. `chosen` columns are all shown, whatever the width.
+    """
+
+    def __init__(self, columns: list[Column], output: Output, *, full: bool = False, chosen: bool = False) -> None:
+        self.columns = columns
+        self.output = output
+        self.room = None if full else output.width
+        self.chosen = chosen
+        self.paint = painter(output.colour)
+        self._waiting: list[Row | tuple[str, str]] = []
+        self._since = 0.0
+        self._widths: list[int] | None = None
+        self._shown: list[int] = []
+
+    def add(self, item: Any, style: str = "") -> None:
+        row = Row([column.cell(item) for column in self.columns], style)
+        if self._widths is None:
+            self._wait(row)
+            return
+        if self._would_hide(row):
+            # A column that was left out for being empty is needed now: a new head for the rows from here on.
+            self._layout([row])
+            self.output.line("")
+            self._head()
+        self._write(row)
+
+    def line(self, text: str, style: str = "") -> None:
+        """Text of its own, in the place of a row."""
+        if self._widths is None and self._waiting:
+            self._wait((text, style))
+        else:
+            self.output.line(self.paint(text, style))
+
+    def tick(self) -> None:
+        """Called while no row comes: what waits long enough is written."""
+        if self._waiting and time.monotonic() - self._since > PATIENCE:
+            self.flush()
+        self.output.tick()
+
+    def flush(self) -> None:
+        """Write what still waits for the widths to be known."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        self._layout([row for row in waiting if isinstance(row, Row)])
+        self._head()
+        for item in waiting:
+            if isinstance(item, Row):
+                self._write(item)
+            else:
+                self.output.line(self.paint(*item))
+
+    def restart(self) -> None:
+        """The next row belongs to another file: its table has a head of its own."""
+        self.flush()
+        self._widths = None
+
+    def _wait(self, item: Row | tuple[str, str]) -> None:
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._waiting.append(item)
+        if len(self._waiting) >= SAMPLE:
+            self.flush()
+        else:
+            self.tick()
+
+    def _layout(self, rows: list[Row]) -> None:
+        shown = list(range(len(self.columns)))
+        widths = [
+            max([width(column.label), *(width(row.cells[i]) for row in rows)]) for i, column in enumerate(self.columns)
+        ]
+        if not self.chosen:
+            kept = set(self._shown)
+            shown = [i for i in shown if i in kept or self.columns[i].rank == 9 or any(row.cells[i] for row in rows)]
+        if self.room is not None:
+            while not self.chosen and self._least(shown, widths) > self.room:
+                lowest = min(shown, key=lambda i: self.columns[i].rank)
+                if self.columns[lowest].rank == 9:
+                    break
+                shown.remove(lowest)
+            self._share(shown, widths, self.room)
+        self._shown, self._widths = shown, widths
+
+    def _least(self, shown: list[int], widths: list[int]) -> int:
+        """Columns of the terminal without which even cut cells do not fit."""
+        needed = [min(widths[i], LEAST_FLEXIBLE) if self.columns[i].flexible else widths[i] for i in shown]
+        return sum(needed) + len(GAP) * (len(shown) - 1)
+
+    def _share(self, shown: list[int], widths: list[int], room: int) -> None:
+        """Give the flexible columns what the others leave: the narrow ones all they need, the wide an equal part."""
+        flexible = sorted((i for i in shown if self.columns[i].flexible), key=lambda i: widths[i])
+        left = room - len(GAP) * (len(shown) - 1) - sum(widths[i] for i in shown if i not in flexible)
+        for count, i in zip(range(len(flexible), 0, -1), flexible):
+            # The last flexible column of the row may be as long as there is room for.
+            widths[i] = left if count == 1 else min(widths[i], max(LEAST_FLEXIBLE, left // count))
+            left -= widths[i]
+
+    def _would_hide(self, row: Row) -> bool:
+        if self.chosen or self.room is not None:
+            hidden = [i for i in range(len(self.columns)) if i not in self._shown and row.cells[i]]
+            assert self._widths is not None
+            return bool(hidden) and not self.chosen and self._fits(hidden)
+        return any(row.cells[i] for i in range(len(self.columns)) if i not in self._shown)
+
+    def _fits(self, hidden: list[int]) -> bool:
+        assert self._widths is not None
+        assert self.room is not None
+        widths = [max(w, width(column.label)) for w, column in zip(self._widths, self.columns)]
+        return any(self._least(sorted([*self._shown, i]), widths) <= self.room for i in hidden)
+
+    def _head(self) -> None:
+        assert self._widths is not None
+        labels = [self._pad(i, self.columns[i].label) for i in self._shown]
+        self.output.line(self.paint(GAP.join(labels).rstrip(), "head"))
+
+    def _write(self, row: Row) -> None:
+        text = GAP.join([self._pad(i, row.cells[i]) for i in self._shown]).rstrip()
+        self.output.line(self.paint(text, row.style) if row.style else text)
+
+    def _pad(self, i: int, text: str) -> str:
+        assert self._widths is not None
+        column, room = self.columns[i], self._widths[i]
+        if column.flexible and self.room is not None:
+            text = cut(text, room)
+        fill = " " * (room - width(text))
+        return fill + text if column.right else text + fill

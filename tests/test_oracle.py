@@ -1,0 +1,164 @@
+"""kdump's JSON against kafka-dump-log's own words, field by field, for every file of record batches that it dumped.
+
+The mapping, stated once:
+- kafka-dump-log leaves a null key and a null payload out; JSON has null there.
+- It shows bytes that are not valid UTF-8 with U+FFFD; JSON has base64, which is decoded and shown the same way here.
+- It decodes the keys and values of Kafka's own topics (it was given the decoder), which inspect does not: there only
+  their sizes are compared.
+- It prints -1 for the timestamp of magic 0; JSON has null.
+- A line of its output ends where a value has a line feed; values are compared up to there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from tests.conftest import SHARED
+
+DISKS = {
+    "kafka-4.3-clean-1": "kafka-4.3/clean-1",
+    "kafka-4.3-diverged-1": "kafka-4.3/diverged-1",
+    "kafka-4.3-diverged-2": "kafka-4.3/diverged-2",
+    "kafka-2.8-legacy": "kafka-2.8-legacy",
+    "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
+}
+BATCH_LINE = re.compile(r"^(?:baseOffset|offset): \d+ ")
+FIELD = re.compile(r"(\w+): (\S+)")
+DECODED = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state", ".checkpoint")
+BATCH_NUMBERS = {
+    "count": "recordCount",
+    **{name: name for name in ("baseOffset", "lastOffset", "baseSequence", "lastSequence", "producerId")},
+    **{name: name for name in ("producerEpoch", "partitionLeaderEpoch", "position", "size", "magic", "crc")},
+}
+"""kafka-dump-log's names for numbers of a batch, and ours."""
+
+
+def oracle_files() -> list[Any]:
+    found = []
+    for name, disk in DISKS.items():
+        for words in sorted((SHARED / "oracle" / name).rglob("*.txt")):
+            path = str(words.relative_to(SHARED / "oracle" / name))[: -len(".txt")]
+            if path.endswith((".log", ".checkpoint")):
+                found.append(pytest.param(words, SHARED / "disks" / disk / path, id=f"{name}/{path}"))
+    return found or [pytest.param(None, None, marks=pytest.mark.skip(reason="no ../shared/oracle"))]
+
+
+def objects(path: Path, *options: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(cli, ["inspect", str(path), "--json", *options], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def entries(words: Path) -> tuple[list[str], list[str]]:
+    """The oracle's lines about batches, and those about records, each with what a line feed in a value split off."""
+    batches: list[str] = []
+    records: list[str] = []
+    for line in words.read_bytes().decode("utf-8", "replace").split("\n"):
+        if line.startswith("| "):
+            records.append(line[2:])
+        elif BATCH_LINE.match(line):
+            batches.append(line)
+        elif line.startswith(("Dumping ", "Log starting offset", "Snapshot end offset", "KRaft bootstrap", "Found ")):
+            continue
+        elif records and line:
+            records[-1] += "\n" + line
+    return batches, records
+
+
+def check_batch(said: str, ours: dict[str, Any]) -> None:
+    theirs = dict(FIELD.findall(said))
+    if ours["magic"] < 2:
+        assert int(theirs["offset"]) == ours["lastOffset"]
+    for name, key in BATCH_NUMBERS.items():
+        if name in theirs:
+            assert int(theirs[name]) == ours[key], name
+    for name, key in {"isTransactional": "isTransactional", "isControl": "isControlBatch"}.items():
+        if name in theirs:
+            assert theirs[name] == str(ours[key]).lower(), name
+    assert theirs["isvalid"] == str(ours["crcValid"]).lower()
+    assert theirs["compresscodec"] == ours["compression"]
+    check_time(theirs[ours["timestampType"]], ours["maxTimestamp"], ours["magic"])
+    if "deleteHorizonMs" in theirs:
+        horizon = ours["deleteHorizonMs"]
+        assert theirs["deleteHorizonMs"] == ("OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]")
+
+
+def check_time(theirs: str, ours: int | None, magic: int) -> None:
+    assert int(theirs) == (-1 if magic == 0 and ours is None else ours)
+
+
+def raw(ours: dict[str, Any], name: str) -> bytes:
+    if ours.get(name + "Encoding") == "base64":
+        return base64.b64decode(ours[name])
+    return str(ours[name]).encode()
+
+
+def shown(ours: dict[str, Any], name: str) -> str:
+    return raw(ours, name).decode("utf-8", "replace")
+
+
+def check_record(said: str, ours: dict[str, Any], decoded: bool) -> None:
+    head = said.split(" key: ")[0].split(" payload: ")[0]
+    theirs = dict(FIELD.findall(head))
+    assert int(theirs["offset"]) == ours["offset"]
+    check_time(theirs[ours["timestampType"]], ours["timestamp"], 0 if ours["timestampType"] == "NoTimestampType" else 1)
+    assert int(theirs["keySize"]) == ours["keySize"]
+    assert int(theirs["valueSize"]) == ours["valueSize"]
+    if "sequence" in theirs:
+        assert int(theirs["sequence"]) == ours["sequence"]
+        keys = re.search(r"headerKeys: \[(.*?)\](?= |$)", said)
+        assert keys is not None
+        assert keys[1] == ",".join(shown(header, "key") for header in ours["headers"])
+    if "isValid" in theirs:
+        assert theirs["isValid"] == str(ours["crcValid"]).lower()
+        assert int(theirs["crc"].rstrip("}")) == ours["crc"]
+    if "control" in ours:
+        check_control(said, ours)
+        return
+    assert (ours["key"] is None) == (ours["keySize"] == -1)
+    assert (ours["value"] is None) == (ours["valueSize"] == -1)
+    if decoded:
+        return
+    expected = ""
+    if ours["key"] is not None:
+        expected += f" key: {shown(ours, 'key')}"
+    if ours["value"] is not None:
+        expected += f" payload: {shown(ours, 'value')}"
+    assert said[len(head.rstrip()) if not expected else said.index(expected[:6]) :] == expected
+
+
+def check_control(said: str, ours: dict[str, Any]) -> None:
+    control = ours["control"]
+    if control["type"] in ("COMMIT", "ABORT"):
+        assert f"endTxnMarker: {control['type']} coordinatorEpoch: {control['coordinatorEpoch']}" in said
+        return
+    name = {"LEADER_CHANGE": "LeaderChange:", "SNAPSHOT_HEADER": "SnapshotHeader", "SNAPSHOT_FOOTER": "SnapshotFooter"}
+    theirs = json.loads(said.split(name[control["type"]], 1)[1])
+    assert {key: control["value"][key] for key in theirs} == theirs
+
+
+@pytest.mark.parametrize(("words", "path"), oracle_files())
+def test_batches(words: Path, path: Path) -> None:
+    said, _ = entries(words)
+    ours = objects(path)
+    assert len(said) == len(ours)
+    for line, batch in zip(said, ours):
+        check_batch(line, batch)
+
+
+@pytest.mark.parametrize(("words", "path"), oracle_files())
+def test_records(words: Path, path: Path) -> None:
+    _, said = entries(words)
+    ours = objects(path, "--records")
+    assert len(said) == len(ours)
+    decoded = any(part in str(path) for part in DECODED)
+    for line, record in zip(said, ours):
+        check_record(line, record, decoded)

@@ -1,0 +1,149 @@
+"""Condenses Kafka's message schemas to what a decoder needs: names, types, versions, tags and defaults.
+
+    python tools/condense_schemas.py SCHEMA_DIR… [--out DIR]
+
+Each SCHEMA_DIR holds the schemas of one module of Kafka (JSON with // comments, one message a file) and becomes one
+package file DIR/<its name>.json, which maps each message's name to its schema. The keys and version ranges ("0+",
+"1-2", "none") are Kafka's, described in clients/src/main/resources/common/message/README.md. Descriptions are left
+out, and so is what only Java's classes need. A key that this script does not know ends it: a new release of Kafka
+might mean something by it that the decoder has to learn.
+
+A default is typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is no default there
+(FieldSpec reads it into a null String), so such a field has none here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+MESSAGE_KEYS = ("type", "apiKey", "validVersions", "flexibleVersions")
+REQUIRED_KEYS = {"name", "type", "validVersions", "flexibleVersions", "fields"}
+FIELD_KEYS = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions", "default")
+MEANING_KEYS = ("entityType",)
+DROPPED_KEYS = {"about", "ignorable", "mapKey", "zeroCopy", "deprecatedVersions", "listeners", "latestVersionUnstable"}
+INTEGERS = {"int8", "int16", "uint16", "uint32", "int32", "int64"}
+WIDTH = 120
+# A string is matched as a whole, so that a // inside it stays.
+STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The schema in `path`, its comments removed. Raises ValueError when it is not one."""
+    text = STRING_OR_COMMENT.sub(lambda m: "" if m[0].startswith("//") else m[0], path.read_text(encoding="utf-8"))
+    schema = json.loads(text)
+    if not isinstance(schema, dict) or not set(schema) >= REQUIRED_KEYS:
+        raise ValueError(f"{path}: not a message schema")
+    return schema
+
+
+def condense_message(schema: dict[str, Any]) -> dict[str, Any]:
+    """The message without its name, which is the key that it stands under."""
+    check_keys(schema, {*MESSAGE_KEYS, "name", "fields", "commonStructs"}, schema["name"])
+    condensed = {key: schema[key] for key in MESSAGE_KEYS if key in schema}
+    condensed["fields"] = [condense_field(field, schema["name"]) for field in schema["fields"]]
+    structs = schema.get("commonStructs")
+    if structs:
+        condensed["commonStructs"] = {
+            struct["name"]: [condense_field(field, f"{schema['name']}.{struct['name']}") for field in struct["fields"]]
+            for struct in sorted(structs, key=lambda struct: str(struct["name"]))
+        }
+    return condensed
+
+
+def condense_field(field: dict[str, Any], owner: str) -> dict[str, Any]:
+    """The field, its own fields included, in the order in which they stand in the bytes."""
+    where = f"{owner}.{field['name']}"
+    check_keys(field, {*FIELD_KEYS, *MEANING_KEYS, "fields"}, where)
+    condensed = {key: field[key] for key in (*FIELD_KEYS, *MEANING_KEYS) if key in field and key != "default"}
+    # Without versions of its own, a field has those in which it is tagged.
+    condensed.setdefault("versions", field.get("taggedVersions"))
+    if condensed["versions"] is None:
+        raise ValueError(f"{where}: no versions")
+    # An empty default is the same as none.
+    if field.get("default") not in (None, ""):
+        condensed["default"] = typed_default(field["type"], field["default"], where)
+    ordered = {key: condensed[key] for key in (*FIELD_KEYS, *MEANING_KEYS) if key in condensed}
+    if field.get("fields"):
+        ordered["fields"] = [condense_field(inner, where) for inner in field["fields"]]
+    return ordered
+
+
+def typed_default(kind: str, default: Any, where: str) -> Any:
+    """Kafka writes most defaults as strings; this is the value. Raises ValueError for one that cannot be."""
+    if default == "null":
+        return None
+    if kind in INTEGERS:
+        return int(str(default), 0)
+    if kind == "float64":
+        return float(default)
+    if kind == "bool":
+        return {"true": True, "false": False}[str(default).lower()]
+    if kind in ("string", "uuid"):
+        return default
+    raise ValueError(f"{where}: default {default!r} of type {kind}")
+
+
+def check_keys(node: dict[str, Any], known: set[str], where: str) -> None:
+    strange = set(node) - known - DROPPED_KEYS
+    if strange:
+        raise ValueError(f"{where}: keys that this script does not know: {', '.join(sorted(strange))}")
+
+
+def render(node: Any, indent: int = 0, before: int = 0) -> str:
+    """JSON with each object and list on one line where it fits; `before` characters stand on that line already."""
+    flat = json.dumps(node, ensure_ascii=False)
+    # One more for the comma behind it. Messages are opened always, so that a diff shows fields.
+    if not isinstance(node, (dict, list)) or not node or ("fields" not in node and before + len(flat) < WIDTH):
+        return flat
+    pad = " " * (indent + 1)
+    if isinstance(node, list):
+        parts = [pad + render(item, indent + 1, indent + 1) for item in node]
+        return "[\n" + ",\n".join(parts) + "\n" + " " * indent + "]"
+    # The plain keys share the first line; what is nested opens below them.
+    names = [f"{json.dumps(key)}: " for key in node]
+    texts = [render(value, indent + 1, indent + 1 + len(name)) for name, value in zip(names, node.values())]
+    lines: list[str] = []
+    for name, text, value in zip(names, texts, node.values()):
+        shared = lines and not isinstance(value, (dict, list)) and len(lines[-1]) + len(name + text) + 4 < WIDTH
+        if shared:
+            lines[-1] += f", {name}{text}"
+        else:
+            lines.append(pad + name + text)
+    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+
+
+def condense(folder: Path) -> str:
+    """The text of the package file for `folder`: the same bytes for the same schemas, always."""
+    messages: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.json")):
+        schema = read(path)
+        if schema["name"] in messages:
+            raise ValueError(f"{path}: a second {schema['name']}")
+        messages[schema["name"]] = condense_message(schema)
+    if not messages:
+        raise ValueError(f"{folder}: no schemas")
+    return render(dict(sorted(messages.items()))) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="condense Kafka's message schemas into package data")
+    parser.add_argument("folders", metavar="SCHEMA_DIR", nargs="+", type=Path, help="a folder of Kafka's schemas")
+    target = Path(__file__).resolve().parent.parent / "kdump" / "format" / "schemas"
+    parser.add_argument("--out", metavar="DIR", type=Path, default=target, help="default: %(default)s")
+    arguments = parser.parse_args()
+    try:
+        texts = {folder.resolve().name: condense(folder) for folder in arguments.folders}
+    except (ValueError, KeyError, OSError) as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (arguments.out / f"{name}.json").write_text(text, encoding="utf-8")
+        print(f"{arguments.out / name}.json: {len(json.loads(text))} messages, {len(text)} bytes")
+
+
+if __name__ == "__main__":
+    main()
