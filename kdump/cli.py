@@ -29,6 +29,14 @@ class Lazy(click.Group):
         command: click.Command = importlib.import_module(f"kdump.commands.{name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # A closed pipe is a good end. Python would complain once more when it flushes standard output at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -40,14 +48,9 @@ def cli() -> None:
     """kdump reads Kafka's files straight from a broker's disk, with no broker running, and writes nothing there."""
 
 
-def main(args: list[str] | None = None) -> Any:
-    """The entry point. A closed pipe is a good end; Ctrl-C ends with 130."""
-    try:
-        return cli.main(args=args, prog_name="kdump", standalone_mode=True)
-    except BrokenPipeError:
-        # Python would complain once more when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+def main() -> None:
+    """The entry point."""
+    cli.main(prog_name="kdump")
 
 
 if __name__ == "__main__":

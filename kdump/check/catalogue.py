@@ -37,6 +37,14 @@ CATALOGUE = {
             "broker and consumer look for the next batch at the wrong place: reads stop at offset {offset}; "
             + TRUNCATES,
         ),
+        # AbstractLegacyRecordBatch.DataLogInputStream, FileLogInputStream.nextBatch
+        Code(
+            "magic-unknown",
+            "bytes",
+            ERROR,
+            "magic is not 0, 1 or 2",
+            "broker and consumer take the bytes for another format: reads stop at offset {offset}",
+        ),
         # DefaultRecordBatch.RecordIterator
         Code(
             "record-count-mismatch",

@@ -67,18 +67,19 @@ class Show:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
             complain(f"time range {first}..{last}")
         files = list(self._files())
-        view = self._view(len(files) > 1)
+        following = self.options.follow and bool(files)
+        view = self._view(len(files) > 1 or following)
         try:
             if self.options.last:
                 self._last(view, files)
             else:
-                for at in files:
+                for at in files[:-1] if following else files:
                     if self.left == 0:
                         break
                     self._file(view, at)
-            view.end()
-            if self.options.follow and files:
+            if following:
                 self._follow(view, files[-1])
+            view.end()
         finally:
             self._notes()
 
@@ -223,6 +224,7 @@ class Show:
                 complain(str(error))
                 self.failed = True
                 continue
+            self._ended(at, window, len(regions))
             total += sum(rows for _, rows in regions)
             found.append((at, window, regions))
             if total >= wanted:
@@ -232,13 +234,15 @@ class Show:
             if regions:
                 view.file(at)
             for region, _ in regions:
+                if self.options.follow and not isinstance(region, Batch) and region.end == window.source.size:
+                    continue  # a tail that is still being written
                 self._show(view, at, region, window, skip if isinstance(region, Batch) else 0)
                 skip = 0 if isinstance(region, Batch) else skip
             window.source.close()
 
     def _follow(self, view: View, at: Target) -> None:
-        """Go on from where the last file ended, through the segments that come."""
-        start: int | None = None
+        """The last file as it grows (behind its last rows, if those were asked for), and the segments that come."""
+        last = self.options.last
         following: Target | None = at
         while following is not None:
             at = following
@@ -246,11 +250,10 @@ class Show:
             if not isinstance(window.source, FileSource):
                 window.source.close()
                 raise click.UsageError(f"--follow needs a file, and {path_text(at.path)} is none that can grow")
-            if start is None:
-                start = self._tail(at, window)
-            else:
-                start = 0
+            start = self._tail(at, window) if last else 0
+            if not last:
                 view.file(at)
+            last = None
             for region in self.scan.chosen(at, window, start, follow(at, window, start, self.scan.limits, view.end)):
                 self._show(view, at, region, window)
                 view.tick()

@@ -109,9 +109,7 @@ class Layout(Generic[T]):
         self.name = cls.__name__
         self.source = source
         hints = get_type_hints(cls, include_extras=True)
-        self.fields: tuple[Field, ...] = tuple(
-            hint.__metadata__[0]._replace(name=name) for name, hint in hints.items()
-        )
+        self.fields: tuple[Field, ...] = tuple(hint.__metadata__[0]._replace(name=name) for name, hint in hints.items())
         self.names: tuple[str, ...] = tuple(field.name for field in self.fields)
         codes = [field.wire.code for field in self.fields]
         # The leading fields whose sizes are fixed can be read at one go.

@@ -84,15 +84,13 @@ class Columns:
         return len(self.end)
 
 
-def decode(columns: Columns, position: int, end: int, count: int, final: bool, limit: int) -> int:
+def decode(columns: Columns, position: int, end: int, count: int, final: bool) -> int:
     """Append up to `count` records of columns.data[position:end] to the columns; the position behind the last.
 
-    Stops before a record that runs past `end` when more bytes will come (`final` is false), unless it claims more
-    than the `limit` bytes that can still follow `position`. Raises DecodeError at the first field that is wrong;
-    the records before it stay in the columns.
+    Stops before a record that runs past `end` when more bytes will come (`final` is false). Raises DecodeError at the
+    first field that is wrong; the records before it stay in the columns.
     """
     data = columns.data
-    limit_end = position + limit
     while count > 0:
         start = position
         # The length field itself may be cut by the end of the chunk.
@@ -103,9 +101,8 @@ def decode(columns: Columns, position: int, end: int, count: int, final: bool, l
         if stop > end or length < 0:
             if length < 0:
                 raise DecodeError("Record", "length", start, f"length {length} is negative")
-            if final or stop > limit_end:
-                left = (end if final else limit_end) - position
-                raise DecodeError("Record", "length", start, f"length {length} runs past the end, {left} bytes left")
+            if final:
+                raise past_end(start, length, end - position)
             return start
         if length == 0:
             raise DecodeError("Record", "attributes", position, "length 0 leaves no room for a record")
@@ -149,6 +146,11 @@ def decode(columns: Columns, position: int, end: int, count: int, final: bool, l
         columns.headers_count.append(headers_count)
         count -= 1
     return position
+
+
+def past_end(position: int, length: int, left: int) -> DecodeError:
+    """A record whose length claims more than the `left` bytes behind it."""
+    return DecodeError("Record", "length", position, f"length {length} runs past the end, {left} bytes left")
 
 
 def _whole_varint(data: Bytes, position: int, end: int) -> bool:

@@ -16,9 +16,7 @@ POLL = 0.25
 """Seconds between two looks at a file that does not grow."""
 
 
-def follow(
-    at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None]
-) -> Iterator[Region]:
+def follow(at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None]) -> Iterator[Region]:
     """The regions of a file that grows, without end; it ends when the partition has a newer segment and this one has
     nothing more. A tail that is torn, or zeros, is not yet written: it is handed out only once that is sure.
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.format.record import RECORD, Columns, decode
+from kdump.format.record import RECORD, Columns, decode, past_end
 from kdump.format.varint import read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
@@ -60,7 +60,7 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
             columns = Columns(bytes(piece))
             piece_base = base + done - len(piece)
             try:
-                position = decode(columns, 0, len(piece), left, False, limit - done + len(piece))
+                position = decode(columns, 0, len(piece), left, False)
             except DecodeError as error:
                 if len(columns):
                     yield columns, piece_base
@@ -71,7 +71,7 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
             if not left and position < len(piece):
                 break
             rest = bytearray(piece[position:])
-            wanted = _whole(rest)
+            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
         else:
             position, piece = 0, bytes(rest)
         if not left and position < len(piece):
@@ -83,14 +83,15 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         if left and rest:
             # The payload has ended inside a record: let the decoder say where.
             try:
-                decode(Columns(bytes(rest)), 0, len(rest), 1, True, len(rest))
+                decode(Columns(bytes(rest)), 0, len(rest), 1, True)
             except DecodeError as error:
                 raise error.moved(done - len(rest)) from None
         if left:
             reason = f"{total} records claimed, {total - left} there"
             raise DecodeError("RecordBatch", "records", done, reason, "record-count-mismatch")
     except DecodeError as error:
-        in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported")
+        # What a codec rejects has its place in the file; what a record says, in what was decompressed.
+        in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
@@ -117,13 +118,19 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     return found
 
 
-def _whole(rest: bytearray) -> int:
-    """Bytes that the record beginning in `rest` needs in all: nothing is decoded before they are there."""
+def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
+    """Bytes that the record beginning in `rest`, at `position` of the payload, needs in all: nothing is decoded before
+    they are there. Raises DecodeError when there is no room for so many, so that no memory is taken for them."""
     try:
         length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
     except DecodeError:
         return 0
-    return start + max(0, length)
+    if start + length > room and space:
+        reason = f"a record of {length} bytes exceeds what --max-decompressed-size leaves"
+        raise DecodeError("Record", "length", position, reason, "decompression-failed")
+    if start + length > room:
+        raise past_end(position, length, room - start)
+    return start + length
 
 
 def _rows(batch: BatchV2, columns: Columns, base: int) -> Iterator[Record]:

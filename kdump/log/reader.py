@@ -1,18 +1,20 @@
 """Any file -> regions that tile it exactly, in order.
 
-A batch is believed when its successor begins where it ends, or when its checksum holds; so a healthy file is walked by
-its headers alone, and a checksum is taken only when somebody asks for it. Where neither is so, the next sound batch
-decides where this one ends.
+A batch is believed when its successor begins where it ends, with the very next offset, or when its checksum holds; so
+most of a healthy file is walked by its headers alone, and a checksum is taken only when somebody asks for it. Where
+neither is so, the next sound batch decides where this one ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.format.batch import LOG_OVERHEAD
+from kdump.format.batch import LOG_OVERHEAD, BatchHeader
+from kdump.format.message import MessageHeader
 from kdump.log.claim import HEADER, LEAST, REACH, Claim, claim_at, near
-from kdump.log.region import JUNK, PADDING, TORN, Batch, Limits, Problem, Region, make_batch
-from kdump.log.resync import LOOK_BACK, NOT_ZERO, Resync
+from kdump.log.nested import LOOK_BACK
+from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, Limits, Problem, Region, make_batch
+from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
 
@@ -35,71 +37,94 @@ class Reader:
         self.name_offset = name_offset
         self.limits = limits
         self.resync = Resync(window, limits, name_offset)
+        self.latest: int | None = None
         self.last_good: int | None = None
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
             self.window.release(position)
+            self.resync.walked(position)
             head = self.window.view(position, HEADER)
             if not head:
                 return
             for region in self._next(position, head):
-                if isinstance(region, Batch):
-                    # A base offset is outside the checksum; one that lies far off must not hide what comes behind it.
-                    base = self.name_offset if self.name_offset is not None else self.last_good
-                    if base is None or near(region.lastOffset, base):
-                        self.last_good = region.lastOffset
                 yield region
                 position = region.end
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
-        if len(head) < LEAST or not any(head[:LEAST]):
-            if any(head):
-                if len(head) < LEAST:
-                    yield Region(TORN, position, len(head), f"{len(head)} bytes are left, fewer than a header")
-                    return
-            elif len(head) < LEAST:
-                yield Region(PADDING, position, len(head), "zeros to the end")
-                return
+        if not any(head[:LEAST]):
             yield from self._padding(position)
             return
         claim = claim_at(self.window, position, self.limits)
-        if claim.header is not None and claim.error is None and self.window.reaches(claim.end):
-            yield self._whole(claim)
+        if claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
+            yield self._broken(claim, len(head))
+        elif self.resync.follows(claim):
+            yield self._batch(claim)
+        elif self.resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc):
+            yield self._batch(claim, claim.header.crc)
         else:
-            yield self._broken(claim)
+            yield self._contradicted(claim)
 
-    def _whole(self, claim: Claim) -> Region:
-        """A header with a length that fits: is it right?"""
+    def _batch(self, claim: Claim, crc: int | None = None) -> Batch:
+        """A batch that is believed; `crc` if its checksum was taken."""
+        assert claim.header is not None
+        self._learn(claim.first_offset, claim.last_offset)
+        return make_batch(self.window, claim.position, claim.size, self.limits, claim.header, crc=crc)
+
+    def _learn(self, first: int, last: int) -> None:
+        """Offsets of a batch that is believed. No checksum covers them, and a wrong one must not hide what comes behind
+        it: so an offset counts as good only once a larger one has followed."""
+        if first < 0 or not near(last, last if self.name_offset is None else self.name_offset):
+            return
+        if self.latest is not None and self.latest < first:
+            self.last_good = self.latest
+        elif self.last_good is not None:
+            self.last_good = min(self.last_good, first - 1) if first else None
+        self.latest = last
+
+    def _contradicted(self, claim: Claim) -> Region:
+        """A header with a length that fits, but nothing says that it is right."""
         header, position = claim.header, claim.position
         assert header is not None
-        if self.resync.follows(claim) or self.resync.checksum_holds(position, claim.size, header.magic, header.crc):
+        sound = self.resync.next_sound(position + 1, claim.end + LOOK_BACK, position, self.last_good)
+        recovered = self._recovered(claim, sound)
+        if recovered is not None:
+            return recovered
+        if (sound is None or claim.end <= sound) and self._fits_in(claim):
             return make_batch(self.window, position, claim.size, self.limits, header)
-        sound = self.resync.next_sound(position + 1, claim.end, self.last_good, claimed=True)
         if sound is None:
-            return self._recovered(claim, None) or make_batch(self.window, position, claim.size, self.limits, header)
-        reason = f"its length claims {claim.size} bytes, but a sound batch begins after {sound - position}"
-        return self._recovered(claim, sound) or Region(JUNK, position, sound - position, reason, header)
+            sound = self.resync.next_sound(position + 1, None, position, self.last_good)
+        end = self._end() if sound is None else sound
+        reason = f"its length claims {claim.size} bytes, but a sound batch begins after {end - position}"
+        if sound is None or claim.end <= sound:
+            reason = "its checksum does not hold, and its offset cannot be"
+        return self._junk(position, end, reason, header)
 
-    def _broken(self, claim: Claim) -> Region:
+    def _broken(self, claim: Claim, left: int) -> Region:
         """A header that cannot be, or a length that runs past the end."""
         header, error, position = claim.header, claim.error, claim.position
-        claimed = header is not None and error is None
-        sound = self.resync.next_sound(position + 1, None, self.last_good, claimed=claimed)
+        sound = self.resync.next_sound(position + 1, None, position, self.last_good)
         recovered = self._recovered(claim, sound)
         if recovered is not None:
             return recovered
         end = self._end() if sound is None else sound
+        if sound is None and error is not None and error.code == "trailing-bytes":
+            return Region(TORN, position, left, error.reason)
         if error is not None:
-            return Region(JUNK, position, end - position, error.reason, header)
+            return self._junk(position, end, error.reason, header)
         assert header is not None
-        if sound is None and self._may_be_torn(claim):
+        if sound is None and self._fits_in(claim):
             reason = f"a batch of {claim.size} bytes, {claim.end - end} of them missing"
             return Region(TORN, position, end - position, reason, header)
         reason = f"its length claims {claim.size} bytes, {end - position} are there before what follows"
+        return self._junk(position, end, reason, header)
+
+    def _junk(self, position: int, end: int, reason: str, header: BatchHeader | MessageHeader | None) -> Region:
+        if end - position < LEAST and not any(self.window.peek(position, end - position)):
+            return Region(PADDING, position, end - position, "zeros")
         return Region(JUNK, position, end - position, reason, header)
 
-    def _may_be_torn(self, claim: Claim) -> bool:
+    def _fits_in(self, claim: Claim) -> bool:
         """Whether this is the start of a batch, and not just any bytes: its offset follows, or nothing is known."""
         base = self.last_good if self.last_good is not None else self.name_offset
         return claim.first_offset >= 0 if base is None else base - 1 < claim.last_offset < base + REACH
@@ -111,7 +136,7 @@ class Reader:
         if header is None:
             return None
         size = (self._end() if sound is None else sound) - claim.position
-        if size <= HEADER - LOG_OVERHEAD or size == claim.size or size > LOOK_BACK:
+        if size < HEADER_SIZES[header.magic] or size == claim.size or size > LOOK_BACK:
             return None
         if not self.resync.checksum_holds(claim.position, size, header.magic, header.crc):
             return None
@@ -127,18 +152,32 @@ class Reader:
             yield Region(PADDING, position, self._end() - position, "zeros to the end")
             return
         # The zeros may be the first bytes of the next batch's small base offset.
-        sound = self.resync.next_sound(max(position + 1, run_end - LOG_OVERHEAD), None, self.last_good, claimed=False)
+        begin = max(position + 1, run_end - LOG_OVERHEAD)
+        boundary = position if run_end - position <= HEADER else run_end
+        sound = self.resync.next_sound(begin, None, boundary, self.last_good)
         if sound is not None and sound <= run_end:
             yield Region(PADDING, position, sound - position, "zeros")
             return
+        if sound is None:
+            for start in range(max(position + 1, run_end - LOG_OVERHEAD), run_end + 1):
+                claim = claim_at(self.window, start, self.limits)
+                if claim.header and not claim.error and not self.window.reaches(claim.end) and self._fits_in(claim):
+                    yield Region(PADDING, position, start - position, "zeros")
+                    return  # the torn batch itself is what comes next
         yield Region(PADDING, position, run_end - position, "zeros")
         end = self._end() if sound is None else sound
         yield Region(JUNK, run_end, end - run_end, "no batch begins here")
 
     def _zeros_end(self, position: int) -> int | None:
         """Position of the first byte that is not zero; None if there is none."""
-        while data := self.window.view(position, self.window.size):
-            match = NOT_ZERO.search(data)
+        zeros = bytes(self.window.size)
+        while True:
+            position = self.window.source.next_data(position)
+            data = self.window.view(position, self.window.size)
+            if not data:
+                return None
+            # Comparing is many times quicker than searching, and zeros come by the gigabyte.
+            match = None if data == zeros[: len(data)] else NOT_ZERO.search(data)
             if match:
                 return position + match.start()
             position += len(data)

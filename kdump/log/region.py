@@ -177,7 +177,8 @@ class BatchLegacy(Batch):
         problem: Problem | None = None,
     ) -> None:
         super().__init__(window, position, size, limits, problem)
-        self.header = header
+        # Key and value have to fill the size that the message has, whatever it claims.
+        self.header = header if size == header.size else header._replace(messageSize=size - v2.LOG_OVERHEAD)
         self.batchLength = header.messageSize
         self.magic, self.crc, self.attributes = header.magic, header.crc, header.attributes
         self.maxTimestamp = header.timestamp
@@ -190,18 +191,30 @@ class BatchLegacy(Batch):
 
 
 def make_batch(
-    window: Window, position: int, size: int, limits: Limits, header: BatchHeader | MessageHeader, problem: Any = None
+    window: Window,
+    position: int,
+    size: int,
+    limits: Limits,
+    header: BatchHeader | MessageHeader,
+    problem: Problem | None = None,
+    crc: int | None = None,
 ) -> BatchV2 | BatchLegacy:
-    if isinstance(header, BatchHeader):
-        return BatchV2(window, position, size, limits, header, problem)
-    return BatchLegacy(window, position, size, limits, header, problem)
+    """`crc`: the checksum of its bytes, if it has been computed."""
+    kind: type[BatchV2] | type[BatchLegacy] = BatchV2 if isinstance(header, BatchHeader) else BatchLegacy
+    batch = kind(window, position, size, limits, header, problem)  # type: ignore[arg-type]
+    batch._computed = crc
+    return batch
+
+
+HEADER_SIZES = {0: legacy.MESSAGE_V0.size, 1: legacy.MESSAGE_V1.size, 2: v2.BATCH_HEADER.size}
 
 
 def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     """The header that starts `data`, by its magic. Raises DecodeError: too few bytes, or a magic that Kafka has not."""
-    if len(data) <= v2.MAGIC_POSITION:
-        raise DecodeError("RecordBatch", "baseOffset", 0, f"{len(data)} bytes left, fewer than a header")
-    magic = data[v2.MAGIC_POSITION]
+    magic = data[v2.MAGIC_POSITION] if len(data) > v2.MAGIC_POSITION else 0
+    if len(data) < HEADER_SIZES.get(magic, 0):
+        reason = f"{len(data)} bytes are left, fewer than a header"
+        raise DecodeError("RecordBatch", "baseOffset", 0, reason, "trailing-bytes")
     if magic == 2:
         return v2.BATCH_HEADER.read(data)
     if magic > 2:

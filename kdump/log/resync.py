@@ -1,9 +1,8 @@
 """Finding the next sound batch in bytes that no longer make sense.
 
 A candidate must have a plausible header, a length that fits, an offset above the last good one and within 31 bits of
-the file's name, a checksum that holds, and a next header that chains: an uncompressed value may itself hold a valid
-batch. Only where the bytes before it claim nothing is one accepted without a successor, so that a good batch between
-two bad ones is not lost.
+the file's name, and a checksum that holds; and it must not lie in a value, which may itself hold a valid batch. It
+need not have a successor, so that a good batch between two bad ones is not lost.
 """
 
 from __future__ import annotations
@@ -15,15 +14,17 @@ from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.message import CRC_START as MESSAGE_CRC_START
 from kdump.log.claim import LEAST, REACH, Claim, claim_at, near
+from kdump.log.nested import LOOK_BACK, Nesting
 from kdump.log.region import Limits
 from kdump.log.window import Window
 
 FREE_WORK = 64 * 1024 * 1024
 WORK_PER_BYTE = 8
 """Bytes of checksum that candidates may cost for each byte searched: crafted input must not cost its square."""
-LOOK_BACK = 64 * 1024 * 1024
-"""Bytes of a stream that are kept while the next sound batch is searched: damage longer than that is just junk."""
-
+RESERVE = FREE_WORK // 2
+"""What is kept of that for candidates with a successor: chance makes the others."""
+FIRST_LOOK = 4096
+"""Bytes that are searched at first; the next sound batch is mostly near."""
 
 NOT_ZERO = re.compile(rb"[^\x00]")
 
@@ -35,21 +36,43 @@ class Resync:
         self.window = window
         self.limits = limits
         self.name_offset = name_offset
+        self.nesting = Nesting(window, lambda at: self._sound(claim_at(window, at, limits), None))
         self.work_left = FREE_WORK
+        self.paid_to = 0
+        self.searched: tuple[int | None, int, int, int | None] = (None, 0, 0, None)
+        """The last search: above which offset, from where, up to where there is none, and what there is then."""
 
-    def next_sound(self, start: int, stop: int | None, last_good: int | None, *, claimed: bool) -> int | None:
-        """Position of the first sound batch at or behind `start` and before `stop` (None: the end); None if there is
-        none. `claimed`: a header that may be right says that these bytes are its own."""
+    def next_sound(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
+        """Position of the first sound batch at or behind `start`, None if there is none before `stop` (None: the end).
+        What cannot be read began at `boundary`; with a `stop`, all from there on can still be read afterwards."""
+        above, begun, clear, found = self.searched
+        if above != last_good or not begun <= start <= clear:
+            begun, clear, found = start, start, None
+        if found is None and (stop is None or clear < stop):
+            self.nesting.begin(boundary)
+            clear, found = self._search(clear, stop, start - 1, last_good)
+            self.searched = last_good, begun, clear, found
+        return found
+
+    def walked(self, position: int) -> None:
+        """The file has been read to `position`: what that allows candidates to cost."""
+        self.work_left += WORK_PER_BYTE * max(0, position - self.paid_to)
+        self.paid_to = max(self.paid_to, position)
+
+    def _search(
+        self, position: int, stop: int | None, keep_from: int, last_good: int | None
+    ) -> tuple[int, int | None]:
         pattern = self._pattern(last_good)
-        position = start
+        size = min(FIRST_LOOK, self.window.size)
         while stop is None or position < stop:
-            data = self.window.view(position, self.window.size)
+            data = self.window.view(position, size)
             if len(data) < LEAST:
-                return None
+                break
+            size = min(2 * size, self.window.size)
             if stop is None:
-                self.window.release(max(start - 1, position - LOOK_BACK))
-            self.work_left += WORK_PER_BYTE * len(data)
+                self.window.release(max(keep_from, position - LOOK_BACK))
             block = bytes(data)
+            self.walked(position + len(block))
             inside = 0
             while match := pattern.search(block, inside):
                 inside = match.start()
@@ -58,14 +81,15 @@ class Resync:
                     other = NOT_ZERO.search(block, inside)
                     inside = max(inside + 1, (other.start() if other else len(block)) - LOG_OVERHEAD)
                     continue
-                at = position + inside
-                if stop is not None and at >= stop:
-                    return None
-                if self._sound(at, last_good, claimed):
-                    return at
+                candidate = claim_at(self.window, position + inside, self.limits)
                 inside += 1
-            position += len(block) - LEAST + 1
-        return None
+                if self._sound(candidate, last_good):
+                    end = self.nesting.around(candidate)
+                    if end is None:
+                        return candidate.position, candidate.position
+                    inside = end - position
+            position = max(position + len(block) - LEAST + 1, position + inside)
+        return position, None
 
     def _pattern(self, last_good: int | None) -> re.Pattern[bytes]:
         """The upper halves that an offset can have here, a length that is not negative, a known magic."""
@@ -77,8 +101,7 @@ class Resync:
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
         return re.compile(rb"(?=" + upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02])", re.DOTALL)
 
-    def _sound(self, position: int, last_good: int | None, claimed: bool) -> bool:
-        candidate = claim_at(self.window, position, self.limits)
+    def _sound(self, candidate: Claim, last_good: int | None) -> bool:
         header = candidate.header
         if header is None or candidate.error is not None:
             return False
@@ -92,12 +115,13 @@ class Resync:
                 return False
         if self.name_offset is not None and candidate.last_offset < self.name_offset:
             return False
+        if candidate.size > LOOK_BACK and self.window.source.size is None:
+            return False
         if not self.window.reaches(candidate.end):
             return False
-        chained = self.chains(candidate)
-        if not chained and (claimed or self._looks_nested(candidate)):
+        if candidate.size > self.work_left - RESERVE and not self.chains(candidate):
             return False
-        return self.checksum_holds(position, candidate.size, header.magic, header.crc)
+        return self.checksum_holds(candidate.position, candidate.size, header.magic, header.crc)
 
     def checksum_holds(self, position: int, size: int, magic: int, crc: int) -> bool:
         """Whether bytes position..position+size-1 give the checksum `crc`. No, without looking, once the search has
@@ -106,34 +130,29 @@ class Resync:
             return False
         self.work_left -= size
         start = BATCH_CRC_START if magic > 1 else MESSAGE_CRC_START
-        return checksum(magic, self.window.chunks(position + start, size - start)) == crc
+        return checksum(magic, self.window.peeks(position + start, size - start)) == crc
 
     def chains(self, claim: Claim) -> bool:
-        """Whether what lies behind `claim` can lie behind a batch: a successor, zeros, or less than a header."""
-        data = self.window.view(claim.end, LEAST)
-        return len(data) < LEAST or not any(data) or self.follows(claim)
-
-    def follows(self, claim: Claim) -> bool:
-        """Whether `claim` ends where the file does or where its successor begins: a header with an offset near by,
-        and a length or a magic that can be right (one of the two may be damaged in turn)."""
-        data = self.window.view(claim.end, LEAST)
-        if len(data) < LEAST:
-            return not data and self.window.reaches(claim.end)
-        offset = int.from_bytes(data[:8], "big", signed=True)
-        length = int.from_bytes(data[8:12], "big", signed=True)
-        magic_known = data[16] <= 2
-        length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(claim.end + LOG_OVERHEAD + length)
+        """Whether what lies behind `claim` can lie behind a batch: a successor, zeros, or less than a header. One of
+        the successor's fields may be damaged in turn."""
+        data = self.window.peek(claim.end, LEAST)
+        if len(data) < LEAST or not any(data):
+            return self.window.reaches(claim.end)
+        offset, length_fits, magic_known = self._successor(claim, data)
         if claim.last_offset < offset < claim.last_offset + REACH:
             return magic_known or length_fits
         return magic_known and length_fits and near(offset, claim.last_offset)
 
-    def _looks_nested(self, claim: Claim) -> bool:
-        """Whether the bytes before it are the varint of its own size, as before a value in a record."""
-        size = claim.size << 1
-        varint = bytearray()
-        while size >= 0x80:
-            varint.append(size & 0x7F | 0x80)
-            size >>= 7
-        varint.append(size)
-        before = max(0, claim.position - len(varint))
-        return bytes(self.window.view(before, claim.position - before)) == bytes(varint)
+    def follows(self, claim: Claim) -> bool:
+        """Whether `claim` ends where its successor begins, beyond doubt: a header with the very next offset."""
+        data = self.window.peek(claim.end, LEAST)
+        if len(data) < LEAST:
+            return False
+        offset, length_fits, magic_known = self._successor(claim, data)
+        return offset == claim.last_offset + 1 and length_fits and magic_known
+
+    def _successor(self, claim: Claim, data: memoryview) -> tuple[int, bool, bool]:
+        """What `data` behind `claim` says: its offset, whether its length can be, and its magic."""
+        length = int.from_bytes(data[8:12], "big", signed=True)
+        length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(claim.end + LOG_OVERHEAD + length)
+        return int.from_bytes(data[:8], "big", signed=True), length_fits, data[16] <= 2

@@ -148,4 +148,3 @@ class Scan:
         if not self.by_record:
             return 1
         return sum(1 for _ in self.selection.records(region))
-

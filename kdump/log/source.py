@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -30,6 +31,10 @@ class Source(Protocol):
 
     def read_at(self, position: int, count: int) -> bytes:
         """Up to `count` bytes; fewer only at the end. Raises SourceError when the device does."""
+        ...
+
+    def next_data(self, position: int) -> int:
+        """The first position from `position` on that may hold anything but zeros: behind a hole of a sparse file."""
         ...
 
     def release(self, position: int) -> None:
@@ -66,6 +71,13 @@ class FileSource:
             raise SourceError(f"{self.name}: cannot read at position {position}: {error.strerror}") from error
         return data
 
+    def next_data(self, position: int) -> int:
+        try:
+            return min(os.lseek(self.fd, position, os.SEEK_DATA), self.size or 0)
+        except OSError as error:
+            # ENXIO: nothing but a hole up to the end. Anything else: this file system cannot tell.
+            return max(position, self.size or 0) if error.errno == errno.ENXIO else position
+
     def grown(self) -> int:
         """Bytes by which the file is longer now than where this reads to; negative if it was truncated."""
         return os.fstat(self.fd).st_size - (self.size or 0)
@@ -97,6 +109,9 @@ class SeekableSource:
             return self.file.read(count)
         except Exception as error:  # every store has its own errors
             raise SourceError(f"{self.name}: cannot read at position {position}: {error}") from error
+
+    def next_data(self, position: int) -> int:
+        return position
 
     def release(self, position: int) -> None:
         pass
@@ -172,6 +187,9 @@ class StreamSource:
         self._spill.seek(block)
         return self._spill.read(BLOCK)
 
+    def next_data(self, position: int) -> int:
+        return position
+
     def release(self, position: int) -> None:
         while not self.keep and self._blocks and self._start + BLOCK <= position:
             if isinstance(self._blocks.popleft(), int):
@@ -196,7 +214,8 @@ def open_source(path: str) -> Source:
     Raises SourceError with one line that says why not.
     """
     if path == "-":
-        return _stream("-", sys.stdin.buffer)
+        stdin = sys.stdin.buffer
+        return _stream("-", stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin))
     if "://" in path:
         return _open_url(path)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kdump.log.source import Source
 
@@ -30,6 +30,17 @@ class Window:
                 return memoryview(b"")
         return memoryview(self._buffer)[start : start + count]
 
+    def peek(self, position: int, count: int) -> memoryview:
+        """As `view`, for a look ahead or behind: the buffer does not move away from what is being read."""
+        start = position - self._start
+        length = len(self._buffer)
+        if start < 0 or start + count > min(length + self.size, 2 * self.size):
+            return memoryview(self._read(position, count))
+        if start + count > length and not self._at_end(position + count):
+            # What lies between will be read next.
+            self._buffer += self._read(self._start + length, self.size)
+        return memoryview(self._buffer)[start : start + count]
+
     def _at_end(self, stop: int) -> bool:
         """The buffer already reaches to the end of the source, so a short view is all there is."""
         end = self.source.size
@@ -38,16 +49,27 @@ class Window:
     def _fill(self, position: int, count: int) -> None:
         kept = self._buffer[max(0, position - self._start) :] if position >= self._start else b""
         want = max(count, self.size)
-        more = self.source.read_at(position + len(kept), want - len(kept))
-        self.bytes_read += len(more)
+        more = self._read(position + len(kept), want - len(kept))
         self._buffer = kept + more if kept else more
         self._start = position
 
+    def _read(self, position: int, count: int) -> bytes:
+        data = self.source.read_at(position, count)
+        self.bytes_read += len(data)
+        return data
+
     def chunks(self, position: int, count: int) -> Iterator[memoryview]:
         """The bytes position..position+count in pieces of at most the window's size; fewer where the source ends."""
+        return self._pieces(self.view, position, count)
+
+    def peeks(self, position: int, count: int) -> Iterator[memoryview]:
+        """As `chunks`, by `peek`."""
+        return self._pieces(self.peek, position, count)
+
+    def _pieces(self, look: Callable[[int, int], memoryview], position: int, count: int) -> Iterator[memoryview]:
         stop = position + count
         while position < stop:
-            piece = self.view(position, min(self.size, stop - position))
+            piece = look(position, min(self.size, stop - position))
             if not piece:
                 return
             yield piece
@@ -55,9 +77,9 @@ class Window:
 
     def reaches(self, position: int) -> bool:
         """Whether there are bytes up to `position` (it may be the end itself)."""
-        if self.source.size is not None:
-            return position <= self.source.size
-        return bool(self.view(position - 1, 1)) if position > 0 else True
+        if self.source.size is None and position > 0 and not self.source.read_at(position - 1, 1):
+            return False
+        return self.source.size is None or position <= self.source.size
 
     def release(self, position: int) -> None:
         """Nothing before `position` will be asked for again."""

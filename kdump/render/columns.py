@@ -9,7 +9,7 @@ from typing import Any
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render.escape import shown
-from kdump.render.objects import BATCH_KEYS, RECORD_KEYS, control_object
+from kdump.render.objects import BATCH_KEYS, RECORD_KEYS, Key, control_object
 from kdump.render.table import Column
 from kdump.render.times import iso
 
@@ -63,7 +63,7 @@ def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
         Column("magic", "magic", lambda b: str(b.magic), right=True, rank=1),
         Column("crcValid", "crc", lambda b: "ok" if b.crcValid else "BAD", rank=1),
     ]
-    return _choose(default, {key.name: _batch_key(key.name, key.unit, zone) for key in BATCH_KEYS[1:]}, names)
+    return _choose(default, {key.name: _batch_key(key, zone) for key in BATCH_KEYS[1:]}, names)
 
 
 def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Column]:
@@ -89,11 +89,11 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Co
         Column("position", "batch at", lambda r: str(r.position), right=True, rank=1),
         Column("keySize", "keySize", lambda r: str(r.keySize), right=True, rank=1),
         Column("valueSize", "valueSize", lambda r: str(r.valueSize), right=True, rank=1),
-        Column("key", "key", key, rank=8, flexible=True),
-        Column("headers", "headers", header_text, rank=3, flexible=True),
-        Column("value", "value", value, flexible=True),
+        Column("key", "key", key, rank=8, least=8),
+        Column("headers", "headers", header_text, rank=3, least=10),
+        Column("value", "value", value, least=28),
     ]
-    others = {key.name: _record_key(key.name, key.unit, zone) for key in RECORD_KEYS[1:]}
+    others = {key.name: _record_key(key, zone) for key in RECORD_KEYS[1:]}
     return _choose(default, others, names)
 
 
@@ -107,12 +107,16 @@ def _choose(default: list[Column], others: dict[str, Column], names: list[str] |
     return [known[name] for name in names]
 
 
-def _batch_key(name: str, unit: str, zone: tzinfo) -> Column:
-    get: Callable[[Any], Any] = lambda batch: getattr(batch, name)  # noqa: E731
-    return Column(name, name, _formatter(get, unit, zone), right=unit != "")
+def _batch_key(key: Key, zone: tzinfo) -> Column:
+    def get(batch: Batch) -> Any:
+        return getattr(batch, key.name)
+
+    return _column(key, get, zone)
 
 
-def _record_key(name: str, unit: str, zone: tzinfo) -> Column:
+def _record_key(key: Key, zone: tzinfo) -> Column:
+    name = key.name
+
     def get(record: Record) -> Any:
         if name == "damaged":
             return not record.batch.crcValid
@@ -120,7 +124,11 @@ def _record_key(name: str, unit: str, zone: tzinfo) -> Column:
             return control_object(record)["type"] if record.is_control else None
         return getattr(record, name, None)
 
-    return Column(name, name, _formatter(get, unit, zone), right=unit != "")
+    return _column(key, get, zone)
+
+
+def _column(key: Key, get: Callable[[Any], Any], zone: tzinfo) -> Column:
+    return Column(key.name, key.name, _formatter(get, key.unit, zone), right=key.type.startswith("number"))
 
 
 def _formatter(get: Callable[[Any], Any], unit: str, zone: tzinfo) -> Callable[[Any], str]:
@@ -147,9 +155,7 @@ def _range(first: int | None, last: int | None) -> str:
 
 def _bytes(record: Record, name: str, limit: int | None) -> str:
     """A key or value as a cell, of which no more is cut out of the record than is shown."""
-    start, size = (
-        (record.key_start, record.keySize) if name == "key" else (record.value_start, record.valueSize)
-    )
+    start, size = (record.key_start, record.keySize) if name == "key" else (record.value_start, record.valueSize)
     if size < 0:
         return "null"
     cut = size if limit is None else min(size, limit + 1)

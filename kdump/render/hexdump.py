@@ -23,7 +23,7 @@ from kdump.log.region import PADDING, Batch, BatchLegacy, BatchV2, Region
 from kdump.log.window import Window
 from kdump.render.explain import BatchWords, RecordWords, Words, bit_words, general, title
 from kdump.render.output import Output
-from kdump.render.style import cut, painter, width
+from kdump.render.style import painter
 from kdump.render.times import iso
 
 CUT = 64
@@ -172,17 +172,13 @@ class Hexdump:
     def _general(self, span: Span) -> Words:
         return general(span, self.zone)
 
-    def _walk(
-        self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None
-    ) -> None:
+    def _walk(self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None) -> None:
         """The fields of a structure, as far as they go."""
         with suppress(DecodeError):
             for span in layout.walk(data, 0, len(data)):
                 self._span(span, data, base, words or self._general)
 
-    def _span(
-        self, span: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool = False
-    ) -> None:
+    def _span(self, span: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool = False) -> None:
         own = data[span.position : span.position + span.size]
         self._bytes(base + span.position, own, "  " * span.depth + span.field.name, words(span), inner)
         if span.field.name == "attributes" and isinstance(span.value, int):
@@ -212,7 +208,7 @@ class Hexdump:
             self.output.line((start + (right[i] if i < len(right) else "")).rstrip())
 
     def _words(self, name: str, words: Words) -> Iterator[str]:
-        """The right-hand side: name, value and meaning in columns where there is room, one below the other if not."""
+        """The right-hand side: name, value and meaning in columns where there is room, in a flow where not."""
         paint = self.paint
         wrong = f"WRONG: {words.wrong}" if words.wrong else ""
         room = None if self.room is None else self.room - self.left
@@ -225,12 +221,12 @@ class Hexdump:
                 start = paint(label, "name") + value if i == 0 else " " * indent
                 yield start + (paint(line, "bad") if words.wrong else line)
             return
-        first = f"{name} {words.value}".rstrip()
-        if first:
-            yield paint(name, "name") + cut(first, room)[len(name) :] if width(first) <= room else cut(first, room)
-        for text, style in ((words.meaning, "dim"), (wrong, "bad")):
-            for line in textwrap.wrap(text, room - 2, max_lines=4, placeholder=" …"):
-                yield "  " + paint(line, style)
+        told = f"{name} {words.value}".rstrip()
+        told = "  ".join(filter(None, (told, words.meaning)))
+        for i, line in enumerate(textwrap.wrap(told, room, subsequent_indent="  ", max_lines=5, placeholder=" …")):
+            yield paint(name, "name") + line[len(name) :] if i == 0 and line.startswith(name) else line
+        for line in textwrap.wrap(wrong, room - 2, max_lines=5, placeholder=" …"):
+            yield "  " + paint(line, "bad")
 
     def _text(self, text: str, style: str) -> None:
         for line in [text] if self.room is None else textwrap.wrap(text, self.room, subsequent_indent="  "):

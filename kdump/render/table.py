@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kdump.render.output import PATIENCE, Output
@@ -12,19 +13,18 @@ from kdump.render.style import cut, painter, width
 GAP = "  "
 SAMPLE = 100
 """Rows that are looked at before the first is written, unless they take too long to come."""
-LEAST_FLEXIBLE = 8
 
 
 class Column(NamedTuple):
     """A column. `cell` makes the text from a row's item. On a narrow terminal the lowest `rank` goes first (rank 9
-    never goes); `flexible` columns share what room is left, and are cut."""
+    never goes). Columns with `least` share what room is left, that much of it at least, and are cut to it."""
 
     name: str
     label: str
     cell: Callable[[Any], str]
     right: bool = False
     rank: int = 9
-    flexible: bool = False
+    least: int | None = None
 
 
 class Row(NamedTuple):
@@ -66,7 +66,7 @@ class Table:
         if self._widths is None and self._waiting:
             self._wait((text, style))
         else:
-            self.output.line(self.paint(text, style))
+            self._write_text(text, style)
 
     def tick(self) -> None:
         """Called while no row comes: what waits long enough is written."""
@@ -85,7 +85,7 @@ class Table:
             if isinstance(item, Row):
                 self._write(item)
             else:
-                self.output.line(self.paint(*item))
+                self._write_text(*item)
 
     def restart(self) -> None:
         """The next row belongs to another file: its table has a head of its own."""
@@ -120,16 +120,21 @@ class Table:
 
     def _least(self, shown: list[int], widths: list[int]) -> int:
         """Columns of the terminal without which even cut cells do not fit."""
-        needed = [min(widths[i], LEAST_FLEXIBLE) if self.columns[i].flexible else widths[i] for i in shown]
+        needed = [min(widths[i], self.columns[i].least or widths[i]) for i in shown]
         return sum(needed) + len(GAP) * (len(shown) - 1)
 
     def _share(self, shown: list[int], widths: list[int], room: int) -> None:
         """Give the flexible columns what the others leave: the narrow ones all they need, the wide an equal part."""
-        flexible = sorted((i for i in shown if self.columns[i].flexible), key=lambda i: widths[i])
+        flexible = sorted((i for i in shown if self.columns[i].least), key=lambda i: widths[i])
         left = room - len(GAP) * (len(shown) - 1) - sum(widths[i] for i in shown if i not in flexible)
         for count, i in zip(range(len(flexible), 0, -1), flexible):
             # The last flexible column of the row may be as long as there is room for.
-            widths[i] = left if count == 1 else min(widths[i], max(LEAST_FLEXIBLE, left // count))
+            if count > 1:
+                others = sum(min(widths[j], self.columns[j].least or 0) for j in flexible[-count + 1 :])
+                least = min(widths[i], self.columns[i].least or 0)
+                widths[i] = max(least, min(widths[i], left // count, left - others))
+            else:
+                widths[i] = max(left, min(widths[i], self.columns[i].least or 0))
             left -= widths[i]
 
     def _would_hide(self, row: Row) -> bool:
@@ -154,10 +159,15 @@ class Table:
         text = GAP.join([self._pad(i, row.cells[i]) for i in self._shown]).rstrip()
         self.output.line(self.paint(text, row.style) if row.style else text)
 
+    def _write_text(self, text: str, style: str) -> None:
+        indent = " " * (len(text) - len(text.lstrip()) + 2)
+        for line in [text] if self.room is None else wrap(text, self.room, subsequent_indent=indent):
+            self.output.line(self.paint(line, style))
+
     def _pad(self, i: int, text: str) -> str:
         assert self._widths is not None
         column, room = self.columns[i], self._widths[i]
-        if column.flexible and self.room is not None:
+        if column.least and self.room is not None:
             text = cut(text, room)
         fill = " " * (room - width(text))
         return fill + text if column.right else text + fill

@@ -199,5 +199,3 @@ class Complain(Protocol):
     """A line for the person at the terminal, beside the output."""
 
     def __call__(self, text: str) -> None: ...
-
-

@@ -52,9 +52,7 @@ def decompress(
             yield piece
 
 
-def _pieces(
-    codec: str, source: Source, limit: int, ignore_header_checksum: bool, chunk_size: int
-) -> Iterator[bytes]:
+def _pieces(codec: str, source: Source, limit: int, ignore_header_checksum: bool, chunk_size: int) -> Iterator[bytes]:
     # Each codec is imported when a payload needs it, and so is the library behind it.
     if codec == "gzip":
         from kdump.format.codec import gzip

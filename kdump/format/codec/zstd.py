@@ -23,6 +23,7 @@ MAX_BLOCK = 128 << 10
 RLE, COMPRESSED, RESERVED = 1, 2, 3
 SINGLE_SEGMENT, CHECKSUM = 0x20, 0x04
 KEEP = 16 << 20
+"""Bytes of memory with which a decompressor is kept for the next stream."""
 
 _idle: list[Any] = []
 """Decompressors that no stream uses now: making one costs more than a small batch. Two streams cannot share one."""
@@ -93,7 +94,9 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
         head = _read(source, 3, "blockHeader")
         number = int.from_bytes(head, "little")
         last, kind, size = number & 1, number >> 1 & 3, number >> 3
-        if kind == RESERVED or size > MAX_BLOCK or (kind == COMPRESSED and not size):
+        # An empty compressed block is nothing to libzstd when it streams, and wrong when it knows the content size.
+        empty = kind == COMPRESSED and size == 0 and content_size is not None
+        if kind == RESERVED or size > MAX_BLOCK or empty:
             raise failed(STRUCT, "blockHeader", start, f"a block cannot be of type {kind} with {size} bytes")
         block = head + _read(source, 1 if kind == RLE else size, "block")
         piece = feed(block, "block", start)

@@ -1,0 +1,40 @@
+# Everything is set up in .venv by the first target that needs it. PYTHON: which interpreter to build it with.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
+
+.PHONY: demo test lint docs clean
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# The three renderings of a real segment: transactions, as a 4.3.1 broker wrote them.
+demo: $(VENV)/.ready
+	@echo '$$ kdump inspect $(DEMO) --limit 12'
+	@$(BIN)/kdump inspect $(DEMO) --limit 12
+	@echo
+	@echo '$$ kdump inspect $(DEMO) --json --records --offset 2..3'
+	@$(BIN)/kdump inspect $(DEMO) --json --records --offset 2..3
+	@echo
+	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
+	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Rewrites the outputs in docs/ and README.md, docs/json.md, and the picture.
+docs: $(VENV)/.ready
+	$(BIN)/python tools/json_reference.py > docs/json.md
+	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
+	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

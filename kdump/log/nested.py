@@ -1,0 +1,165 @@
+"""Whether a sound batch is no part of the log but of a value: an uncompressed record may hold a whole valid batch.
+
+Asked only behind damage, where no header says whose the bytes are. Records say so themselves: each begins with its
+length and ends where that says, with its fields' sizes between; messages of v0 and v1 have sizes in fixed places.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
+from kdump.format.errors import DecodeError
+from kdump.format.message import CRC_START, MESSAGES, VALUE_SIZE
+from kdump.format.record import MIN_RECORD_SIZE
+from kdump.format.varint import Bytes, read_varint, read_varlong
+from kdump.log.claim import Claim
+from kdump.log.window import Window
+
+LOOK_BACK = 64 * 1024 * 1024
+"""Bytes of a stream that are kept while the next sound batch is searched: damage longer than that is just junk."""
+LOOK_AROUND = 1 << 20
+"""Bytes before a batch that are searched for the start of a record around it."""
+MOST_HEADERS = 1000
+"""Headers of a record that are walked through; more are taken for no record."""
+
+FRAMING = re.compile(rb"(?=[\x80-\xff]{1,4}[\x00-\x7f]\x00)", re.DOTALL)
+"""The length of a record that can hold a batch, and its attributes, which nobody sets."""
+NEXT_RECORD = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]\x00", re.DOTALL)
+
+
+class Nesting:
+    """What lies around a batch, in damage that began at `boundary`."""
+
+    def __init__(self, window: Window, is_sound: Callable[[int], bool]) -> None:
+        self.window = window
+        self.is_sound = is_sound  # whether a sound batch begins at a position
+        self.boundary = -1
+        self.anchor = self.known = 0
+
+    def begin(self, boundary: int) -> None:
+        """The damage begins at `boundary`: a batch would have its first record 61 bytes behind."""
+        if boundary != self.boundary:
+            self.boundary = self.known = boundary
+            self.anchor = boundary + BATCH_HEADER.size
+
+    def around(self, inner: Claim) -> int | None:
+        """The end of the record or message that holds `inner` in its key, its value or a header; None if none does."""
+        end = None
+        if inner.position - self.boundary < LOOK_BACK:
+            end = self._by_hops(inner) or self._by_message(inner)
+        end = end or self._by_search(inner)
+        if end is not None:
+            self.anchor = self.known = end
+        return end
+
+    def _by_hops(self, inner: Claim) -> int | None:
+        """From record to record, by their lengths, since the damage began or since the last that was found."""
+        while self.anchor < inner.position:
+            try:
+                length, behind = self._varint(self.anchor)
+            except DecodeError:
+                return None
+            stop = behind + length
+            if length < MIN_RECORD_SIZE - 1 or self._bytes(behind, 1) != b"\0":
+                return None
+            if stop > inner.position:
+                end = self._holds(self.anchor, inner, self._claimed_end())
+                return end if end and self._goes_on(end) else None
+            self.anchor = stop
+        return None
+
+    def _by_message(self, inner: Claim) -> int | None:
+        """A message of v0 or v1 where the damage began, of which two things at least are right: the sizes of its key
+        and value, and its length or its checksum."""
+        for layout in MESSAGES.values():
+            at = self.boundary + layout.size
+            key_size = self._size(at - VALUE_SIZE.size)
+            value_at = at + max(0, key_size) + VALUE_SIZE.size
+            end = value_at + max(0, self._size(value_at - VALUE_SIZE.size))
+            held = any(a <= inner.position and inner.end <= b for a, b in ((at, at + key_size), (value_at, end)))
+            if held and key_size >= -1 and (end == self._claimed_end() or self._crc_holds(end)):
+                return end
+        return None
+
+    def _by_search(self, inner: Claim) -> int | None:
+        """Anywhere before it: the damage reaches into the records."""
+        start = max(self.known, inner.position - LOOK_AROUND)
+        for match in FRAMING.finditer(self._bytes(start, inner.position - start)):
+            end = self._holds(start + match.start(), inner, 0)
+            if end is not None and self._goes_on(end):
+                return end
+        return None
+
+    def _holds(self, start: int, inner: Claim, torn_end: int) -> int | None:
+        """The end of the record at `start`, if one begins there that holds `inner`. A record may run past the end of
+        the file as far as `torn_end`."""
+        try:
+            length, at = self._varint(start)
+            stop = at + length
+            if stop < inner.end:
+                return None
+            torn = not self.window.reaches(stop)
+            if torn and stop > torn_end:
+                return None
+            _, at = self._varint(at + 1, read_varlong)
+            _, at = self._varint(at)
+            held = False
+            for begin, end in self._fields(at, stop):
+                held = held or (begin <= inner.position and inner.end <= end)
+                if held and torn:
+                    break
+            return stop if held else None
+        except DecodeError:
+            return None
+
+    def _fields(self, at: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Where key, value and headers lie that fill a record from keySize at `at` to `stop`. Raises DecodeError."""
+        left = 2
+        counted = False
+        while left:
+            size, begin = self._varint(at)
+            at = begin + max(0, size)
+            if size < -1 or at > stop:
+                raise DecodeError("Record", "keySize", begin, "no record")
+            yield begin, at
+            left -= 1
+            if not left and not counted:
+                count, at = self._varint(at)
+                if not 0 <= count <= MOST_HEADERS:
+                    raise DecodeError("Record", "headersCount", at, "no record")
+                left, counted = 2 * count, True
+        if at != stop:
+            raise DecodeError("Record", "length", at, "no record")
+
+    def _crc_holds(self, end: int) -> bool:
+        start = self.boundary + CRC_START
+        stored = self._bytes(start - 4, 4)
+        return self.window.reaches(end) and end - start <= LOOK_AROUND and (
+            zlib.crc32(self._bytes(start, end - start)) == int.from_bytes(stored, "big")
+        )
+
+    def _goes_on(self, position: int) -> bool:
+        """Whether a record, a batch or the end of the file is at `position`."""
+        data = self._bytes(position, 6)
+        return bool(not data or NEXT_RECORD.match(data)) or self.is_sound(position)
+
+    def _claimed_end(self) -> int:
+        """The end of the batch or message that began where the damage did, if its length can be trusted."""
+        return self.boundary + LOG_OVERHEAD + self._size(self.boundary + 8)
+
+    def _size(self, position: int) -> int:
+        data = self._bytes(position, VALUE_SIZE.size)
+        return int.from_bytes(data, "big", signed=True) if len(data) == VALUE_SIZE.size else -1
+
+    def _varint(
+        self, position: int, read: Callable[[Bytes, int, int, str, str], tuple[int, int]] = read_varint
+    ) -> tuple[int, int]:
+        data = self._bytes(position, 10)
+        value, size = read(data, 0, len(data), "Record", "length")
+        return value, position + size
+
+    def _bytes(self, position: int, count: int) -> bytes:
+        return bytes(self.window.peek(position, count))

@@ -1,0 +1,118 @@
+"""Where the real bytes are, and the reader under test in one call."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.log.paths import target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.source import SeekableSource, Source, open_source
+from kdump.log.window import DEFAULT_SIZE, Window
+
+ROOT = Path(__file__).resolve().parents[1]
+FIXTURES = ROOT / "fixtures"
+SHARED = Path(os.environ.get("KDUMP_SHARED") or ROOT.parent / "shared").resolve()
+
+WINDOWS = (DEFAULT_SIZE, 4096, 61)
+"""The default, one that splits things, and the smallest that holds a header."""
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The disks and oracles beside the checkout; skips where they are not."""
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not there")
+    return SHARED
+
+
+def segments(pattern: str = "") -> list[Path]:
+    """Every fixture that holds batches, or those with `pattern` in their path, in order."""
+    found = [*FIXTURES.rglob("*.log"), *FIXTURES.rglob("*.checkpoint")]
+    return sorted(path for path in found if pattern in str(path.relative_to(FIXTURES)))
+
+
+def segment(name: str) -> Path:
+    """The first segment of a partition: clean-1/orders-none-0."""
+    return next(path for path in segments(name + "/") if path.suffix == ".log")
+
+
+def each_segment(pattern: str = "") -> list[Any]:
+    """Parameters for a test over `segments`, named by their paths."""
+    return [pytest.param(path, id=str(path.relative_to(FIXTURES))) for path in segments(pattern)]
+
+
+def window_of(data: bytes | Path | Source, size: int = DEFAULT_SIZE) -> Window:
+    if isinstance(data, Path):
+        return Window(open_source(str(data)), size)
+    return Window(SeekableSource("bytes", io.BytesIO(data)) if isinstance(data, bytes) else data, size)
+
+
+def iter_regions(
+    data: bytes | Path | Source,
+    window_size: int = DEFAULT_SIZE,
+    name_offset: int | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Region]:
+    """The regions as they come; a path gives its own name_offset."""
+    if isinstance(data, Path) and name_offset is None:
+        name_offset = target(str(data)).name_offset
+    return regions(window_of(data, window_size), name_offset=name_offset, limits=limits)
+
+
+def read_regions(
+    data: bytes | Path,
+    window_size: int = DEFAULT_SIZE,
+    name_offset: int | None = None,
+    limits: Limits | None = None,
+) -> list[Region]:
+    """All regions of a file; their batches can still be read."""
+    return list(iter_regions(data, window_size, name_offset, limits))
+
+
+def batches(found: list[Region]) -> list[Batch]:
+    return [region for region in found if isinstance(region, Batch)]
+
+
+def tiles(found: list[Region], size: int) -> bool:
+    """Whether the regions cover `size` bytes exactly, in order, none empty."""
+    position = 0
+    for region in found:
+        if region.position != position or region.size <= 0:
+            return False
+        position = region.end
+    return position == size
+
+
+def record_facts(record: Record) -> dict[str, Any]:
+    """Everything that a record says, less what depends on how the payload was split."""
+    names = ("index", "magic", "offset", "timestamp", "timestampType", "attributes", "offsetDelta", "timestampDelta")
+    names += ("sequence", "crc", "crcValid", "position", "space_position", "key", "value", "headers", "raw")
+    return {name: getattr(record, name) for name in names}
+
+
+def facts(region: Region) -> dict[str, Any]:
+    """Everything that a region says, its records and its problems included."""
+    said: dict[str, Any] = {"kind": region.kind, "position": region.position, "size": region.size}
+    if not isinstance(region, Batch):
+        return said | {"reason": region.reason, "claimed": region.claimed}
+    said["records"] = [record_facts(record) for record in records(region)]
+    said["header"] = region.header  # type: ignore[attr-defined]
+    said["crcValid"] = region.crcValid
+    said["problems"] = list(region.problems)
+    if isinstance(region, BatchLegacy):
+        said["inside"] = (region.baseOffset, region.recordCount)
+    return said
+
+
+def all_facts(data: bytes | Path | Source, window_size: int = DEFAULT_SIZE, **options: Any) -> list[dict[str, Any]]:
+    """The facts of every region, each taken before the next is asked for."""
+    return [facts(region) for region in iter_regions(data, window_size, **options)]

@@ -1,0 +1,595 @@
+"""Regions tile any file, and one bad batch never hides a good one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdump.format.batch import BATCH_HEADER
+from kdump.log.payload import records
+from kdump.log.reader import Reader
+from kdump.log.region import Limits, Region
+from kdump.log.source import StreamSource, open_source
+from tests import craft
+from tests.conftest import (
+    WINDOWS,
+    all_facts,
+    batches,
+    each_segment,
+    iter_regions,
+    read_regions,
+    segment,
+    tiles,
+    window_of,
+)
+
+REAL = {
+    name: craft.split(segment(name).read_bytes())
+    for name in (
+        "clean-1/trimmed-0",
+        "clean-1/orders-none-0",
+        "clean-1/orders-zstd-0",
+        "clean-1/payments-0",
+        "legacy/v0-client09-none-0",
+        "legacy/v1-logappend-lz4-0",
+        "legacy/upgraded-gzip-0",
+    )
+}
+"""Sound batches in the order of their offsets, of every format."""
+FORMATS = pytest.mark.parametrize("sound", REAL.values(), ids=REAL)
+V2 = pytest.mark.parametrize("name", ["clean-1/trimmed-0", "clean-1/orders-zstd-0", "clean-1/payments-0"])
+
+RANDOM = random.Random(9)
+JUNK = {
+    "random": RANDOM.randbytes(700),
+    "text": b"2026-01-01 12:00:00 ERROR the disk is on fire\n" * 20,
+    "ones": b"\xff" * 600,
+    "jpeg": b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01" + RANDOM.randbytes(300),
+    "elf": b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00>\x00\x01\x00\x00\x00" + bytes(40) + RANDOM.randbytes(90),
+    "one byte": b"\x01",
+    "a short header": bytes(7) + b"\x63" + bytes(3) + b"\x09" + bytes(4) + b"\x02",
+    "less than a header": RANDOM.randbytes(16),
+    "nearly a header": RANDOM.randbytes(60),
+}
+
+
+def place(*parts: bytes | Region) -> tuple[bytes, list[tuple[int, int]]]:
+    """The parts in a row, and where each begins and ends."""
+    data = b""
+    spans = []
+    for part in parts:
+        assert isinstance(part, bytes)
+        spans.append((len(data), len(data) + len(part)))
+        data += part
+    return data, spans
+
+
+def spans_of(found: list[Region]) -> list[tuple[int, int]]:
+    """Where the batches are whose checksums hold."""
+    return [(region.position, region.end) for region in batches(found) if region.crcValid]
+
+
+def check(
+    data: bytes,
+    good: list[tuple[int, int]],
+    name_offset: int | None = 0,
+    windows: Any = WINDOWS,
+    doubtful: list[tuple[int, int]] | None = None,
+) -> list[Region]:
+    """The regions tile `data`, and those with a checksum that holds are exactly the `good` ones, with every window.
+    The `doubtful` may be among them."""
+    found: list[Region] = []
+    for window in windows:
+        found = read_regions(data, window, name_offset)
+        assert tiles(found, len(data))
+        assert [span for span in spans_of(found) if span not in (doubtful or [])] == good
+    return found
+
+
+# Sound files
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_fixtures(path: Path) -> None:
+    data = path.read_bytes()
+    _, spans = place(*craft.split(data))
+    for window in WINDOWS:
+        found = read_regions(path, window)
+        assert tiles(found, len(data))
+        assert spans_of(found) == spans
+        assert not [problem for batch in batches(found) for _ in records(batch) for problem in batch.problems]
+        rest = [region.kind for region in found[len(spans) :]]
+        assert rest == (["padding"] if "prealloc" in str(path) else [])
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_windows_agree(path: Path) -> None:
+    expected = all_facts(path)
+    for window in (*WINDOWS, 1000, 65536):
+        assert all_facts(path, window) == expected
+
+
+class Pipe:
+    """A stream that gives its bytes in pieces of odd sizes, and cannot seek."""
+
+    def __init__(self, data: bytes) -> None:
+        self.stream = io.BytesIO(data)
+        self.sizes = random.Random(1)
+
+    def read1(self, count: int) -> bytes:
+        return self.stream.read(min(count, self.sizes.choice([1, 7, 100, 5000])))
+
+    def close(self) -> None:
+        pass
+
+
+def piped(data: bytes) -> StreamSource:
+    return StreamSource("-", Pipe(data))
+
+
+def copies(path: Path, there: Path) -> Iterator[str]:
+    """The same file as people ship them."""
+    data = path.read_bytes()
+    for ending, packed in ((".gz", gzip.compress(data)), (".zst", zstandard.compress(data))):
+        copy = there / (path.name + ending)
+        copy.write_bytes(packed)
+        yield str(copy)
+    fsspec = pytest.importorskip("fsspec")
+    for name, stored in ((path.name, data), (path.name + ".gz", gzip.compress(data))):
+        fsspec.filesystem("memory").pipe(f"/{path.parent.name}/{name}", stored)
+        yield f"memory://{path.parent.name}/{name}"
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_sources_agree(path: Path, tmp_path: Path) -> None:
+    expected = all_facts(path)
+    name_offset = int(path.stem) if path.suffix == ".log" else None
+    for window in (1 << 20, 4096):
+        assert all_facts(piped(path.read_bytes()), window, name_offset=name_offset) == expected
+    for copy in copies(path, tmp_path):
+        assert all_facts(open_source(copy), name_offset=name_offset) == expected
+
+
+@FORMATS
+def test_sources_agree_on_damage(sound: list[bytes], tmp_path: Path) -> None:
+    data = damaged(sound)
+    expected = all_facts(data, name_offset=0)
+    assert len(expected) > len(sound)
+    for window in WINDOWS:
+        assert all_facts(data, window, name_offset=0) == expected
+        assert all_facts(piped(data), window, name_offset=0) == expected
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    for copy in copies(path, tmp_path):
+        assert all_facts(open_source(copy), name_offset=0) == expected
+
+
+def damaged(sound: list[bytes]) -> bytes:
+    """Good batches with all sorts of damage between them."""
+    parts: list[bytes] = []
+    for index, (batch, junk) in enumerate(zip(sound, list(JUNK.values()) * len(sound))):
+        parts += [batch, junk] if index % 2 else [batch, craft.flip(batch, 8 * len(batch) - 1), bytes(100)]
+    return b"".join([*parts, sound[-1][: len(sound[-1]) // 2]])
+
+
+def test_a_damaged_gzip_copy_ends_where_it_breaks(tmp_path: Path) -> None:
+    path = segment("clean-1/orders-none-0")
+    packed = gzip.compress(path.read_bytes())
+    copy = tmp_path / f"{0:020}.log.gz"
+    copy.write_bytes(packed[: len(packed) // 2])
+    source = open_source(str(copy))
+    found = all_facts(source, name_offset=0)
+    assert source.error
+    assert source.size is not None
+    assert sum(region["size"] for region in found) == source.size < len(path.read_bytes())
+    expected = all_facts(path)
+    assert found[:-1] == expected[: len(found) - 1]
+    assert found[-1]["kind"] == "torn"
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_start(window: int) -> None:
+    """Reading may begin at any region."""
+    path = segment("clean-1/payments-0")
+    expected = read_regions(path)
+    for region in expected[:: len(expected) // 7]:
+        found = list(Reader(window_of(path, window), 0, Limits()).regions(region.position))
+        rest = [other for other in expected if other.position >= region.position]
+        assert [(r.kind, r.position, r.size) for r in found] == [(r.kind, r.position, r.size) for r in rest]
+
+
+def test_empty() -> None:
+    assert read_regions(b"") == []
+    assert list(iter_regions(piped(b""))) == []
+
+
+# Any bytes
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=600), st.sampled_from(WINDOWS), st.sampled_from([None, 0, 5_000_000_000]))
+def test_any_bytes_tile(data: bytes, window: int, name_offset: int | None) -> None:
+    found = read_regions(data, window, name_offset)
+    assert tiles(found, len(data))
+    assert not spans_of(found)
+
+
+SMALL = [batch for name in ("clean-1/payments-0", "clean-1/users-0", "legacy/v0-client09-none-0") for batch in
+         craft.split(segment(name).read_bytes())[:12]]  # fmt: skip
+NOISE: st.SearchStrategy[bytes] = st.one_of(
+    st.binary(max_size=80),
+    st.integers(1, 900).map(bytes),
+    st.sampled_from(list(JUNK.values())),
+    st.tuples(st.sampled_from(SMALL), st.integers(0, 60), st.binary(min_size=1, max_size=20)).map(
+        lambda t: craft.flip(craft.overwrite(t[0], t[1], t[2])[: len(t[0])], 8 * len(t[0]) - 2)
+    ),
+    st.tuples(st.sampled_from(SMALL), st.integers(1, 200)).map(lambda t: t[0][: t[1]]),
+).filter(lambda noise: noise not in SMALL)
+
+
+@settings(deadline=None, max_examples=20000)
+@given(
+    st.lists(st.one_of(NOISE, st.integers(0, len(SMALL) - 1)), max_size=12),
+    st.sampled_from(WINDOWS),
+    st.sampled_from([None, 0]),
+)
+def test_any_splice_of_batches_and_junk(parts: list[bytes | int], window: int, name_offset: int | None) -> None:
+    """Each real batch is found, whatever lies between: all have rising offsets, as in a log."""
+    data, good, offset = b"", [], 0
+    for part in parts:
+        if isinstance(part, int):
+            batch = craft.rebase(SMALL[part], offset)
+            offset += 1000
+            good.append((len(data), len(data) + len(batch)))
+            data += batch
+        else:
+            data += part
+    found = read_regions(data, window, name_offset)
+    assert tiles(found, len(data))
+    there = spans_of(found)
+    # The first zeros of a batch may complete half a batch before it.
+    lost = [span for span in good if span not in there and not any(start < span[0] < end for start, end in there)]
+    assert not lost
+
+
+# Junk around batches
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+@FORMATS
+def test_junk_before_between_and_behind(sound: list[bytes], junk: bytes) -> None:
+    sound = sound[:6]
+    for at in range(len(sound) + 1):
+        data, spans = place(*sound[:at], junk, *sound[at:])
+        gap = spans.pop(at)
+        found = check(data, spans)
+        others = [region for region in found if (region.position, region.end) not in spans]
+        assert [(region.position, region.end) for region in others] == [gap]
+        assert others[0].kind != "batch"
+
+
+@FORMATS
+def test_junk_everywhere(sound: list[bytes]) -> None:
+    parts: list[bytes] = []
+    for batch, junk in zip(sound, list(JUNK.values()) * len(sound)):
+        parts += [junk, batch]
+    data, spans = place(*parts)
+    check(data, spans[1::2])
+
+
+@FORMATS
+def test_a_file_whose_name_is_far_off(sound: list[bytes]) -> None:
+    """A wrong name is no reason to lose what is there."""
+    data, spans = place(*sound)
+    check(data, spans, name_offset=10**15)
+
+
+@pytest.mark.parametrize("size", [512, 4096])
+@FORMATS
+def test_a_zeroed_block(sound: list[bytes], size: int) -> None:
+    data, spans = place(*sound)
+    for block in range(0, len(data), size):
+        check_block(craft.overwrite(data, block, bytes(min(size, len(data) - block))), data, spans)
+
+
+@FORMATS
+def test_a_block_of_another_file(sound: list[bytes]) -> None:
+    data, spans = place(*sound)
+    for block in range(0, len(data), 512):
+        check_block(craft.overwrite(data, block, RANDOM.randbytes(min(512, len(data) - block))), data, spans)
+
+
+def check_block(hurt: bytes, data: bytes, spans: list[tuple[int, int]]) -> None:
+    good = [(start, end) for start, end in spans if hurt[start:end] == data[start:end]]
+    # If the block has changed only bytes of a base offset, no checksum shows it.
+    doubtful = [(start, end) for start, end in spans if hurt[start + 8 : end] == data[start + 8 : end]]
+    doubtful = [span for span in doubtful if span not in good]
+    check(hurt, good, windows=WINDOWS[:2], doubtful=doubtful)
+
+
+# Tails
+
+
+@FORMATS
+def test_a_torn_tail(sound: list[bytes]) -> None:
+    sound = sound[:4]
+    data, spans = place(*sound)
+    start = spans[-1][0]
+    for end in range(start + 1, len(data)):
+        found = check(data[:end], spans[:-1], windows=WINDOWS[:1])
+        zeros = not any(data[start:end])
+        assert [(r.kind, r.position) for r in found[len(spans) - 1 :]] == [("padding" if zeros else "torn", start)]
+
+
+@FORMATS
+def test_a_torn_first_batch(sound: list[bytes]) -> None:
+    for end in range(13, len(sound[0])):
+        found = check(sound[0][:end], [], windows=WINDOWS[:1])
+        assert [(region.kind, region.size) for region in found] == [("torn" if end > 11 else "padding", end)]
+
+
+@pytest.mark.parametrize("zeros", [1, 11, 16, 17, 60, 61, 4095, 4096, 70_000])
+@FORMATS
+def test_padding_at_the_end(sound: list[bytes], zeros: int) -> None:
+    data, spans = place(*sound[:5])
+    found = check(data + bytes(zeros), spans)
+    assert [(region.kind, region.size) for region in found[len(spans) :]] == [("padding", zeros)]
+
+
+@FORMATS
+def test_a_bad_last_batch_before_padding(sound: list[bytes]) -> None:
+    data, spans = place(*sound[:5])
+    found = check(craft.flip(data, 8 * len(data) - 3) + bytes(8192), spans[:-1])
+    assert [(region.kind, region.position, region.end) for region in found[-2:]] == [
+        ("batch", *spans[-1]),
+        ("padding", len(data), len(data) + 8192),
+    ]
+
+
+@FORMATS
+def test_a_tail_of_which_only_the_start_was_written(sound: list[bytes]) -> None:
+    """A preallocated file after a crash: half a batch, then zeros."""
+    data, spans = place(*sound[:4])
+    cut = len(sound[3]) - max(1, len(sound[3]) // 3)
+    end = spans[3][0] + cut
+    found = check(data[:end] + bytes(50_000), spans[:3])
+    assert all(region.kind != "batch" or not region.crcValid for region in found[3:])  # type: ignore[attr-defined]
+    assert found[-1].kind == "padding"
+
+
+@pytest.mark.parametrize("base", [0, 1, 5, 255, 256, 65535, 1 << 24, (1 << 31) + 5])
+@pytest.mark.parametrize("zeros", [1, 7, 8, 11, 12, 13, 16, 17, 18, 61, 512, 4096, 70_001])
+def test_zeros_before_a_batch(base: int, zeros: int) -> None:
+    """The zeros end where the batch begins, although its own first bytes are zeros too."""
+    first = craft.rebase(REAL["clean-1/trimmed-0"][0], base)
+    second = craft.rebase(REAL["clean-1/trimmed-0"][1], base + 100)
+    for name_offset in (base // 1000, None):
+        data, spans = place(bytes(zeros), first, second)
+        found = check(data, spans[1:], name_offset)
+        assert [(region.kind, region.size) for region in found[:1]] == [("padding", zeros)]
+    data, spans = place(first, bytes(zeros), second)
+    found = check(data, [spans[0], spans[2]], base)
+    assert [(region.kind, region.size) for region in found[1:2]] == [("padding", zeros)]
+
+
+def test_zeros_before_messages() -> None:
+    for sound in (REAL["legacy/v0-client09-none-0"], REAL["legacy/v1-logappend-lz4-0"]):
+        data, spans = place(bytes(512), sound[0], bytes(512), sound[1], bytes(17), sound[2], bytes(3))
+        found = check(data, spans[1:6:2])
+        assert [region.kind for region in found] == ["padding", "batch"] * 3 + ["padding"]
+
+
+@pytest.mark.slow
+def test_four_gibibytes_of_zeros(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    first, last = REAL["clean-1/trimmed-0"][:2]
+    with path.open("wb") as file:
+        file.write(first)
+        file.truncate((4 << 30) - len(last))
+        file.seek(0, os.SEEK_END)
+        file.write(last)
+    found = read_regions(path)
+    assert [(region.kind, region.size) for region in found] == [
+        ("batch", len(first)),
+        ("padding", (4 << 30) - len(first) - len(last)),
+        ("batch", len(last)),
+    ]
+
+
+# Header fields that lie
+
+
+@pytest.mark.parametrize("at", [0, 2, -1])
+@FORMATS
+def test_a_flipped_length_is_found_by_the_checksum(sound: list[bytes], at: int) -> None:
+    sound = sound[:5]
+    data, spans = place(*sound)
+    start, end = spans[at]
+    for bit in range(64, 96):
+        hurt = craft.flip(data, 8 * start + bit)
+        found = check(hurt, spans, windows=WINDOWS[:2])
+        (batch,) = [region for region in batches(found) if region.problems]
+        (problem,) = batch.problems
+        assert (batch.position, batch.end, batch.crcValid) == (start, end, True)
+        assert (problem.code, problem.position) == ("batch-length-invalid", start + 8)
+        assert (problem.expected, problem.actual) == (end - start - 12, batch.batchLength)
+        assert len(list(records(batch))) == len(list(records(batches(read_regions(data, name_offset=0))[at])))
+
+
+@FORMATS
+def test_a_flipped_length_before_padding(sound: list[bytes]) -> None:
+    data, spans = place(*sound[:3])
+    for bit in range(64, 96):
+        check(craft.flip(data, 8 * spans[-1][0] + bit) + bytes(5000), spans[:-1], windows=WINDOWS[:1])
+
+
+@pytest.mark.parametrize("at", [0, 2, -1])
+@FORMATS
+def test_a_flipped_magic(sound: list[bytes], at: int) -> None:
+    sound = sound[:5]
+    data, spans = place(*sound)
+    start, end = spans[at]
+    for bit in range(128, 136):
+        found = check(craft.flip(data, 8 * start + bit), [span for span in spans if span != (start, end)])
+        assert [region.end for region in found if region.position == start] == [end]
+
+
+@pytest.mark.parametrize("name_offset", [0, None])
+@pytest.mark.parametrize("at", [0, 2, -1])
+@FORMATS
+def test_a_flipped_base_offset(sound: list[bytes], at: int, name_offset: int | None) -> None:
+    """It is outside the checksum: the batch is sound, and only its neighbours show that its offset is not."""
+    sound = sound[:6]
+    data, spans = place(*sound)
+    for bit in range(64):
+        check(craft.flip(data, 8 * spans[at][0] + bit), spans, name_offset, windows=WINDOWS[:1])
+
+
+@pytest.mark.parametrize("name_offset", [0, None])
+@pytest.mark.parametrize("at", [0, 1, 2])
+@FORMATS
+def test_a_flipped_base_offset_hides_nothing_behind_damage(
+    sound: list[bytes], at: int, name_offset: int | None
+) -> None:
+    """What a wrong offset says must not be what later batches are measured by."""
+    sound = sound[:8]
+    for wreck in range(at + 1, min(at + 3, len(sound))):
+        parts = [*sound[:wreck], JUNK["random"][: len(sound[wreck])], *sound[wreck + 1 :]]
+        data, spans = place(*parts)
+        good = spans[:wreck] + spans[wreck + 1 :]
+        for bit in range(64):
+            check(craft.flip(data, 8 * spans[at][0] + bit), good, name_offset, windows=WINDOWS[:1])
+
+
+@pytest.mark.parametrize("field", ["lastOffsetDelta", "batchLength", "recordCount", "maxTimestamp", "producerId"])
+@V2
+def test_a_lying_field_in_a_bad_batch_hides_nothing(name: str, field: str) -> None:
+    """The checksum does not hold, so the field is not to be believed."""
+    sound = REAL[name][:8]
+    bits = 8 * BATCH_HEADER.field(field).wire.size  # type: ignore[operator]
+    parts = [*sound[:3], sound[3], JUNK["random"], *sound[4:]]
+    data, spans = place(*parts)
+    for bit in range(bits):
+        where = 8 * (spans[3][0] + BATCH_HEADER.positions[field]) + bit
+        check(craft.flip(data, where), spans[:3] + spans[5:], windows=WINDOWS[:1])
+
+
+@FORMATS
+def test_two_bad_batches_and_a_good_one_between(sound: list[bytes]) -> None:
+    sound = sound[:5]
+
+    def wrecks(batch: bytes) -> Iterator[bytes]:
+        yield craft.flip(batch, 8 * 16 + 5)  # magic
+        yield craft.flip(batch, 8 * len(batch) - 1)  # the last byte
+        yield craft.overwrite(batch, 0, JUNK["random"][: min(61, len(batch))])  # the whole header
+        yield craft.overwrite(batch, 0, bytes(min(61, len(batch))))
+        yield JUNK["random"][: len(batch)]
+
+    for first in wrecks(sound[1]):
+        for second in wrecks(sound[3]):
+            data, spans = place(sound[0], first, sound[2], second, sound[4])
+            check(data, spans[::2], windows=WINDOWS[:2])
+            data, spans = place(first, sound[2], second)
+            check(data, spans[1:2], windows=WINDOWS[:2])
+
+
+# A value that holds a batch
+
+
+def nests(inner: bytes, second: bytes) -> dict[str, bytes]:
+    text = b'{"segment": "' + b"x" * 40
+    return {
+        "exactly": inner,
+        "with a prefix": text + inner,
+        "with a suffix": inner + text,
+        "within": text + inner + text,
+        "two": inner + second,
+        "two within": text + inner + second + text,
+        "two apart": inner + text + second,
+        "before zeros": inner + bytes(100),
+        "and half of another": inner + second[: len(second) // 2],
+    }
+
+
+WRECKS: dict[str, Callable[[bytes], bytes]] = {
+    "magic": lambda batch: craft.flip(batch, 8 * 16 + 5),
+    "length to large": lambda batch: craft.flip(batch, 8 * 8 + 3),
+    "length to small": lambda batch: craft.overwrite(batch, 8, (70).to_bytes(4, "big")),
+    "length to less than a header": lambda batch: craft.overwrite(batch, 8, (7).to_bytes(4, "big")),
+    "negative length": lambda batch: craft.flip(batch, 8 * 8),
+    "offset": lambda batch: craft.flip(batch, 1),
+    "crc": lambda batch: craft.flip(batch, 8 * 19),
+    "crc of a message": lambda batch: craft.flip(batch, 8 * 13),
+    "the first 17 bytes": lambda batch: craft.overwrite(batch, 0, b"\xab" * 17),
+    "zeros up to the checksum": lambda batch: craft.overwrite(batch, 0, bytes(17)),
+    "the header": lambda batch: craft.overwrite(batch, 0, JUNK["random"][:61]),
+    "the header zeroed": lambda batch: craft.overwrite(batch, 0, bytes(61)),
+    "the length, and a byte of a record": lambda batch: craft.flip(craft.flip(batch, 8 * 8 + 3), 8 * len(batch) - 10),
+}
+
+
+@pytest.mark.parametrize("wreck", WRECKS.values(), ids=WRECKS)
+@pytest.mark.parametrize("nest", list(nests(b"", b"")))
+def test_a_batch_in_a_value_is_not_reported(nest: str, wreck: Callable[[bytes], bytes]) -> None:
+    """Neither a sound batch nor a bad one gives away what its records hold."""
+    before = craft.rebase(REAL["clean-1/trimmed-0"][0], 0)
+    behind = craft.rebase(REAL["clean-1/trimmed-0"][1], 1000)
+    inner, second = craft.one(b"nested", offset=500), craft.one(b"nested too", offset=501)
+    value = nests(inner, second)[nest]
+    outer = craft.batch(
+        [
+            craft.record(0, b"a", b"an ordinary value " * 9),
+            craft.record(1, b"key", value, [(b"header", b"of the record")]),
+            craft.record(2, b"b", b"another ordinary value " * 9),
+        ],
+        offset=100,
+    )
+    sound, spans = place(before, outer, behind)
+    check(sound, spans)
+    for parts in ([before, wreck(outer), behind], [wreck(outer), behind], [before, wreck(outer)], [wreck(outer)]):
+        data, spans = place(*parts)
+        for window in WINDOWS:
+            found = read_regions(data, window, 0)
+            assert tiles(found, len(data))
+            for span, part in zip(spans, parts):
+                if part in (before, behind):
+                    assert span in spans_of(found)
+            inside = data.index(inner)
+            assert not [span for span in spans_of(found) if span[0] >= inside and span[1] <= inside + len(value)]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("nest", list(nests(b"", b"")))
+def test_a_message_in_a_value_is_not_reported(nest: str, magic: int) -> None:
+    before = craft.message(magic, b"before", offset=0)
+    behind = craft.message(magic, b"behind", offset=1000)
+    inner, second = craft.message(magic, b"nested", offset=500), craft.message(magic, b"nested too", offset=501)
+    outer = craft.message(magic, nests(inner, second)[nest], offset=100, key=b"key")
+    for name in ("magic", "length to large", "length to small", "negative length", "crc of a message", "offset"):
+        data, spans = place(before, WRECKS[name](outer), behind)
+        for window in WINDOWS:
+            found = read_regions(data, window, 0)
+            assert tiles(found, len(data))
+            assert {spans[0], spans[2]} <= set(spans_of(found))
+            inside = data.find(inner)
+            if inside > 0:
+                assert not [span for span in spans_of(found) if inside <= span[0] < inside + len(inner)]
+
+
+def test_a_torn_batch_whose_value_holds_a_batch() -> None:
+    before = craft.rebase(REAL["clean-1/trimmed-0"][0], 0)
+    inner = craft.one(b"nested", offset=500)
+    outer = craft.one(b"prefix " + inner + b" suffix" * 20, offset=100)
+    for cut in range(len(outer) - 1, 61, -1):
+        found = check(before + outer[:cut], [(0, len(before))], windows=WINDOWS[:1])
+        assert [region.kind for region in found] == ["batch", "torn"]

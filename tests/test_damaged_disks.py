@@ -1,0 +1,112 @@
+"""`kdump inspect` of every file of every disk, sound and damaged: exit 0 or 2, and never a traceback."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from kdump.log.paths import other_kind
+from tests.conftest import FIXTURES, SHARED
+
+LARGE = 300_000
+"""Bytes above which a file is left out of the damaged runs, and its like tested through the smaller ones."""
+
+
+def flip_bits(data: bytearray, dice: random.Random) -> None:
+    for _ in range(3):
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+
+
+def truncate(data: bytearray, dice: random.Random) -> None:
+    del data[dice.randrange(len(data)) :]
+
+
+def zero_a_block(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(len(data))
+    size = min(512, len(data) - start)
+    data[start : start + size] = bytes(size)
+
+
+def overwrite(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(len(data))
+    size = min(200, len(data) - start)
+    data[start : start + size] = dice.randbytes(size)
+
+
+def insert(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(len(data))
+    data[start:start] = dice.randbytes(dice.randrange(1, 100))
+
+
+def cut_out(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(len(data))
+    del data[start : start + dice.randrange(1, 100)]
+
+
+DAMAGES = [flip_bits, truncate, zero_a_block, overwrite, insert, cut_out]
+FORMS = [["--json", "--records"], ["--hex"], [], ["--records"], ["--json"], ["-f", "%o %k %s %h\\n"], ["--last", "3"]]
+
+
+def roots() -> list[Path]:
+    return [FIXTURES, *([SHARED / "disks"] if (SHARED / "disks").is_dir() else [])]
+
+
+def files() -> list[Path]:
+    return sorted(path for root in roots() for path in root.rglob("*") if path.is_file())
+
+
+def inspect(path: Path, *options: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(cli, ["inspect", str(path), *options])
+    assert result.exception is None or isinstance(result.exception, SystemExit), (path, options, result.exc_info)
+    assert result.exit_code in (0, 2), (path, options)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_every_sound_file() -> None:
+    for path in files():
+        code, out, err = inspect(path, "--json")
+        if other_kind(str(path)) or path.suffix in (".md",):
+            continue
+        assert code == 0, (path, err)
+        assert '"type":"finding"' not in out, path
+        assert '"crcValid":false' not in out, path
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    dice = random.Random(damage.__name__)
+    for number, path in enumerate(files()):
+        if not 0 < path.stat().st_size < LARGE or path.suffix == ".md":
+            continue
+        data = bytearray(path.read_bytes())
+        damage(data, dice)
+        directory = tmp_path / path.parent.name
+        directory.mkdir(exist_ok=True)
+        copy = directory / path.name
+        copy.write_bytes(data)
+        code, _, err = inspect(copy, *FORMS[number % len(FORMS)])
+        assert (code == 2) == bool(other_kind(str(path))), (path, err)
+        copy.unlink()
+
+
+def test_read_only_and_unchanged(tmp_path: Path) -> None:
+    """A copy without write permission reads the same, and nothing appears beside it."""
+    source = FIXTURES / "clean-1" / "payments-0"
+    copy = tmp_path / "payments-0"
+    shutil.copytree(source, copy)
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    for path in copy.iterdir():
+        path.chmod(0o444)
+    copy.chmod(0o555)
+    try:
+        for form in FORMS:
+            assert inspect(copy, *form)[0] == 0
+        assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+    finally:
+        copy.chmod(0o755)

@@ -1,0 +1,81 @@
+"""Every command that README.md and docs/ show is run, and its output is compared, character by character.
+
+A fenced block of the kind `console` holds commands behind `$ `, each with its exact output (both streams). They run in
+fixtures/, in a pipe, 80 columns wide where it matters. KDUMP_REWRITE=1 writes the outputs anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdump.render.objects import TYPES
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARKDOWN_ONLY = ("make ", "git ", "pip ")
+"""Commands that set kdump up: the tests themselves have run through them."""
+
+
+def run(command: str) -> str:
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    if shutil.which("jq", path=path) is None:
+        path += os.pathsep + str(ROOT / "tests" / "bin")
+    environment = {**os.environ, "PATH": path, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    environment.pop("COLUMNS", None)
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=ROOT / "fixtures",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout.decode()
+
+
+def commands(block: str) -> list[str]:
+    return [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+
+
+def executed(block: str) -> str:
+    """The block as it should be: each command followed by what it prints."""
+    if any(command.startswith(MARKDOWN_ONLY) for command in commands(block)):
+        return block
+    out = []
+    for command in commands(block):
+        said = run(command)
+        out.append(f"$ {command}\n{said}" + ("" if said.endswith("\n") or not said else "\n"))
+    return "".join(out)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_print_what_is_shown(page: Path) -> None:
+    text = page.read_text()
+    rewritten = BLOCK.sub(lambda match: f"```console\n{executed(match[1])}```", text)
+    if os.environ.get("KDUMP_REWRITE"):
+        page.write_text(rewritten)
+        return
+    assert rewritten == text
+
+
+def test_some_commands_are_shown() -> None:
+    shown = [command for page in PAGES for block in BLOCK.findall(page.read_text()) for command in commands(block)]
+    assert sum(command.startswith("kdump ") for command in shown) > 10
+
+
+def test_json_reference_is_the_declarations() -> None:
+    text = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "json_reference.py")], capture_output=True, text=True, check=True
+    ).stdout
+    assert (ROOT / "docs" / "json.md").read_text() == text
+    assert all(f"\n## {name}\n" in text for name in TYPES)

@@ -1,0 +1,630 @@
+"""`kdump inspect` as its users meet it: choosing, showing, refusing."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.cells import cell_len
+
+from kdump.cli import cli
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.views import JsonView
+from tests import craft
+from tests.conftest import FIXTURES, each_segment, segment
+
+PAYMENTS = segment("clean-1/payments-0")
+UPGRADED = segment("legacy/upgraded-gzip-0")
+DELETE_HORIZON = 0x40
+
+
+def run(*arguments: str | Path, data: bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, ["inspect", *map(str, arguments)], input=data, catch_exceptions=False)
+
+
+def objects(*arguments: str | Path) -> list[dict[str, Any]]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def records(*arguments: str | Path) -> list[dict[str, Any]]:
+    return [entry for entry in objects(*arguments, "--records") if entry["type"] == "record"]
+
+
+def in_terminal(columns: int, *arguments: str | Path, environment: dict[str, str] | None = None) -> str:
+    """What a terminal of that width gets."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        base = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "kdump", "inspect", *map(str, arguments)],
+            {**base, "TERM": "xterm-256color", **(environment or {})},
+        )
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    parts = []
+    try:
+        while part := os.read(terminal, 65536):
+            parts.append(part)
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+# Choosing: each filter against all records, chosen here by hand.
+
+
+@pytest.mark.parametrize("path", [PAYMENTS, UPGRADED, segment("clean-1/orders-zstd-0")], ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("chosen", ["3", "10..14", "95..", "..7", "30..31", "500.."])
+def test_offsets(path: Path, chosen: str) -> None:
+    first, _, last = chosen.partition("..") if ".." in chosen else (chosen, "", chosen)
+    expected = [
+        record for record in records(path) if int(first or 0) <= record["offset"] <= (int(last) if last else 1 << 62)
+    ]
+    assert records(path, "--offset", chosen) == expected
+    batches = {record["position"] for record in expected}
+    assert {batch["position"] for batch in objects(path, "--offset", chosen)} == batches
+
+
+@pytest.mark.parametrize("path", each_segment("payments"))
+def test_times(path: Path) -> None:
+    every = records(path)
+    middle = sorted(record["timestamp"] for record in every)[len(every) // 2]
+    for chosen, holds in {
+        f"{middle}..": lambda t: t >= middle,
+        f"..{middle}": lambda t: t <= middle,
+        f"{middle}..{middle + 20}": lambda t: middle <= t <= middle + 20,
+        str(middle): lambda t: t == middle,
+        "-1h..": lambda t: t >= (time.time() - 3600) * 1000,
+    }.items():
+        expected = [record for record in every if holds(record["timestamp"])]
+        assert records(path, "--time", chosen) == expected, chosen
+        batches = sorted({record["position"] for record in expected})
+        assert [batch["position"] for batch in objects(path, "--time", chosen)] == batches, chosen
+
+
+def test_time_is_echoed_and_ends_with_the_day() -> None:
+    result = run(PAYMENTS, "--time", "2026-11-21", "--records", "--tz", "+02:00", "-n", "1")
+    assert "time range 2026-11-21T00:00:00.000+02:00..2026-11-21T23:59:59.999+02:00" in result.stderr
+
+
+def test_old_timestamps_are_not_pruned_by_the_first(tmp_path: Path) -> None:
+    """baseTimestamp is no minimum: the second record is older than the first."""
+    batch = craft.batch([craft.record(0, timestamp=0), craft.record(1, timestamp=-5000)])
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(batch)
+    assert [r["offset"] for r in records(path, "--time", "..1699999996000")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "holds"),
+    [
+        (["--key", "a3"], lambda r: r["key"] == "a3"),
+        (["--key", "a3", "--key", "b1"], lambda r: r["key"] in ("a3", "b1")),
+        (["--key-regex", "^a[12]$"], lambda r: re.match("^a[12]$", r["key"]) is not None),
+        (["--value-regex", "étoile étoile"], lambda r: "étoile étoile" in r["value"]),
+        (["--control"], lambda r: "control" in r),
+        (["--transactional", "--producer-id", "9"], lambda r: r["position"] in OF_PRODUCER[9]),
+        (["--producer-id", "9", "--producer-id", "11"], lambda r: r["position"] in OF_PRODUCER[9] | OF_PRODUCER[11]),
+        (["--key", "a3", "--offset", "20..40"], lambda r: r["key"] == "a3" and 20 <= r["offset"] <= 40),
+        (["--position", "400..1400"], lambda r: 306 <= r["position"] <= 1400),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_filters(options: list[str], holds: Any) -> None:
+    every = records(PAYMENTS)
+    expected = [record for record in every if holds(record)]
+    assert expected
+    assert len(expected) < len(every)
+    assert records(PAYMENTS, *options) == expected
+    assert [b["position"] for b in objects(PAYMENTS, *options)] == sorted({r["position"] for r in expected})
+
+
+OF_PRODUCER: dict[int, set[int]] = {}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def positions_of_producers() -> None:
+    for batch in objects(PAYMENTS):
+        OF_PRODUCER.setdefault(batch["producerId"], set()).add(batch["position"])
+
+
+def test_headers() -> None:
+    path = segment("clean-1/orders-zstd-0")
+    every = records(path)
+    by_key = [r for r in every if any(h["key"] == "trace" for h in r["headers"])]
+    assert by_key
+    assert records(path, "--header", "trace") == by_key
+    one = [r for r in every if {"key": "trace", "value": "t3"} in r["headers"]]
+    assert records(path, "--header", "trace=t3") == one
+    assert records(path, "--header", "trace=t3", "--header", "empty=") == one
+    assert records(path, "--header", "trace=t3", "--header", "absent") == []
+
+
+@pytest.mark.parametrize("count", [1, 3, 10_000])
+@pytest.mark.parametrize("path", each_segment(), ids=str)
+def test_last_is_the_end_of_everything(path: Path, count: int) -> None:
+    found = [entry for entry in objects(path, "--last", str(count)) if entry["type"] == "batch"]
+    assert found == [entry for entry in objects(path) if entry["type"] == "batch"][-count:]
+    assert records(path, "--last", str(count)) == records(path)[-count:]
+
+
+def test_last_through_a_pipe_and_with_a_filter() -> None:
+    expected = records(PAYMENTS, "--key", "a3")[-2:]
+    assert records(PAYMENTS, "--key", "a3", "--last", "2") == expected
+    result = run("-", "--json", "--records", "--key", "a3", "--last", "2", data=PAYMENTS.read_bytes())
+    assert [json.loads(line) | {"file": str(PAYMENTS)} for line in result.stdout.splitlines()] == expected
+
+
+@pytest.mark.parametrize("path", [p for p in each_segment() if p.values[0].with_suffix(".index").exists()])  # type: ignore[union-attr]
+def test_the_index_changes_nothing(path: Path, tmp_path: Path) -> None:
+    """With the index, without it, and with one that lies, a range gives the same."""
+    offsets = [batch["lastOffset"] for batch in objects(path)]
+    liar = tmp_path / path.name
+    shutil.copy(path, liar)
+    lies = bytearray(path.with_suffix(".index").read_bytes())
+    for place in range(7, len(lies), 8):
+        lies[place] ^= 1
+    liar.with_suffix(".index").write_bytes(lies)
+    for offset in offsets[:: max(1, len(offsets) // 7)]:
+        for chosen in (
+            ["--offset", f"{offset}.."],
+            ["--offset", str(offset)],
+            ["--last", "4"],
+            ["--position", "5000.."],
+        ):
+            expected = objects(path, "--no-index", *chosen)
+            assert objects(path, *chosen) == expected
+            assert [b | {"file": str(path)} for b in objects(liar, *chosen)] == expected
+
+
+def test_a_partition_is_read_in_the_order_of_offsets(tmp_path: Path) -> None:
+    data = craft.split(PAYMENTS.read_bytes())
+    directory = tmp_path / "payments-0"
+    directory.mkdir()
+    for start, stop in ((0, 10), (10, 40), (40, len(data))):
+        offset = int.from_bytes(data[start][:8], "big")
+        (directory / f"{offset:020}.log").write_bytes(b"".join(data[start:stop]))
+    (directory / f"{0:020}.log.deleted").write_bytes(data[0])
+    found = objects(directory)
+    assert [b["baseOffset"] for b in found] == [b["baseOffset"] for b in objects(PAYMENTS)]
+    assert {b["file"] for b in objects(directory, "--offset", "0")} == {str(directory / f"{0:020}.log")}
+    assert [r["offset"] for r in records(directory, "--last", "70")] == list(range(50, 120))
+    assert [b["baseOffset"] for b in objects(tmp_path)] == [b["baseOffset"] for b in found]
+
+
+# Showing.
+
+
+def test_json_keeps_bytes_and_escapes_controls(tmp_path: Path) -> None:
+    value = b"\x00\x1b[31m\x7f\xc2\x85\xe2\x80\xa8\xe2\x80\xaeX"
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(
+        craft.batch([craft.record(0, key=b"\xff\x00", value=value, headers=[(b"k", None), (b"k", b"\xfe")])])
+    )
+    line = run(path, "--json", "--records").stdout
+    assert not [c for c in line.rstrip("\n") if unicodedata.category(c) in ("Cc", "Zl")]
+    record = json.loads(line)
+    assert record["value"].encode() == value
+    assert (record["key"], record["keyEncoding"]) == ("/wA=", "base64")
+    assert record["headers"] == [
+        {"key": "k", "value": None},
+        {"key": "k", "value": "/g==", "valueEncoding": "base64"},
+    ]
+
+
+@pytest.mark.parametrize("form", [[], ["--records"], ["--hex"], ["--records", "--full"], ["-f", "%o %k %s %h\n"]])
+@pytest.mark.parametrize("columns", [80, 200])
+def test_no_control_character_reaches_a_terminal(form: list[str], columns: int, tmp_path: Path) -> None:
+    evil = "\x1b]0;owned\x07\x9b31m\r\n\x00\u202e\u2028".encode()
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(0, key=evil, value=evil, headers=[(evil, evil)])]))
+    shown = plain(in_terminal(columns, path, *form))
+    allowed = "\n"
+    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in allowed]
+
+
+@pytest.mark.parametrize(
+    ("columns", "form"),
+    [(columns, form) for columns in (80, 120, 200) for form in ([], ["--records"], ["--hex"])] + [(50, ["--records"])],
+    ids=str,
+)
+@pytest.mark.parametrize("path", [PAYMENTS, segment("clean-1/orders-zstd-0")], ids=lambda p: p.parent.name)
+def test_lines_fit_the_terminal(path: Path, form: list[str], columns: int) -> None:
+    shown = plain(in_terminal(columns, path, "-n", "20", *form))
+    assert not [line for line in shown.split("\n") if cell_len(line) > columns]
+
+
+def test_colour_only_where_it_is_wanted() -> None:
+    assert "\x1b[" in in_terminal(80, PAYMENTS, "-n", "3")
+    assert "\x1b" not in in_terminal(80, PAYMENTS, "-n", "3", environment={"NO_COLOR": "1"})
+    assert "\x1b" not in run(PAYMENTS, "--hex").stdout
+
+
+def test_damage_stands_in_its_place(tmp_path: Path) -> None:
+    """A bad checksum, junk, padding and a torn tail, each where it is, with every good batch around them."""
+    data = PAYMENTS.read_bytes()
+    batches = craft.split(data)
+    parts = [
+        batches[0],
+        craft.flip(batches[1], 8 * 100),
+        batches[2],
+        b"#" * 100,
+        batches[3],
+        bytes(200),
+        batches[4][:90],
+    ]
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"".join(parts))
+    found = objects(path)
+    kinds = [entry.get("kind") or entry.get("code") or entry["baseOffset"] for entry in found]
+    assert kinds == [0, 1, "crc-mismatch", 2, "junk", 4, "padding", "torn"]
+    assert [b["crcValid"] for b in found if b["type"] == "batch"] == [True, False, True, True]
+    assert found[-1]["baseOffset"] == 7
+    table = run(path).stdout.splitlines()
+    assert [line.split()[0] for line in table[1:]] == ["0", "153", "!", "306", "junk:", "602", "padding:", "torn:"]
+    hexdump = run(path, "--hex").stdout
+    assert "WRONG: the bytes give 0x" in hexdump
+    assert run(path, "--records").exit_code == 0
+    damaged = [r for r in records(path) if r.get("damaged")]
+    assert [r["offset"] for r in damaged] == [1]
+
+
+def test_a_broken_payload_shows_what_is_sound(tmp_path: Path) -> None:
+    """Records before the first bad byte are shown, then a finding that says what and where."""
+    good = [craft.record(i, key=b"k%d" % i, value=b"v" * 10) for i in range(5)]
+    path = tmp_path / f"{0:020}.log"
+    broken = good[3][:-1] + b"\x55"  # an impossible number of headers
+    path.write_bytes(craft.batch([*good[:3], broken, good[4]]) + craft.one(b"next", offset=5))
+    found = objects(path, "--records")
+    assert [entry.get("key") for entry in found if entry["type"] == "record"] == ["k0", "k1", "k2", None]
+    (finding,) = [entry for entry in found if entry["type"] == "finding"]
+    assert finding["code"] == "record-malformed"
+    assert finding["position"] == 61 + sum(map(len, good[:3])) + len(good[3]) - 1
+    assert "decoding stops here" in run(path, "--hex").stdout
+
+
+def test_a_missing_codec_library_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    found = objects(segment("clean-1/orders-zstd-0"), "--records")
+    assert {entry["code"] for entry in found} == {"decompression-failed"}
+    assert all("zstandard" in entry["message"] for entry in found)
+
+
+def test_a_limit_on_what_is_decompressed(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(i, value=bytes(10_000)) for i in range(100)], "gzip"))
+    found = objects(path, "--records", "--max-decompressed-size", "100k")
+    assert found[-1]["code"] == "decompression-failed"
+    assert "--max-decompressed-size" in found[-1]["message"]
+    assert [entry["offset"] for entry in found[:-1]] == list(range(10))
+    assert len(records(path)) == 100
+
+
+def test_max_batch_size(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.one(b"x") + craft.one(bytes(5000), 1) + craft.one(b"y", 2))
+    assert [e["type"] for e in objects(path, "--max-batch-size", "1k")] == ["batch", "region", "batch"]
+
+
+def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
+    path = tmp_path / f"{40:020}.log"
+    attributes = 0x14
+    batch = craft.batch(
+        [craft.record(i, key=b"k", value=b"v%d" % i) for i in range(3)],
+        "zstd",
+        offset=40,
+        attributes=attributes,
+        producerId=7,
+        producerEpoch=1,
+        baseSequence=12,
+    )
+    path.write_bytes(batch)
+    text = run(path, "--hex", "--offset", "41").stdout
+    for words in (
+        "attributes           0x0014         zstd, CreateTime, transactional",
+        "isTransactional: transactional (1: part of a transaction: a read_committed consumer gets it once",
+        "CRC-32C of bytes 21..",
+        "sequence 12 to 14",
+        "bytes of zstd at 61..",
+        "positions marked + count in what it decompresses to",
+        "record 1: offset 41",
+        "offset 41",
+    ):
+        assert words in text, words
+
+
+def test_every_layout_position_in_the_hexdump_is_right() -> None:
+    """Each line's bytes are the file's at the position it names, and together they are the whole batch."""
+    data = PAYMENTS.read_bytes()
+    covered: set[int] = set()
+    for line in run(PAYMENTS, "--hex", "--full", "--producer-id", "10").stdout.splitlines():
+        match = re.match(r"^ {0,9}(\d+)[ !]((?:[0-9a-f]{2} )+)", line)
+        if match:
+            start, found = int(match[1]), bytes.fromhex(match[2])
+            assert data[start : start + len(found)] == found
+            covered |= set(range(start, start + len(found)))
+    for batch in objects(PAYMENTS, "--producer-id", "10"):
+        assert set(range(batch["position"], batch["position"] + batch["size"])) <= covered
+
+
+def test_the_delete_horizon_is_not_a_timestamp() -> None:
+    path = segment("clean-1/users-0")
+    (batch,) = [b for b in objects(path) if b["hasDeleteHorizonMs"] and b["recordCount"]][:1]
+    (record,) = [r for r in records(path) if r["position"] == batch["position"]]
+    assert batch["deleteHorizonMs"] == batch["baseTimestamp"]
+    assert record["timestamp"] == batch["maxTimestamp"]
+    assert record["timestampDelta"] < 0
+
+
+# Bare bytes and format strings.
+
+
+def test_extract() -> None:
+    expected = records(PAYMENTS, "--offset", "10")[0]
+    assert run(PAYMENTS, "--offset", "10", "--extract", "value").stdout_bytes == expected["value"].encode()
+    assert run(PAYMENTS, "--offset", "10", "--extract", "key").stdout_bytes == b"b4"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--extract", "value"], "more than one record matches"),
+        (["--extract", "value", "--offset", "999"], "no record matches"),
+        (["--extract", "key", "--offset", "10", "--json"], "choose one of"),
+    ],
+)
+def test_extract_refuses(options: list[str], words: str) -> None:
+    result = run(PAYMENTS, *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_extract_null() -> None:
+    result = run(segment("clean-1/orders-zstd-0"), "--offset", "0", "--extract", "value")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the value of the record at offset 0 is null" in result.stderr
+
+
+def test_extract_does_not_write_to_a_terminal() -> None:
+    assert "send it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
+
+
+def test_format_string(tmp_path: Path) -> None:
+    directory = tmp_path / "topic.with-dash-7"
+    directory.mkdir()
+    path = directory / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(0, key=None, value=b"\x00\xff", headers=[(b"h", b"1"), (b"n", None)])]))
+    out = run(path, "-f", r"%t %p %o %K %S %R|%k|%s|%h|%T%%\x41\n").stdout_bytes
+    assert out == b"topic.with-dash 7 0 -1 2 \x00\x00\x00\x02||\x00\xff|h=1,n=NULL|1700000000000%A\n"
+
+
+# Refusing.
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--json", "--hex"], "choose one of"),
+        (["--format", "json", "--hex"], "choose one of"),
+        (["--json", "-f", "%k"], "choose one of"),
+        (["--columns", "position", "--json"], "--columns is for tables"),
+        (["--columns", "nope"], "no column 'nope'"),
+        (["--limit", "1", "--last", "1"], "choose one of --limit and --last"),
+        (["--follow", "--limit", "1"], "--follow does not end"),
+        (["--offset", "5..3"], "ends before it begins"),
+        (["--offset", ".."], "is no range"),
+        (["--offset", "-4"], "negative"),
+        (["--time", "yesterday"], "is no time"),
+        (["--time", "2026-11-21..2026-11-20"], "ends before it begins"),
+        (["--key-regex", "("], "--key-regex"),
+        (["--tz", "Mars"], "is no time zone"),
+        (["-f", "%y"], "unknown token %y"),
+        (["--max-batch-size", "lots"], "is no size"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_contradictions(options: list[str], words: str) -> None:
+    result = run(PAYMENTS, *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_json_said_twice_is_no_contradiction() -> None:
+    assert run(PAYMENTS, "--json", "--format", "json").exit_code == 0
+
+
+def test_bad_paths(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    index = tmp_path / f"{0:020}.index"
+    index.write_bytes(bytes(8))
+    for path, words in {
+        tmp_path / "absent.log": "No such file or directory",
+        tmp_path / "empty": "no segment",
+        index: "is an offset index, not a segment",
+        Path("nosuch://x/y.log"): "nosuch",
+    }.items():
+        result = run(str(path).replace("nosuch:/", "nosuch://", 1))
+        assert (result.exit_code, result.stdout) == (2, ""), path
+        assert words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_one_bad_path_does_not_hide_the_others(tmp_path: Path) -> None:
+    result = run(tmp_path / "absent.log", PAYMENTS, "--json")
+    assert result.exit_code == 2
+    assert len(result.stdout.splitlines()) == len(objects(PAYMENTS))
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, b"\x7fELF" + os.urandom(3000), b"x"])
+def test_no_segment(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    result = run(path, "--json")
+    assert result.exit_code == 0
+    entries = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {entry["kind"] for entry in entries} <= {"junk", "torn", "padding"}
+    assert sum(entry["size"] for entry in entries) == len(data)
+    assert "is it a segment?" in result.stderr
+
+
+def test_empty_and_devices() -> None:
+    result = run("/dev/null")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "is empty" in result.stderr
+
+
+def test_a_cut_gzip_file_shows_what_came_out(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log.gz"
+    packed = gzip.compress(PAYMENTS.read_bytes())
+    path.write_bytes(packed[: len(packed) // 2])
+    result = run(path, "--json")
+    assert result.exit_code == 2
+    assert len(result.stdout.splitlines()) > 5
+    assert "cannot be read on" in result.stderr
+
+
+def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = craft.split(PAYMENTS.read_bytes())
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"".join(data[:3]))
+    whole = JsonView.batch
+
+    def and_grow(*arguments: Any) -> int:
+        with path.open("ab") as file:
+            file.write(data[3])
+        return whole(*arguments)
+
+    monkeypatch.setattr(JsonView, "batch", and_grow)
+    result = run(path, "--json")
+    assert len(result.stdout.splitlines()) == 3
+    assert f"grew by {3 * len(data[3])} bytes while it was read" in result.stderr
+
+
+def test_a_url() -> None:
+    assert [b["baseOffset"] for b in objects(f"file://{PAYMENTS}")] == [b["baseOffset"] for b in objects(PAYMENTS)]
+
+
+def test_progress_only_for_a_person_who_waits(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bar on stderr when that is a terminal, the rows go elsewhere, and it takes long enough."""
+    monkeypatch.setattr("kdump.render.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    output = Output()
+    with Progress("a.log", output) as progress:
+        progress.at(10, 100)
+        assert progress._bar is not None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    with Progress("a.log", output) as progress:
+        progress.at(10, 100)
+        assert progress._bar is None
+
+
+# As a process.
+
+
+def kdump(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "kdump", "inspect", *map(str, arguments)], **options)
+
+
+def test_a_closed_pipe_ends_it_at_once(tmp_path: Path) -> None:
+    """`| head -1` on a huge file: the first line comes, and the process does not read on."""
+    path = tmp_path / f"{0:020}.log"
+    data = b"".join(craft.split(PAYMENTS.read_bytes())[:6])
+    with path.open("wb") as file:
+        file.write(data)
+        file.truncate(1 << 40)
+    with kdump(path, "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["position"] == 0
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.wait(20) in (0, 2)
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_fifo_that_closes_early(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with kdump(fifo, "--json", stdout=subprocess.PIPE) as process:
+        fifo.write_bytes(PAYMENTS.read_bytes()[:200])
+        out, _ = process.communicate(timeout=20)
+    assert [json.loads(line).get("kind") for line in out.splitlines()] == [None, "torn"]
+    assert process.returncode == 0
+
+
+def wait_for(lines: list[bytes], stream: Any, count: int) -> None:
+    while len(lines) < count:
+        lines.append(stream.readline())
+
+
+def test_follow(tmp_path: Path) -> None:
+    """Batches come as they are completed, through the roll to the next segment; a torn tail waits."""
+    directory = tmp_path / "payments-0"
+    directory.mkdir()
+    data = craft.split(PAYMENTS.read_bytes())
+    first, second = directory / f"{0:020}.log", directory / f"{4:020}.log"
+    first.write_bytes(data[0] + data[1][:50])
+    lines: list[bytes] = []
+    with kdump(directory, "--json", "--follow", stdout=subprocess.PIPE) as process:
+        try:
+            wait_for(lines, process.stdout, 1)
+            with first.open("ab") as file:
+                file.write(data[1][50:])
+            wait_for(lines, process.stdout, 2)
+            with first.open("ab") as file:
+                file.write(data[2])
+            second.write_bytes(data[3])
+            wait_for(lines, process.stdout, 4)
+        finally:
+            process.terminate()
+    assert [json.loads(line)["baseOffset"] for line in lines] == [0, 1, 2, 4]
+
+
+def test_version_and_help() -> None:
+    result = CliRunner().invoke(cli, ["--version"])
+    assert result.stdout.startswith("kdump, version ")
+    for command in ([], ["inspect"]):
+        result = CliRunner().invoke(cli, [*command, "--help"])
+        assert result.exit_code == 0
+        assert "Examples:" in result.stdout or not command
+
+
+def test_keys_are_those_of_the_declarations() -> None:
+    """No object carries a key that docs/json.md lacks, and none lacks one that is not optional."""
+    from kdump.render.objects import TYPES
+
+    seen = set()
+    for path in [*FIXTURES.rglob("*.log"), *FIXTURES.rglob("*.checkpoint")]:
+        for entry in [*objects(path), *objects(path, "--records")]:
+            kind = entry.pop("type")
+            seen.add(kind)
+            declared = {key.name: key.optional for key in TYPES[kind]}
+            assert set(entry) <= set(declared), path
+            assert {name for name, optional in declared.items() if not optional} <= set(entry), path
+    assert {"batch", "record"} <= seen

@@ -1,0 +1,31 @@
+"""Data goes one way, and the command line starts without what only some commands need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_layers() -> None:
+    command = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports())"
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_help_imports_little() -> None:
+    code = "import sys; from kdump.cli import cli; cli.main(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert not {"rich", "pyspark", "fsspec", "zstandard", "lz4", "snappy", "kdump.format", "kdump.log"} & modules
+
+
+def test_table_in_a_pipe_imports_no_codec_it_does_not_use() -> None:
+    segment = ROOT / "fixtures" / "clean-1" / "payments-0" / "00000000000000000000.log"
+    code = f"import sys; from kdump.cli import cli; cli.main(['inspect', {str(segment)!r}], standalone_mode=False)"
+    code += "; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert not {"rich", "pyspark", "fsspec", "zstandard", "snappy"} & modules
