@@ -460,12 +460,9 @@ def test_json_said_twice_is_no_contradiction() -> None:
 
 def test_bad_paths(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    index = tmp_path / f"{0:020}.index"
-    index.write_bytes(bytes(8))
     for path, words in {
         tmp_path / "absent.log": "No such file or directory",
         tmp_path / "empty": "no segment",
-        index: "is an offset index, not a segment",
         Path("nosuch://x/y.log"): "nosuch",
     }.items():
         result = run(str(path).replace("nosuch:/", "nosuch://", 1))

@@ -27,6 +27,26 @@ def findings(target: Target, batch: Batch, problems: list[Problem] | None = None
         yield _finding(target, batch, problem.code, position, size, problem, f"{where}: {problem.reason}")
 
 
+def file_finding(target: Target, problem: Problem) -> Finding:
+    """What is wrong with a file without batches."""
+    entry = CATALOGUE[problem.code]
+    message = f"{problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
+    return Finding(
+        problem.code,
+        entry.severity,
+        target.topic,
+        target.partition,
+        target.path,
+        problem.position,
+        problem.size or 0,
+        None,
+        problem.expected,
+        problem.actual,
+        message,
+        entry.consequence,
+    )
+
+
 def crc_mismatch(target: Target, batch: Batch) -> Finding:
     kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
     message = f"stored {kind} 0x{batch.crc:08x}, the bytes give 0x{batch.computedCrc:08x}"

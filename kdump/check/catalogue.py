@@ -26,6 +26,34 @@ TRUNCATES = "a broker that recovers this log truncates it here"
 CATALOGUE = {
     code.code: code
     for code in (
+        # ProducerStateManager.readSnapshot, loadSnapshot
+        Code(
+            "snapshot-invalid",
+            "snapshots",
+            ERROR,
+            "a snapshot of producer states with a wrong version, length or checksum",
+            "a broker that loads it deletes it and rebuilds the state from the log",
+        ),
+        # CheckpointFile.read
+        Code(
+            "checkpoint-invalid",
+            "checkpoints",
+            ERROR,
+            "a checkpoint with a wrong version, count or line",
+            "the broker takes the log directory offline, or ignores what the checkpoint says",
+        ),
+        # PartitionMetadataFile.read
+        Code(
+            "partition-metadata-invalid",
+            "checkpoints",
+            ERROR,
+            "partition.metadata cannot be read",
+            "the broker takes the log directory offline",
+        ),
+        # PropertiesUtils.readPropertiesFile, MetaProperties
+        Code("meta-properties-invalid", "checkpoints", ERROR, "meta.properties cannot be read", "the broker exits"),
+        # FileQuorumStateStore.readElectionState
+        Code("quorum-state-invalid", "checkpoints", ERROR, "quorum-state cannot be read", "the broker exits"),
         # DefaultRecordBatch.ensureValid, LegacyRecord.ensureValid; LogSegment.recover
         Code("crc-mismatch", "bytes", ERROR, "the stored checksum is not that of the bytes", f"{STOPS}; {TRUNCATES}"),
         # FileLogInputStream.nextBatch

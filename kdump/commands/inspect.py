@@ -11,9 +11,11 @@ import click
 
 from kdump.commands.params import RangeParam, SizeParam, ZoneParam, time_range
 from kdump.commands.show import Show, ShowOptions
+from kdump.log.kinds import KINDS
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range, Selection
 
+AS_HELP = f"Take the files for this, whatever their names: {', '.join(KINDS)}."
 EXAMPLES = """
 \b
 Examples:
@@ -57,6 +59,7 @@ Examples:
     help="Decompress no more of a batch than this.  [256M]",
 )
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
 @click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
@@ -150,4 +153,5 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         follow=options["follow"],
         window=options["window"],
         use_index=not options["no_index"],
+        kind=options["kind"],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -9,17 +10,21 @@ from itertools import islice
 
 import click
 
+from kdump.check.batch import file_finding
+from kdump.commands.files import Files, complain
+from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.follow import follow, newer
-from kdump.log.paths import Target, other_kind, targets
+from kdump.log.kinds import BATCHES, KINDS, Kind
+from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits, Region
+from kdump.log.region import Batch, Limits, Problem, Region
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.columns import UnknownColumn
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.template import TemplateError, compile_template
@@ -42,31 +47,32 @@ class ShowOptions:
     follow: bool
     window: int
     use_index: bool
-
-
-def complain(text: str) -> None:
-    """One line on stderr."""
-    click.echo(f"kdump: {printable(text)}", err=True)
+    kind: str | None = None
+    """Name of the kind of file that is insisted on."""
 
 
 class Show:
-    """One run. `failed` tells afterwards whether a path could not be read."""
+    """One run. `failed` tells afterwards whether nothing could be shown of something that was asked for."""
 
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
         self.selection = selection
-        self.paths = paths
-        self.failed = False
         self.output = Output()
         self.left = options.limit
         self.scan = Scan(selection, limits, options.records, options.window, options.use_index)
+        self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
+        self._nothing = False
+
+    @property
+    def failed(self) -> bool:
+        return self._nothing or self.files.failed
 
     def run(self) -> None:
         """Show everything that is asked for."""
         if self.selection.times is not None:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
             complain(f"time range {first}..{last}")
-        files = list(self._files())
+        files = list(self.files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
         try:
@@ -80,8 +86,10 @@ class Show:
             if following:
                 self._follow(view, files[-1])
             view.end()
+        except UnknownColumn as error:
+            raise click.UsageError(str(error)) from None
         finally:
-            self._notes()
+            self.files.notes()
 
     def extract(self, part: str) -> None:
         """The bare key or value of the one record that is chosen."""
@@ -102,21 +110,30 @@ class Show:
                 self.output.flush()
                 return
             complain(f"the {part} of the record at offset {first.offset} is null")
-        self.failed = True
+        self._nothing = True
 
     def _first_two(self) -> tuple[Record | None, Record | None]:
         """The first record that is chosen, and the second, which should not be."""
         first = None
-        for at in self._files():
-            for region, _ in self._regions(at):
-                if isinstance(region, Batch):
-                    region.crcValid  # noqa: B018  (taken while the batch can be read)
-                    for record in self.selection.records(region):
-                        if first is not None:
-                            return first, record
-                        first = record
-                        if self.options.limit == 1:
-                            return first, None
+        for at in self.files:
+            opened = self.files.open(at)
+            if opened is None:
+                continue
+            window, kind = opened
+            try:
+                for region in self.scan.chosen(at, window) if kind in BATCHES else ():
+                    if isinstance(region, Batch):
+                        region.crcValid  # noqa: B018  (taken while the batch can be read)
+                        for record in self.selection.records(region):
+                            if first is not None:
+                                return first, record
+                            first = record
+                            if self.options.limit == 1:
+                                return first, None
+            except SourceError as error:
+                self.files.refused(error)
+            finally:
+                window.source.close()
         return first, None
 
     def _view(self, several: bool) -> View:
@@ -141,104 +158,102 @@ class Show:
         except (UnknownColumn, TemplateError) as error:
             raise click.UsageError(str(error)) from None
 
-    def _files(self) -> Iterator[Target]:
-        """Every file that is to be read; a path that cannot be is complained about, and the others go on."""
-        for path in self.paths:
-            kind = other_kind(path)
-            if kind and path != "-":
-                complain(f"{path_text(path)}: is {kind}, not a segment: inspect reads files of record batches")
-                self.failed = True
-                continue
-            try:
-                yield from self._in_range(list(targets(path)))
-            except SourceError as error:
-                complain(str(error))
-                self.failed = True
-
-    def _in_range(self, files: list[Target]) -> list[Target]:
-        """Without the segments that the names of their neighbours put outside the offsets asked for."""
-        offsets = self.selection.offsets
-        if offsets is None:
-            return files
-        chosen = []
-        for at, following in zip(files, [*files[1:], None]):
-            same = following is not None and (at.topic, at.partition) == (following.topic, following.partition)
-            end = following.name_offset if following is not None and same else None
-            below = end is not None and offsets.first is not None and end <= offsets.first
-            above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
-            if not (below or above):
-                chosen.append(at)
-        return chosen
-
-    def _regions(self, at: Target, *, keep: bool = False) -> Iterator[tuple[Region, Window]]:
-        """The chosen regions of one file, with notes on stderr about the file itself."""
-        try:
-            window = self.scan.open(at, keep=keep)
-        except SourceError as error:
-            complain(str(error))
-            self.failed = True
+    def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:
+        """What is asked for of one file: regions, or entries and what stands among them."""
+        if kind in BATCHES:
+            yield from self.scan.chosen(at, window)
             return
-        met = self.scan.batches
-        try:
-            for region in self.scan.chosen(at, window):
-                yield region, window
-            self._ended(at, window, self.scan.batches - met)
-        except SourceError as error:
-            complain(str(error))
-            self.failed = True
-        finally:
-            window.source.close()
+        for item in entries(kind, window, at.name_offset or 0):
+            self.scan.position = getattr(item, "position", 0)
+            if isinstance(item, Problem) or (
+                self.selection.entry(item.position, item.values)
+                if isinstance(item, Entry) and item.type
+                else self.selection.is_all
+            ):
+                yield item
 
     def _file(self, view: View, at: Target) -> None:
         view.file(at)
-        with Progress(at.path, self.output) as progress:
-            for region, window in self._regions(at):
-                progress.at(region.position, window.source.size)
-                self._show(view, at, region, window)
-                view.tick()
-                if self.left == 0:
-                    return
+        opened = self.files.open(at)
+        if opened is None:
+            return
+        window, kind = opened
+        met = self.scan.batches
+        try:
+            with Progress(at.path, self.output) as progress:
+                for item in self._items(at, window, kind):
+                    progress.at(self.scan.position, window.source.size)
+                    self._show(view, at, item, window)
+                    view.tick()
+                    if self.left == 0:
+                        return
+            self.files.ended(at, window, kind, self.scan.batches - met)
+        except SourceError as error:
+            self.files.refused(error)
+        finally:
+            window.source.close()
 
-    def _show(self, view: View, at: Target, region: Region, window: Window, skip: int = 0) -> int:
-        if not isinstance(region, Batch):
-            view.region(at, region, window)
-            return 0
-        records = self.selection.records(region)
-        if self.options.records:
-            records = islice(records, skip, None if self.left is None else skip + self.left)
-        rows = view.batch(at, region, records)
+    def _show(self, view: View, at: Target, item: Item, window: Window, skip: int = 0) -> None:
+        if isinstance(item, Problem):
+            view.finding(file_finding(at, item))
+            return
+        if isinstance(item, Entry):
+            rows = view.entry(at, item)
+        elif isinstance(item, Batch):
+            records = self.selection.records(item)
+            if self.options.records:
+                records = islice(records, skip, None if self.left is None else skip + self.left)
+            rows = view.batch(at, item, records)
+        else:
+            view.region(at, item, window)
+            rows = 0
         if self.left is not None:
             self.left -= rows
-        return rows
 
     def _last(self, view: View, files: list[Target]) -> None:
         """The last rows of all files together, found from the end."""
         wanted = self.options.last or 0
-        found: list[tuple[Target, Window, list[tuple[Region, int]]]] = []
+        found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
         for at in reversed(files):
-            try:
-                window = self.scan.open(at, keep=True)
-                regions = self.scan.last(at, window, wanted - total)
-            except SourceError as error:
-                complain(str(error))
-                self.failed = True
+            opened = self.files.open(at, keep=True)
+            if opened is None:
                 continue
-            self._ended(at, window, len(regions))
-            total += sum(rows for _, rows in regions)
-            found.append((at, window, regions))
+            window, kind = opened
+            try:
+                rows = self._last_of(at, window, kind, wanted - total)
+            except SourceError as error:
+                self.files.refused(error)
+                continue
+            self.files.ended(at, window, kind, len(rows))
+            total += sum(count for _, count in rows)
+            found.append((at, window, rows))
             if total >= wanted:
                 break
         skip = max(0, total - wanted)
-        for at, window, regions in reversed(found):
-            if regions:
+        for at, window, rows in reversed(found):
+            if rows:
                 view.file(at)
-            for region, _ in regions:
-                if self.options.follow and not isinstance(region, Batch) and region.end == window.source.size:
-                    continue  # a tail that is still being written
-                self._show(view, at, region, window, skip if isinstance(region, Batch) else 0)
-                skip = 0 if isinstance(region, Batch) else skip
+            for item, count in rows:
+                tail = isinstance(item, Region) and not count and item.end == window.source.size
+                if not (self.options.follow and tail):  # it may still be being written
+                    self._show(view, at, item, window, skip if count else 0)
+                skip = 0 if count else skip
             window.source.close()
+
+    def _last_of(self, at: Target, window: Window, kind: Kind, count: int) -> list[tuple[Item, int]]:
+        """What holds the last `count` rows of one file, each item with its number of rows."""
+        if kind in BATCHES:
+            return list(self.scan.last(at, window, count))
+        kept: deque[tuple[Item, int]] = deque()
+        total = 0
+        for item in self._items(at, window, kind):
+            rows = int(isinstance(item, Entry) and bool(item.type))
+            kept.append((item, rows))
+            total += rows
+            while kept and total - kept[0][1] >= count:
+                total -= kept.popleft()[1]
+        return list(kept)
 
     def _follow(self, view: View, at: Target) -> None:
         """The last file as it grows (behind its last rows, if those were asked for), and the segments that come."""
@@ -269,29 +284,3 @@ class Show:
             if isinstance(region, Batch) or region.end != window.source.size:
                 position = region.end
         return position
-
-    def _ended(self, at: Target, window: Window, batches: int) -> None:
-        source = window.source
-        name = path_text(at.path)
-        if source.error:
-            complain(source.error)
-            self.failed = True
-        if isinstance(source, FileSource) and not self.options.follow:
-            grown = source.grown()
-            if grown > 0:
-                complain(f"{name}: grew by {grown} bytes while it was read, which are not shown; --follow goes on")
-            elif grown < 0:
-                complain(f"{name}: was cut by {-grown} bytes while it was read")
-        if source.size == 0:
-            complain(f"{name}: is empty")
-        elif not batches and self.selection.is_all:
-            complain(f"{name}: no record batch in {source.size} bytes: is it a segment?")
-
-    def _notes(self) -> None:
-        scan = self.scan
-        if scan.unshown:
-            regions = "region" if scan.unshown == 1 else "regions"
-            complain(
-                f"{scan.unshown} {regions} of {scan.unshown_bytes} bytes hold no readable batch and are not shown;"
-                " without a filter they are"
-            )

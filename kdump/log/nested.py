@@ -27,7 +27,8 @@ MOST_HEADERS = 1000
 
 FRAMING = re.compile(rb"(?=[\x80-\xff]{1,4}[\x00-\x7f]\x00)", re.DOTALL)
 """The length of a record that can hold a batch, and its attributes, which nobody sets."""
-NEXT_RECORD = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]\x00", re.DOTALL)
+NEXT_RECORD = re.compile(rb"(?:[\x80-\xff]{1,4}[\x00-\x7f]|[\x0c-\x7f])\x00", re.DOTALL)
+"""The same of any record; zeros are none."""
 
 
 class Nesting:
@@ -67,7 +68,7 @@ class Nesting:
                 return None
             if stop > inner.position:
                 end = self._holds(self.anchor, inner, self._claimed_end())
-                return end if end and self._goes_on(end) else None
+                return end if end and (self._goes_on(end) or not self._bytes(end, 1)) else None
             self.anchor = stop
         return None
 
@@ -137,14 +138,15 @@ class Nesting:
     def _crc_holds(self, end: int) -> bool:
         start = self.boundary + CRC_START
         stored = self._bytes(start - 4, 4)
-        return self.window.reaches(end) and end - start <= LOOK_AROUND and (
-            zlib.crc32(self._bytes(start, end - start)) == int.from_bytes(stored, "big")
+        return (
+            self.window.reaches(end)
+            and end - start <= LOOK_AROUND
+            and (zlib.crc32(self._bytes(start, end - start)) == int.from_bytes(stored, "big"))
         )
 
     def _goes_on(self, position: int) -> bool:
-        """Whether a record, a batch or the end of the file is at `position`."""
-        data = self._bytes(position, 6)
-        return bool(not data or NEXT_RECORD.match(data)) or self.is_sound(position)
+        """Whether a record or a batch is at `position`."""
+        return bool(NEXT_RECORD.match(self._bytes(position, 6))) or self.is_sound(position)
 
     def _claimed_end(self) -> int:
         """The end of the batch or message that began where the damage did, if its length can be trusted."""

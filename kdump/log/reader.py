@@ -39,6 +39,7 @@ class Reader:
         self.resync = Resync(window, limits, name_offset)
         self.latest: int | None = None
         self.last_good: int | None = None
+        self.strange: int | None = None
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
@@ -57,7 +58,7 @@ class Reader:
             return
         claim = claim_at(self.window, position, self.limits)
         if claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
-            yield self._broken(claim, len(head))
+            yield self._broken(claim)
         elif self.resync.follows(claim):
             yield self._batch(claim)
         elif self.resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc):
@@ -73,8 +74,14 @@ class Reader:
 
     def _learn(self, first: int, last: int) -> None:
         """Offsets of a batch that is believed. No checksum covers them, and a wrong one must not hide what comes behind
-        it: so an offset counts as good only once a larger one has followed."""
-        if first < 0 or not near(last, last if self.name_offset is None else self.name_offset):
+        it: so an offset counts as good only once a larger one has followed. Nor must the name of a file that was
+        renamed: two batches that agree say that it is wrong."""
+        name = self.name_offset
+        if first < 0 or (name is not None and not (near(last, name) and name <= last)):
+            if name is not None and self.latest is None and self.strange is not None and self.strange < first:
+                self.name_offset = None
+                self.resync.forget_name()
+            self.strange = last
             return
         if self.latest is not None and self.latest < first:
             self.last_good = self.latest
@@ -100,7 +107,7 @@ class Reader:
             reason = "its checksum does not hold, and its offset cannot be"
         return self._junk(position, end, reason, header)
 
-    def _broken(self, claim: Claim, left: int) -> Region:
+    def _broken(self, claim: Claim) -> Region:
         """A header that cannot be, or a length that runs past the end."""
         header, error, position = claim.header, claim.error, claim.position
         sound = self.resync.next_sound(position + 1, None, position, self.last_good)
@@ -109,7 +116,7 @@ class Reader:
             return recovered
         end = self._end() if sound is None else sound
         if sound is None and error is not None and error.code == "trailing-bytes":
-            return Region(TORN, position, left, error.reason)
+            return Region(TORN, position, end - position, error.reason)
         if error is not None:
             return self._junk(position, end, error.reason, header)
         assert header is not None
@@ -133,7 +140,7 @@ class Reader:
         """The batch whose length is wrong and whose checksum holds over the bytes up to `sound` (None: the end).
         The length is outside the checksum of every format."""
         header = claim.header
-        if header is None:
+        if header is None or (sound is None and self.window.source.size is None):
             return None
         size = (self._end() if sound is None else sound) - claim.position
         if size < HEADER_SIZES[header.magic] or size == claim.size or size > LOOK_BACK:

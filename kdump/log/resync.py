@@ -54,14 +54,17 @@ class Resync:
             self.searched = last_good, begun, clear, found
         return found
 
+    def forget_name(self) -> None:
+        """The file's name is wrong: it says nothing of the offsets in it."""
+        self.name_offset = None
+        self.searched = (None, 0, 0, None)
+
     def walked(self, position: int) -> None:
         """The file has been read to `position`: what that allows candidates to cost."""
         self.work_left += WORK_PER_BYTE * max(0, position - self.paid_to)
         self.paid_to = max(self.paid_to, position)
 
-    def _search(
-        self, position: int, stop: int | None, keep_from: int, last_good: int | None
-    ) -> tuple[int, int | None]:
+    def _search(self, position: int, stop: int | None, keep_from: int, last_good: int | None) -> tuple[int, int | None]:
         pattern = self._pattern(last_good)
         size = min(FIRST_LOOK, self.window.size)
         while stop is None or position < stop:

@@ -27,6 +27,9 @@ class Range(NamedTuple):
         return (self.last is None or first <= self.last) and (self.first is None or last >= self.first)
 
 
+OFFSET_KEYS = ("offset", "startOffset", "firstOffset", "lastOffset")
+"""Under which an entry of an index, a snapshot or a checkpoint has its offsets."""
+
 NO, MAYBE, YES = 0, 1, 2
 """What a header says of its records: none is asked for; only decoding can tell; one at least is."""
 
@@ -115,6 +118,21 @@ class Selection:
             there = record.headers
             return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
         return True
+
+    def entry(self, position: int, values: dict[str, Any]) -> bool:
+        """Whether an entry of a file without batches is asked for, by its JSON values. A condition on what it has not
+        leaves it out."""
+        offsets = [values[key] for key in OFFSET_KEYS if key in values]
+        times = values.get("timestamp")
+        return not (
+            (self.positions and not self.positions.holds(position))
+            or (self.offsets and not (offsets and self.offsets.meets(min(offsets), max(offsets))))
+            or (self.times and (times is None or not self.times.holds(times)))
+            or (self.producer_ids and values.get("producerId") not in self.producer_ids)
+            or self.looks_at_content
+            or self.control
+            or self.transactional
+        )
 
     def records(self, batch: Batch) -> Iterator[Record]:
         """The records of a batch that are asked for."""

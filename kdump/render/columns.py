@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 from typing import Any
 
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.render.escape import shown
-from kdump.render.objects import BATCH_KEYS, RECORD_KEYS, Key, control_object
+from kdump.render.escape import printable, shown
+from kdump.render.objects import BATCH_KEYS, FILE, RECORD_KEYS, TYPES, Key, control_object
 from kdump.render.table import Column
 from kdump.render.times import iso
 
@@ -24,6 +24,25 @@ SHOWN_BYTES = 512
 
 class UnknownColumn(ValueError):
     """A name that the table has not; the message lists those that it has."""
+
+
+def columns_of(type_name: str, zone: tzinfo, names: list[str] | None, full: bool) -> list[Column]:
+    """The columns of a table of such JSON objects: the default ones, or those named. Raises UnknownColumn."""
+    if type_name == "batch":
+        return batch_columns(zone, names)
+    if type_name == "record":
+        return record_columns(zone, names, full)
+    return entry_columns(type_name, zone, names)
+
+
+def refuse_unknown(names: list[str] | None) -> None:
+    """Raises UnknownColumn for the first name that no table has."""
+    tables = [columns_of(type_name, timezone.utc, None, False) for type_name in TYPES]
+    known = {column.name for table in tables for column in table}
+    known |= {key.name for keys in TYPES.values() for key in keys}
+    for name in names or ():
+        if name not in known:
+            raise UnknownColumn(f"no column {name!r} in any table; there are {', '.join(sorted(known))}")
 
 
 def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
@@ -97,6 +116,13 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Co
     return _choose(default, others, names)
 
 
+def entry_columns(type_name: str, zone: tzinfo, names: list[str] | None) -> list[Column]:
+    """The columns for the entries of a file without batches: its JSON keys, or those named. Raises UnknownColumn."""
+    keys = [key for key in TYPES[type_name] if key is not FILE]
+    columns = [_column(key, lambda entry, key=key: entry.values.get(key.name), zone, absent="") for key in keys]  # type: ignore[misc]
+    return _choose(columns, {}, names)
+
+
 def _choose(default: list[Column], others: dict[str, Column], names: list[str] | None) -> list[Column]:
     if names is None:
         return default
@@ -127,8 +153,11 @@ def _record_key(key: Key, zone: tzinfo) -> Column:
     return _column(key, get, zone)
 
 
-def _column(key: Key, get: Callable[[Any], Any], zone: tzinfo) -> Column:
-    return Column(key.name, key.name, _formatter(get, key.unit, zone), right=key.type.startswith("number"))
+def _column(key: Key, get: Callable[[Any], Any], zone: tzinfo, absent: str = "-") -> Column:
+    show = _formatter(get, key.unit, zone)
+    rank = 1 if absent == "" else 9  # what no entry has is left out
+    text = (lambda item: absent if get(item) is None else show(item)) if absent == "" else show
+    return Column(key.name, key.name, text, right=key.type.startswith("number"), rank=rank)
 
 
 def _formatter(get: Callable[[Any], Any], unit: str, zone: tzinfo) -> Callable[[Any], str]:
@@ -144,7 +173,9 @@ def _formatter(get: Callable[[Any], Any], unit: str, zone: tzinfo) -> Callable[[
 def _text(value: Any) -> str:
     if value is None:
         return "-"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return printable(value) if isinstance(value, str) else str(value)
 
 
 def _range(first: int | None, last: int | None) -> str:

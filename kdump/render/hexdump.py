@@ -15,12 +15,14 @@ from kdump.format.errors import DecodeError
 from kdump.format.layout import Layout, Span
 from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
+from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.legacy import value_bounds
 from kdump.log.payload import unpacked
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchLegacy, BatchV2, Region
 from kdump.log.window import Window
+from kdump.render.escape import printable
 from kdump.render.explain import BatchWords, RecordWords, Words, bit_words, general, title
 from kdump.render.output import Output
 from kdump.render.style import painter
@@ -85,6 +87,22 @@ class Hexdump:
             self._wrapper(batch, words)
         self._records(batch, chosen)
         self.output.line("")
+
+    def entry(self, entry: Entry) -> None:
+        """An entry of an index, a snapshot, a checkpoint; or what stands around the entries there."""
+        if entry.layout is not None:
+            for span in entry.layout.walk(entry.data, 0, entry.size):
+                self._span(span, entry.data, entry.position, self._general)
+            names = entry.layout.names
+            said = ", ".join(f"{key} {value}" for key, value in entry.values.items() if key not in names)
+            if said:
+                self._text(f"{'':11}{said}", "dim")
+            return
+        if entry.size:
+            told = ", ".join(f"{key} {printable(str(value))}" for key, value in entry.values.items())
+            self._bytes(entry.position, entry.data, entry.what, Words("", told))
+        elif entry.values:
+            self._text(f"{'':11}" + " ".join(printable(str(value)) for value in entry.values.values()), "")
 
     def finding(self, finding: Finding) -> None:
         self._text(f"! {finding.code}: {finding.message}", "bad")

@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 from kdump.check.finding import Finding
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.control import decode_control
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.layout import Layout
+from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
@@ -110,7 +114,46 @@ FINDING_KEYS = (
     Key("consequence", "string", "", "what a broker or a consumer does about it"),
 )
 
-TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "finding": FINDING_KEYS}
+INDEX_KEYS = (
+    FILE,
+    Key("offset", "number", "offset", "relative offset as stored, plus the base offset in the file's name"),
+    Key("position", "number", "byte of the .log", INDEX_ENTRY.field("position").meaning),
+)
+
+TIME_INDEX_KEYS = (
+    FILE,
+    Key("timestamp", "number", "epoch ms", TIME_INDEX_ENTRY.field("timestamp").meaning),
+    Key("offset", "number", "offset", "relative offset as stored, plus the base offset in the file's name"),
+)
+
+CHECKPOINT_KEYS = (
+    FILE,
+    Key("topic", "string", "", "of an offset checkpoint", True),
+    Key("partition", "number", "", "of an offset checkpoint", True),
+    Key("offset", "number", "offset", "of an offset checkpoint", True),
+    Key("epoch", "number", "", "of a leader epoch checkpoint", True),
+    Key("startOffset", "number", "offset", "of a leader epoch checkpoint: where the epoch begins", True),
+)
+
+PROPERTY_KEYS = (
+    FILE,
+    Key("name", "string", "", "as it stands in the file"),
+    Key("value", "string", "", "as it stands in the file; JSON for what is no string there"),
+)
+
+
+def _layout_keys(layout: Layout[Any]) -> tuple[Key, ...]:
+    return (FILE, *(Key(field.name, "number", field.unit, field.meaning) for field in layout.fields))
+
+
+TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "finding": FINDING_KEYS} | {
+    "indexEntry": INDEX_KEYS,
+    "timeIndexEntry": TIME_INDEX_KEYS,
+    "txnIndexEntry": _layout_keys(TXN_INDEX_ENTRY),
+    "producerState": _layout_keys(PRODUCER_ENTRY),
+    "checkpointEntry": CHECKPOINT_KEYS,
+    "property": PROPERTY_KEYS,
+}
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 
 _BATCH_VALUES = tuple(key.name for key in BATCH_KEYS if key is not FILE)
@@ -195,6 +238,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value
+
+
+def entry_object(target: Target, entry: Entry) -> Object:
+    return {"type": entry.type, "file": path_text(target.path), **entry.values}
 
 
 def region_object(target: Target, region: Region) -> Object:

@@ -87,11 +87,6 @@ class Table:
             else:
                 self._write_text(*item)
 
-    def restart(self) -> None:
-        """The next row belongs to another file: its table has a head of its own."""
-        self.flush()
-        self._widths = None
-
     def _wait(self, item: Row | tuple[str, str]) -> None:
         if not self._waiting:
             self._since = time.monotonic()

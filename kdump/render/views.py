@@ -8,16 +8,18 @@ from typing import Protocol
 
 from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
+from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.render import jsonl
-from kdump.render.columns import batch_columns, record_columns
+from kdump.render.columns import columns_of, refuse_unknown
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
-from kdump.render.objects import batch_object, finding_object, record_object, region_object
+from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
 from kdump.render.output import Output
+from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.template import Part, render
 
@@ -30,8 +32,14 @@ class View(Protocol):
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int: ...
 
+    def entry(self, target: Target, entry: Entry) -> int:
+        """An entry of a file without batches; how many rows it took."""
+
+    def finding(self, finding: Finding) -> None:
+        """What is wrong with a file without batches."""
+
     def region(self, target: Target, region: Region, window: Window) -> None:
-        """Bytes that are no batch."""
+        """Bytes that are no batch or entry."""
 
     def tick(self) -> None:
         """Called now and then while there is nothing to write."""
@@ -41,32 +49,64 @@ class View(Protocol):
 
 
 class TableView:
-    """A table of batches, or of records."""
+    """A table of batches, of records, or of the entries of another kind of file. Raises UnknownColumn for a name in
+    `names` that no table has; a view's methods raise it for one that their own table has not."""
 
     def __init__(
         self, output: Output, *, records: bool, names: list[str] | None, full: bool, zone: tzinfo, titles: bool
     ) -> None:
-        columns = record_columns(zone, names, full) if records else batch_columns(zone, names)
-        self.table = Table(columns, output, full=full, chosen=names is not None)
+        self.output = output
         self.records = records
+        self.names, self.full, self.zone = names, full, zone
         self.titles = titles
+        self.table: Table | None = None
+        self.type = ""
+        """Of the JSON objects that `table` is a table of."""
+        refuse_unknown(names)
 
     def file(self, target: Target) -> None:
         if self.titles:
-            self.table.restart()
-            self.table.output.line(self.table.paint(printable(path_text(target.path)) + ":", "head"))
+            if self.table is not None:
+                self.table.flush()
+                self.table = None
+            paint = painter(self.output.colour)
+            self.output.line(paint(printable(path_text(target.path)) + ":", "head"))
+
+    def _for(self, type_name: str) -> Table:
+        """The table of such objects; one of others ends here."""
+        if self.table is None or type_name != self.type:
+            if self.table is not None:
+                self.table.flush()
+            columns = columns_of(type_name, self.zone, self.names, self.full)
+            self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
+            self.type = type_name
+        return self.table
+
+    @property
+    def _current(self) -> Table:
+        return self.table or self._for("record" if self.records else "batch")
+
+    def entry(self, target: Target, entry: Entry) -> int:
+        if not entry.type:
+            return 0
+        self._for(entry.type).add(entry)
+        return 1
+
+    def finding(self, finding: Finding) -> None:
+        self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        if not self.records:
-            self.table.add(batch, "" if batch.crcValid else "bad")
-            self._findings(findings(target, batch))
-            return 1
+        style = "" if batch.crcValid else "bad"
         noted = list(findings(target, batch))
+        if not self.records:
+            self._for("batch").add(batch, style)
+            self._findings(noted)
+            return 1
+        table = self._for("record")
         self._findings(noted)
         rows = 0
-        style = "" if batch.crcValid else "bad"
         for record in records:
-            self.table.add(record, style or ("control" if record.is_control else ""))
+            table.add(record, style or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
             rows += 1
         self._findings(finding for finding in findings(target, batch) if finding not in noted)
@@ -76,18 +116,20 @@ class TableView:
         text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
         if region.claimed is not None and region.kind == "torn":
             text += f", offset {region.claimed[0]}"
-        self.table.line(f"{text}: {region.reason}" if region.reason else text, region.kind)
+        self._current.line(f"{text}: {region.reason}" if region.reason else text, region.kind)
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self.table.line(f"  ! {finding.code} at {finding.position}: {finding.message}", "bad")
+            self._current.line(f"  ! {finding.code} at {finding.position}: {finding.message}", "bad")
 
     def tick(self) -> None:
-        self.table.tick()
+        if self.table is not None:
+            self.table.tick()
 
     def end(self) -> None:
-        self.table.flush()
-        self.table.output.flush()
+        if self.table is not None:
+            self.table.flush()
+        self.output.flush()
 
 
 class JsonView:
@@ -99,6 +141,15 @@ class JsonView:
 
     def file(self, target: Target) -> None:
         pass
+
+    def entry(self, target: Target, entry: Entry) -> int:
+        if not entry.type:
+            return 0
+        self.output.line(jsonl.line(entry_object(target, entry)))
+        return 1
+
+    def finding(self, finding: Finding) -> None:
+        self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         noted = list(findings(target, batch))
@@ -143,6 +194,13 @@ class HexView:
         if self.titles:
             self.output.line(self.dump.paint(printable(path_text(target.path)) + ":", "head"))
 
+    def entry(self, target: Target, entry: Entry) -> int:
+        self.dump.entry(entry)
+        return 1 if entry.type else 0
+
+    def finding(self, finding: Finding) -> None:
+        self.dump.finding(finding)
+
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         rows = 0
 
@@ -175,6 +233,12 @@ class TemplateView:
 
     def file(self, target: Target) -> None:
         pass
+
+    def entry(self, target: Target, entry: Entry) -> int:
+        return 0
+
+    def finding(self, finding: Finding) -> None:
+        self.complain(f"{path_text(finding.file)}: {finding.code}: {finding.message}")
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         rows = 0

@@ -1,0 +1,101 @@
+"""The files of a showing command: found, opened, and what is to be said of them on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from kdump.log.errors import SourceError
+from kdump.log.kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, Kind, by_content
+from kdump.log.paths import Target, targets
+from kdump.log.scan import Scan
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+from kdump.render.escape import path_text, printable
+
+
+def complain(text: str) -> None:
+    """One line on stderr."""
+    click.echo(f"kdump: {printable(text)}", err=True)
+
+
+class Files:
+    """The files that paths mean. `failed` tells whether one could not be read; `follow`, that growth is expected."""
+
+    def __init__(self, paths: tuple[str, ...], kind: Kind | None, scan: Scan, *, follow: bool) -> None:
+        self.paths = paths
+        self.kind = kind
+        self.scan = scan
+        self.follow = follow
+        self.failed = False
+
+    def __iter__(self) -> Iterator[Target]:
+        """Every file that is to be read; a path that cannot be is complained about, and the others go on."""
+        for path in self.paths:
+            try:
+                yield from self._in_range(list(targets(path, self.kind)))
+            except SourceError as error:
+                self.refused(error)
+
+    def _in_range(self, files: list[Target]) -> list[Target]:
+        """Without the segments that the names of their neighbours put outside the offsets asked for."""
+        offsets = self.scan.selection.offsets
+        if offsets is None:
+            return files
+        chosen = []
+        for at, following in zip(files, [*files[1:], None]):
+            same = following is not None and (at.topic, at.partition) == (following.topic, following.partition)
+            end = following.name_offset if following is not None and same else None
+            below = end is not None and offsets.first is not None and end <= offsets.first
+            above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
+            if not (below or above):
+                chosen.append(at)
+        return chosen
+
+    def open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
+        """The file and what kind it is, by its name or its bytes; None, and a line on stderr, if it cannot be read."""
+        try:
+            window = self.scan.open(at, keep=keep)
+            kind = at.kind or by_content(window)
+        except SourceError as error:
+            self.refused(error)
+            return None
+        if kind is PRODUCER_SNAPSHOT:
+            window.source.keep = True
+        if kind in INDEXES and at.name_offset is None and kind is not TXN_INDEX:
+            complain(f"{path_text(at.path)}: no base offset in its name: offsets are relative")
+        return window, kind
+
+    def refused(self, error: SourceError) -> None:
+        """A path, or a device, that could not be read: it is complained about, and the others go on."""
+        complain(str(error))
+        self.failed = True
+
+    def ended(self, at: Target, window: Window, kind: Kind, batches: int) -> None:
+        """What is to be said of a file once it has been read."""
+        source = window.source
+        name = path_text(at.path)
+        if source.error:
+            complain(source.error)
+            self.failed = True
+        if isinstance(source, FileSource) and not self.follow:
+            grown = source.grown()
+            if grown > 0:
+                complain(f"{name}: grew by {grown} bytes while it was read, which are not shown; --follow goes on")
+            elif grown < 0:
+                complain(f"{name}: was cut by {-grown} bytes while it was read")
+        if source.size == 0:
+            complain(f"{name}: is empty")
+        elif not batches and kind in BATCHES and self.scan.selection.is_all:
+            complain(f"{name}: no record batch in {source.size} bytes: is it a segment?")
+
+    def notes(self) -> None:
+        """What is to be said at the end."""
+        scan = self.scan
+        if scan.unshown:
+            regions = "region" if scan.unshown == 1 else "regions"
+            complain(
+                f"{scan.unshown} {regions} of {scan.unshown_bytes} bytes hold no readable batch and are not shown;"
+                " without a filter they are"
+            )

@@ -1,0 +1,38 @@
+"""The three indexes beside a segment: entries of one fixed layout each, with no header and no checksum.
+
+Source: org.apache.kafka.storage.internals.log.OffsetIndex, TimeIndex, and TransactionIndex with AbortedTxn. The first
+two are preallocated while their segment is active: zeros behind the last entry are no entries.
+"""
+
+from typing import Annotated, NamedTuple
+
+from kdump.format.layout import INT16, INT32, INT64, Field, layout
+
+
+class IndexEntry(NamedTuple):
+    """Where to begin looking for an offset."""
+
+    relativeOffset: Annotated[int, Field(INT32, "offset, less the base offset in the file's name")]
+    position: Annotated[int, Field(INT32, "byte of the .log at which a batch begins, and no later than this offset's")]
+
+
+class TimeIndexEntry(NamedTuple):
+    """The largest timestamp so far, and where it was seen."""
+
+    timestamp: Annotated[int, Field(INT64, "no record up to the offset has a larger one", "epoch ms")]
+    relativeOffset: Annotated[int, Field(INT32, "offset, less the base offset in the file's name")]
+
+
+class TxnIndexEntry(NamedTuple):
+    """An aborted transaction: a read_committed consumer leaves its records out."""
+
+    version: Annotated[int, Field(INT16, "version of the entry")]
+    producerId: Annotated[int, Field(INT64, "whose transaction it was")]
+    firstOffset: Annotated[int, Field(INT64, "offset of its first record", "offset")]
+    lastOffset: Annotated[int, Field(INT64, "offset of its ABORT marker", "offset")]
+    lastStableOffset: Annotated[int, Field(INT64, "the log's last stable offset after that marker", "offset")]
+
+
+INDEX_ENTRY = layout(IndexEntry, "OffsetIndex")
+TIME_INDEX_ENTRY = layout(TimeIndexEntry, "TimeIndex")
+TXN_INDEX_ENTRY = layout(TxnIndexEntry, "AbortedTxn")

@@ -1,0 +1,40 @@
+"""The .snapshot of producer states: what the broker knew of each producer at the offset in the file's name.
+
+Source: org.apache.kafka.storage.internals.log.ProducerStateManager and the schema ProducerSnapshot. The header and the
+entries are declared as layouts, for a snapshot may hold a million producers; a test holds them to the schema.
+"""
+
+from typing import Annotated, NamedTuple
+
+from kdump.format.layout import INT16, INT32, INT64, UINT32, Field, layout
+
+VERSIONS = (0, 1)
+"""Kafka reads and writes 1; a 0 that a development version left has the same fields."""
+
+
+class SnapshotHeader(NamedTuple):
+    """What stands before the entries."""
+
+    version: Annotated[int, Field(INT16, "version of the snapshot")]
+    crc: Annotated[int, Field(UINT32, "CRC-32C of all bytes behind this field", "crc")]
+    producerEntries: Annotated[int, Field(INT32, "producers that follow")]
+
+
+class ProducerEntry(NamedTuple):
+    """One producer."""
+
+    producerId: Annotated[int, Field(INT64, "the producer")]
+    epoch: Annotated[int, Field(INT16, "its current epoch")]
+    lastSequence: Annotated[int, Field(INT32, "last sequence number written; -1: none")]
+    lastOffset: Annotated[int, Field(INT64, "offset of its last data record; -1: none", "offset")]
+    offsetDelta: Annotated[int, Field(INT32, "offsets of its last batch, less one")]
+    timestamp: Annotated[int, Field(INT64, "largest timestamp of its last batch", "epoch ms")]
+    coordinatorEpoch: Annotated[
+        int, Field(INT32, "of the transaction coordinator that wrote its last marker; -1: none")
+    ]
+    currentTxnFirstOffset: Annotated[int, Field(INT64, "first offset of its open transaction; -1: none", "offset")]
+
+
+SNAPSHOT_HEADER = layout(SnapshotHeader, "ProducerStateManager; schema ProducerSnapshot")
+PRODUCER_ENTRY = layout(ProducerEntry, "ProducerStateManager; schema ProducerSnapshot")
+CRC_START = SNAPSHOT_HEADER.positions["producerEntries"]

@@ -1,0 +1,118 @@
+"""The small text files of a broker's disk: checkpoints, partition.metadata, meta.properties, quorum-state.
+
+Source: org.apache.kafka.server.common.CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile,
+PartitionMetadataFile, MetaProperties (java.util.Properties), FileQuorumStateStore, CleanShutdownFileHandler.
+
+Each parser yields Lines that tile the text; a line that does not fit has a `problem` and no values, and those behind it
+are read all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """A stretch of text, usually a line with its end: bytes position..position+size-1 of the file. `values` by their
+    JSON names, empty for a line that says nothing by itself; `what` is what the line is."""
+
+    position: int
+    size: int
+    what: str
+    values: dict[str, Any]
+    problem: str = ""
+
+
+def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Position and bytes of each line, its end included."""
+    for match in re.finditer(rb"[^\n]*\n|[^\n]+", data):
+        yield match.start(), match.group()
+
+
+def _number(text: bytes, lowest: int = -(1 << 63)) -> int | None:
+    """A decimal number that a Java long can hold; None for anything else."""
+    if not re.fullmatch(rb"[+-]?\d{1,19}", text):
+        return None
+    value = int(text)
+    return value if lowest <= value < 1 << 63 else None
+
+
+def offset_checkpoint(data: bytes) -> Iterator[Line]:
+    """Version 0, count, and "topic partition offset" lines (OffsetCheckpointFile)."""
+
+    def entry(words: list[bytes]) -> dict[str, Any] | None:
+        if len(words) != 3:
+            return None
+        partition, offset = _number(words[1], 0), _number(words[2])
+        if partition is None or offset is None:
+            return None
+        return {"topic": words[0].decode("utf-8", "replace"), "partition": partition, "offset": offset}
+
+    yield from _checkpoint(data, entry, "topic partition offset")
+
+
+def epoch_checkpoint(data: bytes) -> Iterator[Line]:
+    """Version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile)."""
+
+    def entry(words: list[bytes]) -> dict[str, Any] | None:
+        numbers = [_number(word) for word in words]
+        if len(numbers) != 2 or None in numbers:
+            return None
+        return {"epoch": numbers[0], "startOffset": numbers[1]}
+
+    yield from _checkpoint(data, entry, "epoch startOffset")
+
+
+def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
+    count = None
+    found = 0
+    for number, (position, line) in enumerate(lines(data)):
+        words = line.split()
+        if number < 2:
+            what = ("version", "count")[number]
+            value = _number(words[0], 0) if len(words) == 1 else None
+            problem = "" if value is not None else f"{what} is no number"
+            if what == "version" and value:
+                problem = f"version {value} is unknown, 0 is known"
+            if what == "count":
+                count = value
+            yield Line(position, len(line), what, {}, problem)
+            continue
+        values = entry(words)
+        found += values is not None
+        problem = "" if values is not None else f"not of the form {form!r}"
+        yield Line(position, len(line), "entry", values or {}, problem)
+    # An empty file, or one that ends behind its version, holds no entries and is valid.
+    if count is not None and count != found:
+        yield Line(len(data), 0, "count", {}, f"{count} entries counted, {found} there")
+
+
+def properties(data: bytes) -> Iterator[Line]:
+    """name=value lines, as java.util.Properties writes them, or name: value, as partition.metadata has them."""
+    for position, line in lines(data):
+        text = line.strip().decode("utf-8", "replace")
+        if not text or text[0] in "#!":
+            yield Line(position, len(line), "comment", {})
+            continue
+        match = re.match(r"^([^=:\s]+)\s*[=:]\s*(.*)$", text)
+        values = {"name": match[1], "value": match[2]} if match else {}
+        yield Line(position, len(line), "property", values, "" if match else "not of the form 'name=value'")
+
+
+def json_object(data: bytes) -> Iterator[Line]:
+    """One JSON object (quorum-state, .kafka_cleanshutdown): a Line for each member, at no position of its own."""
+    if not data.strip():
+        return
+    try:
+        value = json.loads(data)
+        problem = "" if isinstance(value, dict) else "not a JSON object"
+    except (ValueError, RecursionError) as error:
+        value, problem = None, f"not JSON: {error}"
+    yield Line(0, len(data), "object", {}, problem)
+    if isinstance(value, dict):
+        for name, member in value.items():
+            said = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False)
+            yield Line(0, 0, "property", {"name": name, "value": said})

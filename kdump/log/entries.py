@@ -1,0 +1,170 @@
+"""The files beside the segments -> entries, in order, with what is no entry in its place: padding, torn, junk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from kdump.format import text
+from kdump.format.checksum import checksum
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.layout import Layout
+from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
+from kdump.log import kinds
+from kdump.log.errors import SourceError
+from kdump.log.kinds import Kind
+from kdump.log.region import JUNK, PADDING, TORN, Problem, Region
+from kdump.log.window import Window
+
+LARGEST_TEXT = 64 * 1024 * 1024
+"""Bytes of a text file that are read: a checkpoint of a million partitions has half as many."""
+
+
+class Entry(NamedTuple):
+    """An entry: bytes position..position+size-1 of the file, and its values by their JSON names.
+
+    `type` is that of the JSON object, empty for what has none (a header, a comment). `layout` declares the bytes of a
+    binary entry; text has none, and `what` says what it is.
+    """
+
+    type: str
+    position: int
+    size: int
+    data: bytes
+    values: dict[str, Any]
+    layout: Layout[Any] | None = None
+    what: str = ""
+
+
+Item = Entry | Region | Problem
+
+
+def entries(kind: Kind, window: Window, base: int) -> Iterator[Item]:
+    """Everything in a file of that kind. `base` is the base offset in its name. A snapshot is read twice, its checksum
+    last, so the source must keep it. Raises SourceError."""
+    if kind is kinds.PRODUCER_SNAPSHOT:
+        yield from _snapshot(window)
+    elif kind in FIXED:
+        layout, type_name, values = FIXED[kind]
+        yield from _fixed(window, 0, layout, type_name, lambda row: values(row, base), padded=True)
+    else:
+        yield from _text(kind, window)
+
+
+def _index(row: Any, base: int) -> dict[str, Any]:
+    return {"offset": base + row.relativeOffset, "position": row.position}
+
+
+def _time_index(row: Any, base: int) -> dict[str, Any]:
+    return {"timestamp": row.timestamp, "offset": base + row.relativeOffset}
+
+
+def _as_stored(row: Any, base: int) -> dict[str, Any]:
+    return dict(row._asdict())
+
+
+FIXED: dict[Kind, tuple[Layout[Any], str, Callable[[Any, int], dict[str, Any]]]] = {
+    kinds.INDEX: (INDEX_ENTRY, "indexEntry", _index),
+    kinds.TIME_INDEX: (TIME_INDEX_ENTRY, "timeIndexEntry", _time_index),
+    kinds.TXN_INDEX: (TXN_INDEX_ENTRY, "txnIndexEntry", _as_stored),
+}
+
+
+def _fixed(
+    window: Window,
+    position: int,
+    layout: Layout[Any],
+    type_name: str,
+    values: Callable[[Any], dict[str, Any]],
+    *,
+    padded: bool,
+) -> Iterator[Item]:
+    """Entries of one size up to the end. Zeros that reach to the end are padding, if the file can have that."""
+    size = layout.size
+    zeros = 0  # bytes of zeros right before `position`, not handed out yet
+    while True:
+        window.release(position - zeros)
+        data = bytes(window.view(position, max(size, window.size // size * size)))
+        whole = len(data) // size * size
+        if padded and whole and data.count(0, 0, whole) == whole:
+            zeros += whole
+            position += whole
+            continue
+        for start in range(0, whole, size):
+            part = data[start : start + size]
+            if padded and not any(part):
+                zeros += size
+                continue
+            # Zeros before another entry are entries of zeros.
+            for at in range(position + start - zeros, position + start, size):
+                yield Entry(type_name, at, size, bytes(size), values(layout.read(bytes(size))), layout)
+            zeros = 0
+            yield Entry(type_name, position + start, size, part, values(layout.read(part)), layout)
+        position += whole
+        if len(data) == whole and data:
+            continue
+        left = data[whole:]
+        if zeros:
+            end = position + (len(left) if not any(left) else 0)
+            yield Region(PADDING, position - zeros, end - position + zeros, "zeros, as preallocation leaves")
+            left = left if any(left) else b""
+        if left:
+            yield Region(TORN, position, len(left), f"{len(left)} bytes are left, fewer than an entry of {size}")
+        return
+
+
+def _snapshot(window: Window) -> Iterator[Item]:
+    data = bytes(window.view(0, SNAPSHOT_HEADER.size))
+    name = SNAPSHOT_HEADER.name
+    if len(data) < SNAPSHOT_HEADER.size:
+        if data:
+            yield Region(TORN, 0, len(data), f"{len(data)} bytes, fewer than a header")
+        reason = f"{len(data)} bytes, fewer than a header"
+        yield Problem("snapshot-invalid", name, "version", 0, reason)
+        return
+    header = SNAPSHOT_HEADER.read(data)
+    yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
+    if header.version not in VERSIONS:
+        reason = f"version {header.version} is unknown, 1 is known: decoded as that"
+        yield Problem("snapshot-invalid", name, "version", 0, reason, 1, header.version)
+    found = 0
+    size = len(data)
+    for item in _fixed(window, size, PRODUCER_ENTRY, "producerState", lambda row: _as_stored(row, 0), padded=False):
+        found += isinstance(item, Entry)
+        size += item.size or 0
+        yield item
+    if found != header.producerEntries:
+        reason = f"{header.producerEntries} producers counted, {found} there"
+        at = SNAPSHOT_HEADER.positions["producerEntries"]
+        yield Problem("snapshot-invalid", name, "producerEntries", at, reason, found, header.producerEntries)
+    computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
+    if computed != header.crc:
+        reason = f"stored CRC-32C 0x{header.crc:08x}, the bytes give 0x{computed:08x}"
+        at = SNAPSHOT_HEADER.positions["crc"]
+        yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
+
+
+TEXTS: dict[Kind, tuple[Callable[[bytes], Iterator[text.Line]], str, str]] = {
+    kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
+    kinds.META_PROPERTIES: (text.properties, "property", "meta-properties-invalid"),
+    kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
+    kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
+}
+
+
+def _text(kind: Kind, window: Window) -> Iterator[Item]:
+    data = b"".join(bytes(chunk) for chunk in window.chunks(0, LARGEST_TEXT + 1))
+    if len(data) > LARGEST_TEXT:
+        raise SourceError(f"{window.source.name}: more than {LARGEST_TEXT} bytes, too large for {kind.title}")
+    parse, type_name, code = TEXTS[kind]
+    for line in parse(data):
+        own = data[line.position : line.position + line.size]
+        if line.problem and line.size:
+            yield Region(JUNK, line.position, line.size, line.problem)
+        else:
+            named = type_name if line.values else ""
+            yield Entry(named, line.position, line.size, own, line.values, None, line.what)
+        if line.problem and code:
+            yield Problem(code, kind.name, line.what, line.position, line.problem, size=line.size)

@@ -1,0 +1,153 @@
+"""The kinds of file on a broker's disk: known by name, or by content where the name is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, NamedTuple
+
+from kdump.format.checksum import checksum
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.layout import Layout
+from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
+from kdump.log.claim import claim_at
+from kdump.log.region import Limits
+from kdump.log.window import Window
+
+
+class Kind(NamedTuple):
+    """A kind of file. `name` is what --as takes; `pattern` matches a file's name, endings that a broker puts behind it
+    (.deleted, .swap …) taken off."""
+
+    name: str
+    title: str
+    pattern: re.Pattern[str]
+
+
+# Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); a tier's copy and the cache of remote
+# indexes put the segment's id behind it.
+_OFFSET = r"(?P<offset>\d{20})(?:[-_][\w-]{22})?"
+
+
+def _kind(name: str, title: str, pattern: str) -> Kind:
+    return Kind(name, title, re.compile(f"^(?:{pattern})$"))
+
+
+SEGMENT = _kind("segment", "a segment", _OFFSET + r"\.log")
+KRAFT_SNAPSHOT = _kind("kraft-snapshot", "a KRaft snapshot", r"\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint")
+INDEX = _kind("index", "an offset index", _OFFSET + r"\.index")
+TIME_INDEX = _kind("timeindex", "a time index", _OFFSET + r"\.timeindex")
+TXN_INDEX = _kind("txnindex", "an index of aborted transactions", _OFFSET + r"\.txnindex")
+PRODUCER_SNAPSHOT = _kind("snapshot", "a snapshot of producer states", _OFFSET + r"\.snapshot")
+OFFSET_CHECKPOINT = _kind(
+    "offset-checkpoint",
+    "an offset checkpoint",
+    r"(?:recovery-point-offset|replication-offset|log-start-offset|cleaner-offset)-checkpoint",
+)
+EPOCH_CHECKPOINT = _kind(
+    "leader-epoch-checkpoint",
+    "a leader epoch checkpoint",
+    rf"leader-epoch-checkpoint|{_OFFSET}\.leader_epoch_checkpoint",
+)
+PARTITION_METADATA = _kind("partition-metadata", "the topic id of a partition", r"partition\.metadata")
+META_PROPERTIES = _kind("meta-properties", "the identity of a log directory", r"meta\.properties")
+QUORUM_STATE = _kind("quorum-state", "the state of a KRaft voter", r"quorum-state")
+CLEAN_SHUTDOWN = _kind("clean-shutdown", "the mark of a clean shutdown", r"\.kafka_cleanshutdown")
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        SEGMENT,
+        KRAFT_SNAPSHOT,
+        INDEX,
+        TIME_INDEX,
+        TXN_INDEX,
+        PRODUCER_SNAPSHOT,
+        OFFSET_CHECKPOINT,
+        EPOCH_CHECKPOINT,
+        PARTITION_METADATA,
+        META_PROPERTIES,
+        QUORUM_STATE,
+        CLEAN_SHUTDOWN,
+    )
+}
+BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
+"""Kinds that are files of record batches."""
+
+ENDINGS = re.compile(r"(?:\.(?:deleted|swap|cleaned|part|tmp))*(?:\.(?:gz|zst))?$")
+"""What a broker, or who shipped the file, has put behind the name."""
+
+
+def by_name(path: str) -> tuple[Kind | None, int | None]:
+    """The kind that a file's name says, and the base offset in it; None where it says none."""
+    name = ENDINGS.sub("", os.path.basename(path))
+    for kind in KINDS.values():
+        match = kind.pattern.match(name)
+        if match:
+            offset = match.groupdict().get("offset")
+            return kind, int(offset) if offset else None
+    return None, None
+
+
+INDEXES: dict[Kind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY, INDEX: INDEX_ENTRY}
+"""Kinds without a header, the one whose entries say most first."""
+SAMPLE = 4096
+
+
+def by_content(window: Window) -> Kind:
+    """The kind that a file's bytes look like: the strictest test first; a segment if nothing else fits."""
+    data = bytes(window.view(0, SAMPLE))
+    whole = len(data) < SAMPLE
+    text = _text_kind(data, whole)
+    if text is not None:
+        return text
+    if _is_snapshot(window, data):
+        return PRODUCER_SNAPSHOT
+    claim = claim_at(window, 0, Limits())
+    if claim.header is not None and claim.error is None and window.reaches(claim.end):
+        return SEGMENT
+    size = len(data) if whole else window.source.size
+    for kind, entry in INDEXES.items():
+        if (size is None or size % entry.size == 0) and _rises(kind, data):
+            return kind
+    return SEGMENT
+
+
+def _text_kind(data: bytes, whole: bool) -> Kind | None:
+    lines = data.split(b"\n")
+    if not whole:
+        lines.pop()
+    if re.fullmatch(rb"\d+", lines[0]) and len(lines) > 1 and re.fullmatch(rb"\d+", lines[1]):
+        third = lines[2] if len(lines) > 2 else b""
+        return EPOCH_CHECKPOINT if re.fullmatch(rb"-?\d+ -?\d+", third) else OFFSET_CHECKPOINT
+    if re.match(rb"version: \d+\ntopic_id: ", data):
+        return PARTITION_METADATA
+    if re.search(rb"^(?:cluster\.id|node\.id|broker\.id)=", data, re.MULTILINE):
+        return META_PROPERTIES
+    if data.lstrip().startswith(b"{") and whole:
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        return QUORUM_STATE if "leaderEpoch" in value else CLEAN_SHUTDOWN if "brokerEpoch" in value else None
+    return None
+
+
+def _is_snapshot(window: Window, data: bytes) -> bool:
+    if len(data) < SNAPSHOT_HEADER.size:
+        return False
+    header = SNAPSHOT_HEADER.read(data)
+    size = SNAPSHOT_HEADER.size + header.producerEntries * PRODUCER_ENTRY.size
+    if header.version not in VERSIONS or header.producerEntries < 0 or not window.reaches(size):
+        return False
+    return checksum(2, window.chunks(CRC_START, size - CRC_START)) == header.crc
+
+
+def _rises(kind: Kind, data: bytes) -> bool:
+    """Whether the first entries look like an index's: numbers that rise."""
+    entry = INDEXES[kind]
+    rows = [row for row in entry.struct.iter_unpack(data[: len(data) // entry.size * entry.size]) if any(row)]
+    if kind is TXN_INDEX:
+        return bool(rows) and all(row[0] == 0 and 0 <= row[2] <= row[3] for row in rows)
+    return bool(rows) and all(min(row) >= 0 for row in rows) and rows == sorted(rows)

@@ -1,0 +1,232 @@
+"""The files beside the segments: what kafka-dump-log says of them, what a broker wrote, and what damage leaves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.log.entries import Entry, entries
+from kdump.log.kinds import KINDS, by_content, by_name
+from kdump.log.region import Problem, Region
+from tests.conftest import SHARED, window_of
+
+INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
+TIME_INDEX = struct.pack(">qiqi", 1795247902867, 37, 1795247903012, 78)
+# clean-1/payments-0/00000000000000000120.snapshot, written by a 4.3.1 broker
+SNAPSHOT = bytes.fromhex(
+    "000108772d9500000004"
+    "00000000000000090008ffffffffffffffffffffffff00000000000001a1fd1d117800000000ffffffffffffffff"
+    "000000000000000a000affffffffffffffffffffffff00000000000001a1fd1d11f300000000ffffffffffffffff"
+    "000000000000000b000000000000000000000000007200000000000001a1fd1d1268ffffffff0000000000000072"
+    "000000000000000c000000000004000000000000007700000004000001a1fd1d1276ffffffffffffffffffffffff"
+)
+# clean-1/payments-0/00000000000000000000.txnindex, its first entry
+TXN_INDEX = struct.pack(">hqqqq", 0, 9, 14, 26, 15)
+EPOCHS = b"0\n2\n0 0\n3 120\n"
+OFFSETS = b"0\n2\norders 0 300\npay.ments-x 12 9223372036854775807\n"
+META = b"#\n#Sat Nov 21 07:58:06 UTC 2026\nnode.id=1\ncluster.id=FN96DRb6S3GeSIQS03itlw\n"
+QUORUM = b'{"clusterId":"","leaderId":0,"leaderEpoch":1,"currentVoters":[{"voterId":0}],"data_version":0}'
+PARTITION = b"version: 0\ntopic_id: 4K0vBYjuR4-ZwaLaSQbaJg"
+NAMES = {
+    "00000000000000000100.index": INDEX,
+    "00000000000000000100.timeindex": TIME_INDEX,
+    "00000000000000000000.txnindex": TXN_INDEX,
+    "00000000000000000120.snapshot": SNAPSHOT,
+    "leader-epoch-checkpoint": EPOCHS,
+    "replication-offset-checkpoint": OFFSETS,
+    "meta.properties": META,
+    "quorum-state": QUORUM,
+    "partition.metadata": PARTITION,
+    ".kafka_cleanshutdown": b'{"version":0,"brokerEpoch":19}',
+}
+
+
+def inspect(path: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
+    result = CliRunner().invoke(cli, ["inspect", str(path), "--json", *options], catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def said(path: Path, *options: str) -> list[list[Any]]:
+    return [[v for k, v in entry.items() if k not in ("type", "file")] for entry in inspect(path, *options)[0]]
+
+
+def items(name: str, data: bytes, window: int = 4096) -> list[Any]:
+    kind, base = by_name(name)
+    assert kind is not None
+    return list(entries(kind, window_of(data, window), base or 0))
+
+
+@pytest.mark.parametrize(("name", "data"), NAMES.items())
+def test_known_by_name_and_by_content(name: str, data: bytes, tmp_path: Path) -> None:
+    kind, _ = by_name(name)
+    assert kind is not None
+    assert by_content(window_of(data)) is kind
+    for ending in (".deleted", ".swap", ".cleaned", ".deleted.gz"):
+        assert by_name(name + ending)[0] is kind
+    path = tmp_path / name
+    path.write_bytes(data)
+    lost = tmp_path / "lost+found-4711"
+    lost.write_bytes(data)
+    packed = tmp_path / (name + ".gz")
+    packed.write_bytes(gzip.compress(data))
+    known = said(path)
+    assert known
+    assert said(packed) == known
+    if not name.endswith("0100.index") and not name.endswith("0100.timeindex"):
+        assert said(lost) == known
+    assert said(lost, "--as", kind.name)
+
+
+def test_offsets_are_relative_to_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000100.index"
+    path.write_bytes(INDEX)
+    assert said(path) == [[139, 4224], [178, 8437]]
+    lost = tmp_path / "lost"
+    lost.write_bytes(INDEX)
+    found, err = inspect(lost)
+    assert [entry["offset"] for entry in found] == [39, 78]
+    assert "offsets are relative" in err
+
+
+def test_values(tmp_path: Path) -> None:
+    for name, data in NAMES.items():
+        (tmp_path / name).write_bytes(data)
+    assert said(tmp_path / "00000000000000000100.timeindex") == [[1795247902867, 137], [1795247903012, 178]]
+    assert said(tmp_path / "00000000000000000000.txnindex") == [[0, 9, 14, 26, 15]]
+    assert said(tmp_path / "00000000000000000120.snapshot")[2] == [11, 0, 0, 114, 0, 1795247903336, -1, 114]
+    assert said(tmp_path / "leader-epoch-checkpoint") == [[0, 0], [3, 120]]
+    assert said(tmp_path / "replication-offset-checkpoint")[1] == ["pay.ments-x", 12, (1 << 63) - 1]
+    assert said(tmp_path / "meta.properties") == [["node.id", "1"], ["cluster.id", "FN96DRb6S3GeSIQS03itlw"]]
+    assert ["currentVoters", '[{"voterId": 0}]'] in said(tmp_path / "quorum-state")
+    assert said(tmp_path / "partition.metadata")[1] == ["topic_id", "4K0vBYjuR4-ZwaLaSQbaJg"]
+
+
+def test_choosing(tmp_path: Path) -> None:
+    for name, data in NAMES.items():
+        (tmp_path / name).write_bytes(data)
+    snapshot = tmp_path / "00000000000000000120.snapshot"
+    assert [entry[0] for entry in said(snapshot, "--producer-id", "11")] == [11]
+    assert [entry[0] for entry in said(snapshot, "--offset", "115..")] == [12]
+    assert [entry[0] for entry in said(snapshot, "--last", "2")] == [11, 12]
+    assert [entry[0] for entry in said(snapshot, "-n", "1")] == [9]
+    times = tmp_path / "00000000000000000100.timeindex"
+    assert said(times, "--time", "1795247903000..") == [[1795247903012, 178]]
+    assert said(times, "--key", "x") == []
+    assert said(times, "--position", "12..") == [[1795247903012, 178]]
+
+
+@pytest.mark.parametrize("window", [4096, 61])
+def test_zeros_at_the_end_are_padding(window: int) -> None:
+    found = items("00000000000000000000.index", INDEX + bytes(8 * 5000), window)
+    assert [type(item) for item in found] == [Entry, Entry, Region]
+    assert (found[2].kind, found[2].position, found[2].size) == ("padding", 16, 40000)
+    # Zeros before another entry are entries, for Kafka reads them so.
+    found = items("00000000000000000000.index", INDEX + bytes(8 * 1000) + INDEX, window)
+    assert len(found) == 1004
+    assert all(isinstance(item, Entry) for item in found)
+    found = items("00000000000000000000.timeindex", TIME_INDEX + bytes(5), window)
+    assert [getattr(item, "kind", "") for item in found] == ["", "", "torn"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("window", [4096, 61])
+def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
+    """No damage is an exception; binary files are covered byte for byte; a snapshot's damage is found."""
+    data = NAMES[name]
+    damaged = [data[:size] for size in range(len(data))]
+    for bit in random.Random(name).sample(range(8 * len(data)), min(300, 8 * len(data))):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        damaged.append(bytes(changed))
+    for bad in damaged:
+        found = items(name, bad, window)
+        if "." in name and name.rsplit(".", 1)[1] in ("index", "timeindex", "txnindex", "snapshot"):
+            spans = [(item.position, item.size) for item in found if not isinstance(item, Problem)]
+            assert sum(size for _, size in spans) == len(bad)
+        if name.endswith(".snapshot"):
+            assert not bad or any(isinstance(item, Problem) and item.code == "snapshot-invalid" for item in found)
+
+
+def test_hostile_numbers() -> None:
+    huge = struct.pack(">hIi", 1, 0, 0x7FFFFFFF)
+    codes = [item.reason for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
+    assert codes[0] == "2147483647 producers counted, 0 there"
+    bad = b"0\n99999999999999999999\na b c\n\nx 0 99999999999999999999\norders 0 7\n"
+    found = items("cleaner-offset-checkpoint", bad)
+    assert [item.values for item in found if isinstance(item, Entry) and item.type] == [
+        {"topic": "orders", "partition": 0, "offset": 7}
+    ]
+    assert len([item for item in found if isinstance(item, Problem)]) == 4
+    assert items("quorum-state", b"[" * 100_000)
+
+
+def test_declared_like_the_schema() -> None:
+    """The layout of a snapshot's entries is that of Kafka's schema ProducerSnapshot."""
+    from kdump.format.schema import load
+
+    (entries_node,) = [node for node in load("ProducerSnapshot").struct(1).fields if node.name == "producerEntries"]
+    element = entries_node.element
+    assert element is not None
+    assert element.inner is not None
+    fields = [(field.name, field.wire.name) for field in PRODUCER_ENTRY.fields]
+    assert [(node.name, node.kind.upper()) for node in element.inner.fields] == fields
+
+
+FIELD = re.compile(r"(\w+): (?:OptionalLong\[)?(-?\d+|OptionalLong.empty)\]?")
+DISKS = {"kafka-4.3-clean-1": "kafka-4.3/clean-1", "kafka-4.3-diverged-1": "kafka-4.3/diverged-1"}
+DISKS |= {"kafka-2.8-legacy": "kafka-2.8-legacy", "kafka-4.3-tiered": "kafka-4.3-tiered/disk"}
+LAYOUTS = {".index": INDEX_ENTRY, ".timeindex": TIME_INDEX_ENTRY, ".txnindex": TXN_INDEX_ENTRY}
+
+
+def test_oracle(shared: Path) -> None:
+    """Every index and snapshot that kafka-dump-log dumped, entry by entry.
+
+    It prints an entry of an empty index of an empty log, (offset: N position: 0), where there is none; it leaves out of
+    a snapshot's line what is -1."""
+    compared = 0
+    for name, disk in DISKS.items():
+        for words in sorted((SHARED / "oracle" / name).rglob("*.txt")):
+            path = SHARED / "disks" / disk / str(words.relative_to(SHARED / "oracle" / name))[: -len(".txt")]
+            kind, _ = by_name(str(path))
+            lines = [line for line in words.read_text(errors="replace").splitlines() if FIELD.match(line)]
+            if kind is None or kind.name not in ("index", "timeindex", "txnindex", "snapshot"):
+                continue
+            ours = [entry for entry in inspect(path)[0] if entry["type"] != "region"]
+            theirs = [dict(FIELD.findall(line)) for line in lines]
+            if not ours:
+                assert all(set(entry.values()) & {"0"} for entry in theirs), path
+                continue
+            assert len(ours) == len(theirs), path
+            for mine, other in zip(ours, theirs):
+                compared += 1
+                check(mine, other, path)
+    assert compared > 100
+
+
+def check(mine: dict[str, Any], other: dict[str, str], path: Path) -> None:
+    renamed = {"producerEpoch": "epoch", "lastTimestamp": "timestamp"}
+    for key, value in other.items():
+        if key == "firstSequence":
+            assert int(value) == mine["lastSequence"] - mine["offsetDelta"]
+        elif value == "OptionalLong.empty":
+            assert mine[renamed.get(key, key)] == -1, path
+        else:
+            assert mine[renamed.get(key, key)] == int(value), (path, key)
+
+
+def test_kinds_are_what_as_takes() -> None:
+    result = CliRunner().invoke(cli, ["inspect", "--help"])
+    said = "".join(result.stdout.split())
+    assert all(name in said for name in KINDS)
