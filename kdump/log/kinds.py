@@ -105,8 +105,11 @@ def by_content(window: Window) -> Kind:
     if _is_snapshot(window, data):
         return PRODUCER_SNAPSHOT
     claim = claim_at(window, 0, Limits())
-    if claim.header is not None and claim.error is None and window.reaches(claim.end):
-        return SEGMENT
+    if claim.header is not None and claim.error is None:
+        # A large batch is not read to its end for this: a pipe would have to be kept for so long.
+        large = claim.size > window.size
+        if claim.header.magic > 1 if large else window.reaches(claim.end):
+            return SEGMENT
     size = len(data) if whole else window.source.size
     for kind, entry in INDEXES.items():
         if (size is None or size % entry.size == 0) and _rises(kind, data):
@@ -118,6 +121,8 @@ def _text_kind(data: bytes, whole: bool) -> Kind | None:
     lines = data.split(b"\n")
     if not whole:
         lines.pop()
+    if not lines:
+        return None
     if re.fullmatch(rb"\d+", lines[0]) and len(lines) > 1 and re.fullmatch(rb"\d+", lines[1]):
         third = lines[2] if len(lines) > 2 else b""
         return EPOCH_CHECKPOINT if re.fullmatch(rb"-?\d+ -?\d+", third) else OFFSET_CHECKPOINT

@@ -12,7 +12,16 @@ from collections.abc import Iterator
 from kdump.format.batch import LOG_OVERHEAD
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.format.message import Body, MessageHeader, body, key_problem, read_header, size_problem
+from kdump.format.message import (
+    MAGIC_POSITION,
+    MESSAGES,
+    Body,
+    MessageHeader,
+    body,
+    key_problem,
+    read_header,
+    size_problem,
+)
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem
 
@@ -154,12 +163,15 @@ def _parsed(pieces: Iterator[bytes], limit: int) -> Iterator[Inner]:
         else:
             rest = piece
         at = 0
-        while len(rest) - at >= LOG_OVERHEAD + 5:
+        wanted = LOG_OVERHEAD + 5
+        while len(rest) - at >= wanted:
             size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
             if size > limit - done - at:
                 reason = f"messageSize {size - LOG_OVERHEAD} runs past the limit of the payload"
                 raise DecodeError("Message", "messageSize", done + at + 8, reason)
-            if size > len(rest) - at:
+            message = MESSAGES.get(rest[at + MAGIC_POSITION])
+            wanted = max(size, message.size if message else 0)
+            if wanted > len(rest) - at:
                 break
             try:
                 header = read_header(rest, at)
@@ -174,7 +186,7 @@ def _parsed(pieces: Iterator[bytes], limit: int) -> Iterator[Inner]:
                 raise DecodeError("Message", "attributes", done + at + 17, reason, "message-set-invalid")
             yield header, inner, rest, at, done + at
             at += size
-        wanted = size if len(rest) - at >= LOG_OVERHEAD + 5 else LOG_OVERHEAD + 5
+            wanted = LOG_OVERHEAD + 5
         pending = bytearray(rest[at:])
         done += at
         if not pending:
