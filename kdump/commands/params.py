@@ -101,7 +101,7 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
         return now - int(relative[1]) * UNITS[relative[2]]
     if text == "now":
         return now
-    if re.match(r"^-?\d+$", text) and not re.match(r"^\d{4}$", text):
+    if re.match(r"^-?\d+$", text):
         return int(text)
     try:
         parsed = datetime.fromisoformat(_whole_iso(text))
@@ -116,7 +116,6 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
 def _whole_iso(text: str) -> str:
     """What datetime.fromisoformat of every supported Python reads: Z as an offset, milliseconds with three digits."""
     text = re.sub(r"[zZ]$", "+00:00", text.strip())
-    text = re.sub(r"^(\d{4})$", r"\1-01-01", re.sub(r"^(\d{4}-\d\d)$", r"\1-01", text))
     text = re.sub(r"([+-]\d\d)$", r"\1:00", text) if "T" in text or " " in text else text
     text = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text) if "T" in text or " " in text else text
     text = re.sub(r"([T ]\d\d)(?=$|[+-])", r"\1:00", text)
