@@ -11,6 +11,10 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
 
+OUR_REASONS = ("--max-decompressed-size", "is not installed")
+OURS = "kdump could not look inside; nothing is known of what a consumer does"
+"""Where a limit, or a library that is missing, is ours, nothing follows for a broker or a consumer."""
+
 
 def findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
     """The checksum, if it does not hold, and what decoding met so far (`problems`: only these)."""
@@ -23,7 +27,8 @@ def findings(target: Target, batch: Batch, problems: list[Problem] | None = None
         if problem.space:
             where += f" of the payload (decompressed from {problem.space})"
         size = problem.size or batch.end - max(batch.position, problem.position)
-        position, size = (batch.position, batch.size) if problem.space else (problem.position, size)
+        inside = not problem.space and size > 0
+        position, size = (problem.position, size) if inside else (batch.position, batch.size)
         yield _finding(target, batch, problem.code, position, size, problem, f"{where}: {problem.reason}")
 
 
@@ -71,12 +76,16 @@ def _finding(
         problem.expected,
         problem.actual,
         message,
-        entry.consequence.format(offset=offset),
+        OURS if any(words in problem.reason for words in OUR_REASONS) else entry.consequence.format(offset=offset),
     )
 
 
 def record_findings(target: Target, record: Record) -> Iterator[Finding]:
     """What is wrong with one record alone: a control record that does not decode."""
+    if record.crcValid is False and record.batch.is_compressed:
+        problem = Problem("crc-mismatch", "Message", "crc", record.batch.position, "", None, record.crc)
+        message = f"offset {record.offset}: the stored CRC-32 0x{record.crc:08x} of the inner message does not hold"
+        yield _finding(target, record.batch, problem.code, record.batch.position, record.batch.size, problem, message)
     if not record.is_control:
         return
     control = decode_control(record.key, record.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import click
@@ -17,7 +18,7 @@ from kdump.render.escape import path_text, printable
 
 def complain(text: str) -> None:
     """One line on stderr."""
-    click.echo(f"kdump: {printable(text)}", err=True)
+    click.echo(f"kdump: {printable(path_text(text))}", err=True)
 
 
 class Files:
@@ -34,7 +35,7 @@ class Files:
         """Every file that is to be read; a path that cannot be is complained about, and the others go on."""
         for path in self.paths:
             try:
-                yield from self._in_range(list(targets(path, self.kind)))
+                yield from self._in_range(list(targets(path, self.kind, self.refused)))
             except SourceError as error:
                 self.refused(error)
 
@@ -45,8 +46,11 @@ class Files:
             return files
         chosen = []
         for at, following in zip(files, [*files[1:], None]):
-            same = following is not None and (at.topic, at.partition) == (following.topic, following.partition)
-            end = following.name_offset if following is not None and same else None
+            end = None
+            if following is not None and os.path.dirname(following.path) == os.path.dirname(at.path):
+                end = following.name_offset
+            if end is not None and at.name_offset is not None and end <= at.name_offset:
+                end = None  # two copies of one segment, as a tier keeps them
             below = end is not None and offsets.first is not None and end <= offsets.first
             above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
             if not (below or above):

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from kdump.commands.files import complain
 from kdump.commands.params import RangeParam, SizeParam, ZoneParam, time_range
 from kdump.commands.show import Show, ShowOptions
+from kdump.log.errors import SourceError
 from kdump.log.kinds import KINDS
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range, Selection
@@ -68,14 +70,17 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     _refuse_contradictions(options, paths)
     zone: tzinfo = options["zone"]
     selection = _selection(options, zone)
-    show = Show(_show_options(options), selection, _limits(options), paths)
     try:
+        show = Show(_show_options(options), selection, _limits(options), paths)
         if options["extract"]:
             show.extract(options["extract"])
         else:
             show.run()
     except KeyboardInterrupt:
         sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
     if show.failed:
         sys.exit(2)
 
@@ -95,6 +100,8 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
         raise click.UsageError("--columns is for tables")
     if options["limit"] and options["last"]:
         raise click.UsageError("choose one of --limit and --last")
+    if options["extract"] and (options["last"] or options["columns"] is not None):
+        raise click.UsageError("--extract takes one record, and neither --last nor --columns")
     if options["follow"] and (options["extract"] or options["limit"]):
         raise click.UsageError("--follow does not end, so it goes with neither --extract nor --limit")
     if options["follow"] and paths[-1] == "-":
@@ -104,7 +111,7 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
 
 
 def _selection(options: dict[str, Any], zone: tzinfo) -> Selection:
-    times: Range | None = time_range(options["times"], zone) if options["times"] else None
+    times: Range | None = time_range(options["times"], zone) if options["times"] is not None else None
     headers = []
     for header in options["headers"]:
         key, equals, value = header.partition("=")
@@ -145,7 +152,7 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         form=_form(options),
         records=options["records"] or options["template"] is not None,
         template=options["template"],
-        columns=[name.strip() for name in options["columns"].split(",")] if options["columns"] else None,
+        columns=[name.strip() for name in options["columns"].split(",")] if options["columns"] is not None else None,
         full=options["full"],
         zone=options["zone"],
         limit=options["limit"],

@@ -31,6 +31,12 @@ def _halves(text: str) -> tuple[str, str]:
     return first, last
 
 
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", text):
+        raise ValueError(text)
+    return int(text)
+
+
 class RangeParam(Param):
     """N, A..B, A.. or ..B, both ends included."""
 
@@ -40,7 +46,7 @@ class RangeParam(Param):
         if isinstance(value, Range):
             return value
         try:
-            first, last = (int(half) if half else None for half in _halves(value))
+            first, last = (_whole(half) if half else None for half in _halves(value))
         except ValueError:
             self.fail(f"{value!r} is no range: N, A..B, A.. or ..B", param, ctx)
         if (first or 0) < 0 or (last or 0) < 0:

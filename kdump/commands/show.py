@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from itertools import islice
 
 import click
@@ -51,6 +52,10 @@ class ShowOptions:
     """Name of the kind of file that is insisted on."""
 
 
+def say_of(at: Target, text: str) -> None:
+    complain(f"{path_text(at.path)}: {text}")
+
+
 class Show:
     """One run. `failed` tells afterwards whether nothing could be shown of something that was asked for."""
 
@@ -85,10 +90,10 @@ class Show:
                     self._file(view, at)
             if following:
                 self._follow(view, files[-1])
-            view.end()
         except UnknownColumn as error:
             raise click.UsageError(str(error)) from None
         finally:
+            view.end()
             self.files.notes()
 
     def extract(self, part: str) -> None:
@@ -164,7 +169,7 @@ class Show:
             yield from self.scan.chosen(at, window)
             return
         for item in entries(kind, window, at.name_offset or 0):
-            self.scan.position = getattr(item, "position", 0)
+            self.scan.met(getattr(item, "position", 0))
             if isinstance(item, Problem) or (
                 self.selection.entry(item.position, item.values)
                 if isinstance(item, Entry) and item.type
@@ -178,16 +183,20 @@ class Show:
         if opened is None:
             return
         window, kind = opened
-        met = self.scan.batches
+        before = self.scan.batches
         try:
             with Progress(at.path, self.output) as progress:
-                for item in self._items(at, window, kind):
-                    progress.at(self.scan.position, window.source.size)
-                    self._show(view, at, item, window)
+
+                def met(position: int) -> None:
+                    progress.at(position, window.source.size)
                     view.tick()
+
+                self.scan.met = met
+                for item in self._items(at, window, kind):
+                    self._show(view, at, item, window)
                     if self.left == 0:
                         return
-            self.files.ended(at, window, kind, self.scan.batches - met)
+            self.files.ended(at, window, kind, self.scan.batches - before)
         except SourceError as error:
             self.files.refused(error)
         finally:
@@ -269,7 +278,8 @@ class Show:
             if not last:
                 view.file(at)
             last = None
-            for region in self.scan.chosen(at, window, start, follow(at, window, start, self.scan.limits, view.end)):
+            grown = follow(at, window, start, self.scan.limits, view.end, partial(say_of, at))
+            for region in self.scan.chosen(at, window, start, grown):
                 self._show(view, at, region, window)
                 view.tick()
             window.source.close()

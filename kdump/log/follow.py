@@ -16,31 +16,41 @@ POLL = 0.25
 """Seconds between two looks at a file that does not grow."""
 
 
-def follow(at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None]) -> Iterator[Region]:
-    """The regions of a file that grows, without end; it ends when the partition has a newer segment and this one has
-    nothing more. A tail that is torn, or zeros, is not yet written: it is handed out only once that is sure.
+def follow(
+    at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], say: Callable[[str], None]
+) -> Iterator[Region]:
+    """The regions of a file that grows, without end; it ends when the partition has a newer segment, or the file is
+    gone, and this one has nothing more. A tail that is torn, or zeros, is not yet written: it is handed out only once
+    that is sure.
 
-    `waiting` is called before each pause."""
+    `waiting` is called before each pause; `say` gets a line when the file is cut or deleted."""
     source = window.source
     assert isinstance(source, FileSource)
     position = start
-    rolled = False
+    ended = False
     while True:
+        state = source.state()
+        # A preallocated segment is written in place, so nothing that was read ahead can be kept.
+        window.forget()
+        source.extend()
+        if source.size is not None and source.size < position:
+            say(f"was cut to {source.size} bytes; what is written from there on follows")
+            position = source.size
         for region in regions(window, name_offset=at.name_offset, start=position, limits=limits):
-            if not isinstance(region, Batch) and region.end == source.size and not rolled:
+            if not isinstance(region, Batch) and region.end == source.size and not ended:
                 break
             position = region.end
             yield region
-        if rolled:
+        if ended:
             return
         waiting()
-        # Whether it has rolled is asked before the size: what was written until then is read in one more turn.
-        rolled = newer(at) is not None
-        if not rolled:
-            time.sleep(POLL)
-        source.extend()
-        if source.size is not None and source.size < position:
-            position = source.size  # truncated by the broker: go on from where it ends now
+        while not ended and source.state() == state:
+            # What was written until it rolled, or was deleted, is read in one more turn.
+            ended = newer(at) is not None or source.is_deleted()
+            if not ended:
+                time.sleep(POLL)
+        if source.is_deleted() and newer(at) is None:
+            say("was deleted; nothing more can come")
 
 
 def newer(at: Target) -> Target | None:

@@ -155,4 +155,4 @@ def _rises(kind: Kind, data: bytes) -> bool:
     rows = [row for row in entry.struct.iter_unpack(data[: len(data) // entry.size * entry.size]) if any(row)]
     if kind is TXN_INDEX:
         return bool(rows) and all(row[0] == 0 and 0 <= row[2] <= row[3] for row in rows)
-    return bool(rows) and all(min(row) >= 0 for row in rows) and rows == sorted(rows)
+    return len(rows) > 1 and all(min(row) >= 0 for row in rows) and rows == sorted(rows)

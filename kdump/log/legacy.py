@@ -53,8 +53,9 @@ def messages(batch: Batch) -> Iterator[Record]:
 
 def look_inside(batch: BatchLegacy) -> list[Inner] | None:
     """Learn a wrapper's recordCount and baseOffset by reading it through once. The messages, if they are small."""
-    if not batch.is_compressed or batch.recordCount is not None:
+    if not batch.is_compressed or batch.looked_inside:
         return None
+    batch.looked_inside = True
     kept: list[Inner] | None = []
     size = count = 0
     first = last = None
@@ -67,14 +68,18 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
             kept.append(item)
             if size > KEEP:
                 kept = None
-    batch.recordCount = count
     if first is None or last is None:
         if not batch.problems:
+            batch.recordCount = 0
             reason = "a wrapper without messages"
             batch.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
         return kept
+    batch.recordCount = count
     if batch.magic == 0:
         batch.baseOffset = first
+    elif 0 < batch.lastOffset < last:
+        reason = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last} is beyond it"
+        batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then takes the inner offsets as absolute.
         batch.inner_base = batch.lastOffset - last if batch.lastOffset else 0

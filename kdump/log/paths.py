@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kdump.log.errors import SourceError
@@ -39,20 +39,24 @@ def target(path: str, kind: Kind | None = None) -> Target:
     )
 
 
-def targets(path: str, kind: Kind | None = None) -> Iterator[Target]:
+def targets(
+    path: str, kind: Kind | None = None, refused: Callable[[SourceError], None] | None = None
+) -> Iterator[Target]:
     """The files that `path` means: a file itself (of the `kind` insisted on), a directory's live segments in offset
-    order, those of the directories below it, in order of their names. Raises SourceError when there are none."""
+    order, those of the directories below it, in order of their names. A directory that cannot be read is told to
+    `refused`. Raises SourceError when there are no segments."""
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path, kind)
         return
     found = False
-    try:
-        for directory in _directories(path):
-            for name in segments_in(directory):
-                found = True
-                yield target(os.path.join(directory, name))
-    except OSError as error:
-        raise SourceError(f"{error.filename or path}: {error.strerror}") from error
+    for directory in _directories(path, refused):
+        try:
+            names = segments_in(directory)
+        except OSError:  # it has been told already, or it went away
+            continue
+        found = found or bool(names)
+        for name in names:
+            yield target(os.path.join(directory, name))
     if not found:
         raise SourceError(f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
@@ -66,11 +70,24 @@ def _is_live(name: str) -> bool:
     return not name.endswith((".deleted", ".swap", ".cleaned"))
 
 
-def _directories(path: str) -> Iterator[str]:
-    def refuse(error: OSError) -> None:
-        raise error
+def _directories(path: str, refused: Callable[[SourceError], None] | None) -> Iterator[str]:
+    """The directory and all below it that can be read, links followed once; `refused` is told of the others."""
 
-    for directory, names, _files in os.walk(path, onerror=refuse):
+    def refuse(error: OSError) -> None:
+        if refused is not None:
+            refused(SourceError(f"{error.filename}: {error.strerror}"))
+
+    seen = set()
+    for directory, names, _files in os.walk(path, onerror=refuse, followlinks=True):
+        try:
+            status = os.stat(directory)
+        except OSError as error:
+            refuse(error)
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            names.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
         names.sort(key=_natural)
         yield directory
 

@@ -36,8 +36,7 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
     left = batch.recordCount or 0
     if left < 0:
         reason = f"recordCount {left} is negative"
-        at = batch.position + BATCH_HEADER.positions["recordCount"]
-        batch.note(Problem("record-count-mismatch", "RecordBatch", "recordCount", at, reason))
+        batch.note(_count_problem(batch, reason, None, left))
         return
     if left == 0 and size == 0:
         return
@@ -88,12 +87,17 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
                 raise error.moved(done - len(rest)) from None
         if left:
             reason = f"{total} records claimed, {total - left} there"
-            raise DecodeError("RecordBatch", "records", done, reason, "record-count-mismatch")
+            batch.note(_count_problem(batch, reason, total - left, total))
     except DecodeError as error:
         # What a codec rejects has its place in the file; what a record says, in what was decompressed.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
+
+
+def _count_problem(batch: BatchV2, reason: str, expected: int | None, actual: int) -> Problem:
+    at = batch.position + BATCH_HEADER.positions["recordCount"]
+    return Problem("record-count-mismatch", "RecordBatch", "recordCount", at, reason, expected, actual, size=4)
 
 
 def unpacked(batch: Batch, position: int, count: int) -> bytes:

@@ -187,6 +187,7 @@ class BatchLegacy(Batch):
         self.timestampType = header.timestampType
         self.baseOffset = None if self.is_compressed else header.offset
         self.recordCount = None if self.is_compressed else 1
+        self.looked_inside = False
         self.inner_base: int | None = None  # what relative inner offsets of a v1 wrapper add to
 
 

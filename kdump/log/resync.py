@@ -84,8 +84,12 @@ class Resync:
                     other = NOT_ZERO.search(block, inside)
                     inside = max(inside + 1, (other.start() if other else len(block)) - LOG_OVERHEAD)
                     continue
-                candidate = claim_at(self.window, position + inside, self.limits)
+                at = position + inside
+                claimed = at + LOG_OVERHEAD + int.from_bytes(block[inside + 8 : inside + 12], "big")
                 inside += 1
+                if claimed > (self.window.source.size or at + LOOK_BACK):
+                    continue  # most of what only looks like a header
+                candidate = claim_at(self.window, at, self.limits)
                 if self._sound(candidate, last_good):
                     end = self.nesting.around(candidate)
                     if end is None:
@@ -102,7 +106,7 @@ class Resync:
         else:
             halves = {offset >> 32 for offset in (max(0, base - REACH), base, base + REACH)}
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
-        return re.compile(rb"(?=" + upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02])", re.DOTALL)
+        return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
 
     def _sound(self, candidate: Claim, last_good: int | None) -> bool:
         header = candidate.header

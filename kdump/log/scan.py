@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from kdump.log.index import begins_batch, read_hints
 from kdump.log.legacy import look_inside
@@ -32,8 +32,8 @@ class Scan:
     unshown_bytes: int = 0
     batches: int = 0
     """Batches met, chosen or not."""
-    position: int = 0
-    """How far the file has been read, in bytes."""
+    met: Callable[[int], None] = field(default=lambda position: None)
+    """Called for every region, chosen or not, with its position: a search that finds nothing shows that it goes on."""
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
         """A window over the file. `keep`: all of a stream may be asked for again. Raises SourceError."""
@@ -58,7 +58,7 @@ class Scan:
         if stream is None:
             stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits)
         for region in stream:
-            self.position = region.position
+            self.met(region.position)
             if positions and positions.last is not None and region.position > positions.last:
                 return
             if not isinstance(region, Batch):

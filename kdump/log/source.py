@@ -11,6 +11,8 @@ import tempfile
 from collections import deque
 from typing import Any, BinaryIO, Protocol
 
+from kdump.format.codec import decompress
+from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
 
 BLOCK = 256 * 1024
@@ -52,7 +54,10 @@ class FileSource:
         self.error: str | None = None
         self.keep = True
         self.fd = fd
-        self.size: int | None = os.lseek(fd, 0, os.SEEK_END)
+        try:
+            self.size: int | None = os.lseek(fd, 0, os.SEEK_END)
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror}") from error
 
     def read_at(self, position: int, count: int) -> bytes:
         assert self.size is not None
@@ -81,6 +86,15 @@ class FileSource:
     def grown(self) -> int:
         """Bytes by which the file is longer now than where this reads to; negative if it was truncated."""
         return os.fstat(self.fd).st_size - (self.size or 0)
+
+    def state(self) -> tuple[int, int]:
+        """What changes when the file is written to."""
+        now = os.fstat(self.fd)
+        return now.st_size, now.st_mtime_ns
+
+    def is_deleted(self) -> bool:
+        """Whether no name is left for the file: what a broker writes under that name now is another."""
+        return os.fstat(self.fd).st_nlink == 0
 
     def extend(self) -> None:
         """Read on to where the file ends now."""
@@ -214,6 +228,8 @@ def open_source(path: str) -> Source:
     Raises SourceError with one line that says why not.
     """
     if path == "-":
+        if sys.stdin is None:
+            raise SourceError("-: standard input is closed")
         stdin = sys.stdin.buffer
         return _stream("-", stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin))
     if "://" in path:
@@ -246,10 +262,30 @@ def _stream(name: str, stream: Any) -> Source:
 
         stream = gzip.GzipFile(fileobj=stream, mode="rb")
     elif start.startswith(ZSTD):
-        import zstandard
-
-        stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True), BLOCK)
+        stream = io.BufferedReader(_Unpacked(stream), BLOCK)
     return StreamSource(name, stream)
+
+
+class _Unpacked(io.RawIOBase):
+    """A zstd stream, unpacked piece by piece; its damage is raised only behind all that came out before it."""
+
+    def __init__(self, stream: Any) -> None:
+        chunks = iter(lambda: stream.read(BLOCK), b"")
+        self._pieces = decompress("zstd", chunks, limit=sys.maxsize, size=sys.maxsize)
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            self._left = self._left or next(self._pieces, b"")
+        except DecodeError as error:
+            raise OSError(error.reason) from error
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
 
 
 def _open_url(url: str) -> Source:

@@ -19,6 +19,10 @@ class Window:
         self._buffer = b""
         self._start = 0
 
+    def forget(self) -> None:
+        """What was read may have changed under us: read it anew."""
+        self._buffer = b""
+
     def view(self, position: int, count: int) -> memoryview:
         """The bytes from `position`, `count` of them or what there is before the end. Valid as long as it is held."""
         start = position - self._start

@@ -33,9 +33,18 @@ class Key(NamedTuple):
     optional: bool = False
 
 
+LEGACY_HAS = ("batchLength", "magic", "crc", "attributes")
+"""Fields of a v2 header that a message of v0 or v1 has too, whatever their names there."""
+
+
 def _header_keys() -> list[Key]:
     return [
-        Key(field.name, "number", field.unit if field.unit != "hex" else "bits", field.meaning)
+        Key(
+            field.name,
+            "number" if field.name in LEGACY_HAS else "number or null",
+            field.unit if field.unit != "hex" else "bits",
+            field.meaning,
+        )
         for field in BATCH_HEADER.fields
     ]
 
@@ -86,7 +95,7 @@ RECORD_KEYS = (
         "of a control record: type (COMMIT, ABORT, LEADER_CHANGE …), version, coordinatorEpoch or the decoded value",
         True,
     ),
-    Key("damaged", "boolean", "", "true where its batch's checksum does not hold", True),
+    Key("damaged", "boolean", "", "true where the checksum of its batch, or its own, does not hold", True),
 )
 
 REGION_KEYS = (
@@ -207,7 +216,7 @@ def record_object(target: Target, record: Record) -> Object:
         out["crcValid"] = record.crcValid
     if record.is_control:
         out["control"] = control_object(record)
-    if not record.batch.crcValid:
+    if not record.batch.crcValid or record.crcValid is False:
         out["damaged"] = True
     return out
 

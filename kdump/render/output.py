@@ -6,6 +6,8 @@ import os
 import sys
 import time
 
+from kdump.log.errors import SourceError
+
 BUFFER = 64 * 1024
 PATIENCE = 0.1
 """Seconds that a finished line may wait in the buffer."""
@@ -15,6 +17,8 @@ class Output:
     """Lines or bytes to standard output. `terminal` says whether a person watches."""
 
     def __init__(self) -> None:
+        if sys.stdout is None:
+            raise SourceError("standard output is closed")
         self.terminal = sys.stdout.isatty()
         self._parts: list[bytes] = []
         self._size = 0
@@ -54,6 +58,13 @@ class Output:
         data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
-        self._stream.write(data)
-        self._stream.flush()
+        try:
+            self._stream.write(data)
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # Python would try once more, and complain, when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            raise SourceError(f"standard output: {error.strerror}") from error
         self._flushed = time.monotonic()

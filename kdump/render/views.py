@@ -77,7 +77,7 @@ class TableView:
         if self.table is None or type_name != self.type:
             if self.table is not None:
                 self.table.flush()
-            columns = columns_of(type_name, self.zone, self.names, self.full)
+            columns = columns_of(type_name, self.zone, self.names, self.full or self.output.width is None)
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
             self.type = type_name
         return self.table
@@ -106,7 +106,8 @@ class TableView:
         self._findings(noted)
         rows = 0
         for record in records:
-            table.add(record, style or ("control" if record.is_control else ""))
+            bad = "bad" if record.crcValid is False else ""
+            table.add(record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
             rows += 1
         self._findings(finding for finding in findings(target, batch) if finding not in noted)
@@ -161,7 +162,7 @@ class JsonView:
         rows = 0
         for record in records:
             self.output.line(jsonl.line(record_object(target, record)))
-            if record.is_control:
+            if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
         self._findings(finding for finding in findings(target, batch) if finding not in noted)

@@ -1,0 +1,190 @@
+"""Truncate at every byte, flip every bit: nothing is raised, the damage is seen in its own batch, the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.format.batch import LOG_OVERHEAD
+from kdump.log.payload import records
+from kdump.log.region import Batch, BatchLegacy, Region
+from tests import craft
+from tests.conftest import FIXTURES, iter_regions, record_facts, segment, segments, tiles
+
+FLIPS, CUTS = 600, 120
+"""About so many a file."""
+
+
+def look(data: bytes) -> list[tuple[Region, dict[str, Any]]]:
+    """Every region, and all that can be read of it."""
+    found = []
+    for region in iter_regions(data, name_offset=0):
+        said: dict[str, Any] = {}
+        if isinstance(region, Batch):
+            said["records"] = [record_facts(record) for record in records(region)]
+            said["crcValid"] = region.crcValid
+            said["header"] = region.header  # type: ignore[attr-defined]
+            said["problems"] = list(region.problems)
+            if isinstance(region, BatchLegacy):
+                said["inside"] = (region.baseOffset, region.recordCount)
+        found.append((region, said))
+    assert tiles([region for region, _ in found], len(data))
+    return found
+
+
+def is_sound(region: Region, said: dict[str, Any]) -> bool:
+    return isinstance(region, Batch) and said["crcValid"] and not said["problems"]
+
+
+def by_span(found: list[tuple[Region, dict[str, Any]]]) -> dict[tuple[int, int], dict[str, Any]]:
+    return {(region.position, region.end): said for region, said in found if is_sound(region, said)}
+
+
+def steps(count: int, wanted: int) -> Iterator[int]:
+    """About `wanted` of 0..count-1; an odd step meets every bit of a byte."""
+    return iter(range(0, count, max(1, count // wanted) | 1))
+
+
+def small(path: Path, limit: int = 3000) -> bytes:
+    """The file, or the first batches of a larger one, about `limit` bytes of them."""
+    data = path.read_bytes()
+    kept = b""
+    for batch in craft.split(data):
+        if kept and len(kept) + len(batch) > limit:
+            break
+        kept += batch
+    return kept
+
+
+FILES = [pytest.param(path, id=str(path.parent.relative_to(FIXTURES))) for path in segments() if path.suffix == ".log"
+         and path.stem == f"{0:020}"]  # fmt: skip
+CHECKSUM_START = {0: 16, 1: 16, 2: 21}
+EACH = pytest.mark.parametrize("path", FILES)
+
+
+def fields_outside(batch: bytes) -> list[tuple[str, int, int]]:
+    """The fields that the checksum does not cover, and the checksum itself: name and bytes."""
+    if batch[16] == 2:
+        return [
+            ("baseOffset", 0, 8),
+            ("batchLength", 8, 12),
+            ("leaderEpoch", 12, 16),
+            ("magic", 16, 17),
+            ("crc", 17, 21),
+        ]
+    return [("offset", 0, 8), ("messageSize", 8, 12), ("crc", 12, 16)]
+
+
+@EACH
+def test_flip(path: Path) -> None:
+    data = small(path)
+    check_flips(data, steps(8 * len(data), FLIPS))
+
+
+@pytest.mark.parametrize(
+    "name", ["clean-1/future-0", "clean-1/users-0", "legacy/v0-librdkafka-none-0", "legacy/v1-compacted-gzip-0"]
+)
+def test_flip_every_bit(name: str) -> None:
+    data = small(segment(name), 350)
+    check_flips(data, range(8 * len(data)))
+
+
+def check_flips(data: bytes, bits: Iterable[int]) -> None:
+    """Every flip that the checksum covers is seen, where it is, and nothing else is any different for it."""
+    before = by_span(look(data))
+    spans = sorted(before)
+    for bit in bits:
+        at = bit // 8
+        span = next((start, end) for start, end in spans if start <= at < end)
+        after = look(craft.flip(data, bit))
+        batch = data[slice(*span)]
+        others = {other: said for other, said in before.items() if other != span}
+        sound = by_span(after)
+        assert {other: sound.get(other) for other in others} == others, f"bit {bit} hides another batch"
+        if at - span[0] >= CHECKSUM_START[batch[16]]:
+            assert not [other for other in sound if other not in others], f"bit {bit} is not seen"
+            seen = [region.position for region, said in after if not is_sound(region, said)]
+            assert seen[0] == span[0]
+            assert all(span[0] <= position < span[1] for position in seen)
+
+
+@EACH
+def test_flip_outside_the_checksum(path: Path) -> None:
+    """What happens to the first two batches and the last one, field by field, for every bit."""
+    data = small(path)
+    before = by_span(look(data))
+    spans = sorted(before)
+    for span in {spans[0], spans[min(1, len(spans) - 1)], spans[-1]}:
+        others = {other: said for other, said in before.items() if other != span}
+        batch = data[slice(*span)]
+        for name, start, end in fields_outside(batch):
+            for bit in range(8 * (span[0] + start), 8 * (span[0] + end)):
+                after = look(craft.flip(data, bit))
+                sound = by_span(after)
+                assert {other: sound.get(other) for other in others} == others, f"{name}: bit {bit} hides a batch"
+                (mine,) = [(region, said) for region, said in after if region.position == span[0]]
+                check_field(name, batch, mine, span, before[span])
+
+
+def check_field(
+    name: str, batch: bytes, mine: tuple[Region, dict[str, Any]], span: tuple[int, int], was: dict[str, Any]
+) -> None:
+    region, said = mine
+    assert region.end == span[1]
+    if name in ("baseOffset", "offset", "leaderEpoch"):
+        # Nothing but the neighbours can show it: the batch is sound, with that number in it.
+        assert is_sound(region, said)
+        same = "value", "key", "headers", "timestamp"
+        assert [[r[x] for x in same] for r in said["records"]] == [[r[x] for x in same] for r in was["records"]]
+    elif name in ("batchLength", "messageSize"):
+        # The checksum tells the right length.
+        assert isinstance(region, Batch)
+        assert region.crcValid
+        (problem,) = said["problems"]
+        assert (problem.code, problem.expected) == ("batch-length-invalid", len(batch) - LOG_OVERHEAD)
+        assert len(said["records"]) == len(was["records"])
+    elif name == "crc":
+        assert isinstance(region, Batch)
+        assert not said["crcValid"]
+        assert said["records"] == [r | {"crc": r["crc"], "crcValid": r["crcValid"]} for r in said["records"]]
+        assert len(said["records"]) == len(was["records"])
+    else:  # magic: another format, which fits nothing, or none at all
+        assert not is_sound(region, said)
+
+
+@EACH
+def test_truncate(path: Path) -> None:
+    """All whole batches stay, and behind them is one torn tail (or padding, when all that is left of it is zeros)."""
+    data = small(path)
+    before = by_span(look(data))
+    spans = sorted(before)
+    last = spans[-2:][0][0]
+    cuts = {*steps(len(data), CUTS), *range(max(last, len(data) - 3 * CUTS), len(data))}
+    for cut in sorted(cuts):
+        after = look(data[:cut])
+        whole = {span: said for span, said in before.items() if span[1] <= cut}
+        assert by_span(after) == whole
+        end = max((end for _, end in whole), default=0)
+        expected = [] if end == cut else ["torn" if any(data[end:cut]) else "padding"]
+        assert [region.kind for region, _ in after[len(whole) :]] == expected
+
+
+@EACH
+def test_lost_bytes(path: Path) -> None:
+    """A byte too few or too many, anywhere: what is whole behind it is found."""
+    data = small(path)
+    before = by_span(look(data))
+    for at in steps(len(data), CUTS // 3):
+        for hurt, shift in ((data[:at] + data[at + 1 :], -1), (data[:at] + b"\xa5" + data[at:], 1)):
+            sound = by_span(look(hurt))
+            mine = next(span for span in before if span[0] <= at < span[1])
+            for (start, end), said in before.items():
+                if end <= at:
+                    assert sound[start, end] == said
+                elif start > at and not (mine in sound and start == mine[1]):
+                    # (The first zero of a batch may stand in for the last of the one before.)
+                    there = sound[start + shift, end + shift]["records"]
+                    assert [record["raw"] for record in there] == [record["raw"] for record in said["records"]]
