@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
@@ -540,6 +542,171 @@ def test_progress_only_for_a_person_who_waits(
     with Progress("a.log", output) as progress:
         progress.at(10, 100)
         assert progress._bar is None
+
+
+# What a review found.
+
+
+def write(path: Path, *batches: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(batches))
+    return path
+
+
+def test_copies_of_a_segment_are_not_neighbours(tmp_path: Path) -> None:
+    for name in ("a/t-0", "b/t-0", "x", "y"):
+        write(tmp_path / name / f"{0:020}.log", craft.one(b"v"))
+    assert len(objects(tmp_path, "--offset", "0")) == 4
+    os.symlink(tmp_path / "a", tmp_path / "z")
+    os.symlink(tmp_path, tmp_path / "a" / "loop")
+    assert len(objects(tmp_path, "--offset", "0")) == 4
+
+
+def test_a_cut_zstd_file_is_told(tmp_path: Path) -> None:
+    packed = zstandard.compress(PAYMENTS.read_bytes() * 20)
+    path = write(tmp_path / "00000000000000000000.log.zst", packed[: len(packed) - 9])
+    result = run(path, "--json")
+    assert result.exit_code == 2
+    assert "cannot be read on" in result.stderr
+
+
+def test_nothing_is_cut_in_a_pipe(tmp_path: Path) -> None:
+    value = bytes(range(97, 123)) * 100
+    path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, key=value, value=value)]))
+    assert run(path, "--records").stdout.count(value.decode()) == 2
+
+
+def test_a_broken_inner_message(tmp_path: Path) -> None:
+    good, bad = craft.message(1, b"good", offset=0), craft.message(1, b"bad", offset=1)
+    path = write(tmp_path / f"{0:020}.log", craft.wrapper(1, [good, craft.flip(bad, 8 * len(bad) - 1)], offset=1))
+    found = objects(path, "--records")
+    assert [entry.get("damaged") or entry.get("code") for entry in found] == [None, True, "crc-mismatch"]
+    assert "! crc-mismatch" in run(path, "--records").stdout
+    assert "the bytes give another" in run(path, "--hex").stdout
+
+
+def test_a_wrapper_offset_below_its_inner_ones(tmp_path: Path) -> None:
+    inner = [craft.message(1, b"v", offset=10), craft.message(1, b"v", offset=11)]
+    path = write(tmp_path / f"{0:020}.log", craft.wrapper(1, inner, offset=6))
+    batch, finding = objects(path)
+    assert (batch["baseOffset"], batch["recordCount"]) == (None, 2)
+    assert finding["code"] == "message-set-invalid"
+
+
+@pytest.mark.parametrize("columns", [20, 40, 48])
+def test_a_hexdump_on_a_very_narrow_terminal(columns: int) -> None:
+    assert "Traceback" not in in_terminal(columns, PAYMENTS, "--hex", "-n", "2")
+
+
+def test_a_broken_record_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    record = craft.record(0, key=b"kk", value=b"vv")
+    for codec in ("none", "zstd"):
+        batch = craft.batch([craft.record(0), record[:-1] + b"\x02"], codec)
+        lines = run(write(tmp_path / f"{0:020}.log", batch), "--hex").stdout.splitlines()
+        (at,) = [i for i, line in enumerate(lines) if "decoding stops here" in line]
+        assert [line.split()[-3] for line in lines[at - 3 : at - 2]] == ["2"] or "key " in lines[at - 3]
+        assert "headersCount" in lines[at]
+
+
+def test_a_broken_lone_message_is_shown(tmp_path: Path) -> None:
+    message = bytearray(craft.message(0, b"value", key=b"k"))
+    message[18:22] = (99).to_bytes(4, "big")
+    text = run(write(tmp_path / f"{0:020}.log", craft.fix_crc(bytes(message))), "--hex").stdout
+    assert "WRONG: keySize 99" in text
+    assert "CRC-32 of bytes 16.." in text
+
+
+def test_torn_headers_are_named(tmp_path: Path) -> None:
+    data = craft.one(b"v")
+    text = run(write(tmp_path / f"{0:020}.log", data[:20]), "--hex").stdout
+    assert "partitionLeaderEpoch" in text
+    message = craft.message(1, b"value", key=b"k")
+    text = run(write(tmp_path / f"{0:020}.log", message[:-2]), "--hex").stdout
+    positions = [int(line.split()[0]) for line in text.splitlines() if re.match(r"^ +[0-9]+ ", line)]
+    assert positions == sorted(set(positions))
+
+
+def test_a_count_that_lies_points_at_its_field(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0)], count=3))
+    finding = objects(path, "--records")[-1]
+    found = [finding[key] for key in ("code", "position", "size", "expected", "actual")]
+    assert found == ["record-count-mismatch", 57, 4, 1, 3]
+    path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0)], recordCount=-1))
+    assert run(path, "--hex").stdout.count("cannot be negative") == 1
+
+
+def test_what_our_own_limits_hide_has_no_consequence(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, value=bytes(9000))], "gzip"))
+    finding = objects(path, "--records", "--max-decompressed-size", "1k")[-1]
+    assert finding["code"] == "decompression-failed"
+    assert "kdump could not look inside" in finding["consequence"]
+
+
+def test_local_time_has_its_summer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    batch = craft.batch([craft.record(0)], baseTimestamp=1774747800000, maxTimestamp=1774747800000)
+    text = run(write(tmp_path / f"{0:020}.log", batch), "--tz", "local").stdout
+    assert "2026-03-29T03:30:00.000+02:00" in text
+
+
+@pytest.mark.parametrize(("path", "words"), [("/proc/self/mem", "/proc/self/mem: "), ("-", "closed")])
+def test_what_cannot_be_read_at_all(path: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path == "-":
+        with kdump("-", stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(0)) as process:
+            _, error = process.communicate(timeout=20)
+            assert process.returncode == 2
+            assert words in error.decode()
+        return
+    result = run(path)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_a_full_disk_below_the_output() -> None:
+    with open("/dev/full", "wb") as full, kdump(PAYMENTS, stdout=full, stderr=subprocess.PIPE) as process:
+        _, error = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert error.decode() == "kdump: standard output: No space left on device\n"
+
+
+def test_follow_reads_anew_what_was_cut_or_preallocated(tmp_path: Path) -> None:
+    """Truncated and written anew, then zeros written over in place: only what is on the disk is shown."""
+    path = write(tmp_path / f"{0:020}.log", craft.one(b"old0", 0), craft.one(b"old1", 1))
+    lines: list[bytes] = []
+    with kdump(path, "--json", "--records", "--follow", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            wait_for(lines, process.stdout, 2)
+            first = len(craft.one(b"old0", 0))
+            os.truncate(path, first)
+            time.sleep(0.6)
+            with path.open("ab") as file:
+                file.write(craft.one(b"new1", 1))
+            wait_for(lines, process.stdout, 3)
+            os.truncate(path, 4096)
+            time.sleep(0.6)
+            with path.open("r+b") as file:
+                file.seek(2 * first)
+                file.write(craft.one(b"new2", 2))
+            wait_for(lines, process.stdout, 4)
+        finally:
+            process.terminate()
+    assert [json.loads(line)["value"] for line in lines] == ["old0", "old1", "new1", "new2"]
+
+
+def test_a_rare_match_comes_out_at_once(tmp_path: Path) -> None:
+    """A row that was found is written while the search goes on, and not lost when it is broken off."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with kdump(fifo, "--key", "rare", stdout=subprocess.PIPE) as process, fifo.open("wb") as file:
+        file.write(craft.batch([craft.record(0, key=b"rare")]))
+        for number in range(1, 3000):
+            file.write(craft.one(bytes(1000), number))
+        file.flush()
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=20)
+    assert len(out.splitlines()) == 2
+    assert process.returncode == 130
 
 
 # As a process.

@@ -47,7 +47,9 @@ def test_moments(text: str, start: int, width: int) -> None:
     assert moment(text, timezone.utc, end=True, now=NOW) == start + width - 1
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "2026-11", "2h", "2026-11-20T25", "12:00"])
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-13-01", "2026-11", "2h", "2026-11-20T25", "12:00", "2026", "20261120", "2026-W47-6"]
+)
 def test_no_moments(text: str) -> None:
     with pytest.raises(ValueError, match="is no time"):
         moment(text, timezone.utc, end=False, now=NOW)
@@ -58,6 +60,19 @@ def test_a_time_without_a_zone_is_in_the_one_of_tz() -> None:
     assert moment("2026-07-01T12:00", berlin, end=False, now=NOW) == ms(2026, 7, 1, 10)
     assert moment("2026-12-01T12:00", berlin, end=False, now=NOW) == ms(2026, 12, 1, 11)
     assert time_range("2026-11-20", berlin) == Range(ms(2026, 11, 19, 23), ms(2026, 11, 20, 23) - 1)
+
+
+def test_days_of_other_lengths() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    for day, hours in (("2026-03-29", 23), ("2026-10-25", 25), ("2026-06-01", 24)):
+        first, last = time_range(day, berlin)
+        assert first is not None
+        assert last is not None
+        assert last - first + 1 == hours * 3_600_000
+
+
+def test_a_lone_relative_time_is_since_then() -> None:
+    assert time_range("-2h", timezone.utc).last is None
 
 
 def test_time_ranges() -> None:
@@ -95,7 +110,7 @@ def test_zones() -> None:
     assert convert(ZoneParam(), "+05:30").utcoffset(None) == timedelta(hours=5, minutes=30)
     assert convert(ZoneParam(), "local") is not None
     assert convert(ZoneParam(), "America/New_York").key == "America/New_York"
-    for bad in ("Mars", "../etc/passwd", "+5"):
+    for bad in ("Mars", "../etc/passwd", "+5", "+99:00"):
         with pytest.raises(click.BadParameter):
             convert(ZoneParam(), bad)
 

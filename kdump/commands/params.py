@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,20 +81,28 @@ class ZoneParam(Param):
             return value
         if value.upper() in ("UTC", "Z"):
             return timezone.utc
-        if value == "local":
-            local = datetime.now().astimezone().tzinfo
-            assert local is not None
-            return local
-        if re.match(r"^[+-]\d\d:?\d\d$", value):
-            offset = datetime.strptime(value, "%z").tzinfo
-            assert offset is not None
-            return offset
         from zoneinfo import ZoneInfo
 
         try:
+            if value == "local":
+                return _local()
+            match = re.fullmatch(r"([+-])(\d\d):?(\d\d)", value)
+            if match:
+                offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+                return timezone(-offset if match[1] == "-" else offset)
             return ZoneInfo(value)
         except Exception:  # the database's own errors are of many kinds
             self.fail(f"{value!r} is no time zone: UTC, local, +02:00, Europe/Berlin", param, ctx)
+
+
+def _local() -> tzinfo:
+    """This machine's time zone, with its summer times: $TZ, or /etc/localtime."""
+    from zoneinfo import ZoneInfo
+
+    if os.environ.get("TZ"):
+        return ZoneInfo(os.environ["TZ"].lstrip(":"))
+    with open("/etc/localtime", "rb") as file:
+        return ZoneInfo.from_file(file, "local")
 
 
 def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
@@ -107,40 +116,52 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
         return now - int(relative[1]) * UNITS[relative[2]]
     if text == "now":
         return now
-    if re.match(r"^-?\d+$", text):
+    # A number of four or eight digits is a year or a day written short, and not a moment in January 1970.
+    if re.fullmatch(r"-?[0-9]{1,19}", text) and len(text) not in (4, 8):
         return int(text)
+    match = ISO.match(text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is no time: 2026-11-20, 2026-11-20T10:11:12.345Z, epoch ms, or -2h")
     try:
-        parsed = datetime.fromisoformat(_whole_iso(text))
-    except ValueError:
-        raise ValueError(f"{text!r} is no time: 2026-11-20, 2026-11-20T10:11:12.345Z, epoch ms, or -2h") from None
-    if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=zone)
-    start = round(parsed.timestamp() * 1000)
-    return start + _width(text) - 1 if end else start
+        *fields, fraction = (match[name] for name in ("date", "hour", "minute", "second", "fraction"))
+        start = datetime.fromisoformat(fields[0])
+        hour, minute, second = (int(field or 0) for field in fields[1:])
+        start = start.replace(hour=hour, minute=minute, second=second, tzinfo=_zone_of(match["zone"]) or zone)
+        milliseconds = int((fraction or "0")[:3].ljust(3, "0"))
+        if not end:
+            return round(start.timestamp() * 1000) + milliseconds
+        if fraction:
+            return round(start.timestamp() * 1000) + milliseconds
+        # The unit is added on the clock, for a day may have 23 hours or 25.
+        stop = start + PARTS[sum(field is not None for field in fields)]
+        return round(stop.timestamp() * 1000) - 1
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no time: {error}") from None
 
 
-def _whole_iso(text: str) -> str:
-    """What datetime.fromisoformat of every supported Python reads: Z as an offset, milliseconds with three digits."""
-    text = re.sub(r"[zZ]$", "+00:00", text.strip())
-    text = re.sub(r"([+-]\d\d)$", r"\1:00", text) if "T" in text or " " in text else text
-    text = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text) if "T" in text or " " in text else text
-    text = re.sub(r"([T ]\d\d)(?=$|[+-])", r"\1:00", text)
-    return re.sub(r"\.(\d{1,9})", lambda match: "." + match[1][:6].ljust(6, "0"), text)
+ISO = re.compile(
+    r"^(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ](?P<hour>[0-9]{2})(?::(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?)?"
+    r" ?(?P<zone>[zZ]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+)
+PARTS = {1: timedelta(days=1), 2: timedelta(hours=1), 3: timedelta(minutes=1), 4: timedelta(seconds=1)}
+"""What a time means as a whole, by how many of date, hour, minute and second it gives."""
 
 
-def _width(text: str) -> int:
-    """Milliseconds that a time means as a whole, by its last unit."""
-    clock = re.sub(r"([zZ]|[+-]\d\d:?\d\d)$", "", text.strip()[10:])
-    if not clock:
-        return UNITS["d"]
-    if "." in clock:
-        return 1
-    return {0: UNITS["h"], 1: UNITS["m"], 2: UNITS["s"]}[clock.count(":")]
+def _zone_of(text: str | None) -> tzinfo | None:
+    if not text:
+        return None
+    if text in "zZ":
+        return timezone.utc
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
+    return timezone(-offset if text[0] == "-" else offset)
 
 
 def time_range(text: str, zone: tzinfo) -> Range:
     """A..B of times, either end open, or one time, which means all of what it names. Raises click.UsageError."""
     now = round(time.time() * 1000)
+    if RELATIVE.match(text):
+        text += ".."  # since then, not at that very millisecond
     try:
         first, last = _halves(text)
         start = moment(first, zone, end=False, now=now) if first else None

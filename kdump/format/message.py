@@ -13,8 +13,7 @@ from kdump.format.layout import BYTES, INT8, INT32, INT64, UINT32, Bits, Field, 
 from kdump.format.varint import Bytes
 
 NO_TIMESTAMP_TYPE = "NoTimestampType"
-LEGACY_CODECS = {number: name for number, name in CODECS.items() if name != "zstd"}
-COMPRESSION = Bits("compression", 0, 3, LEGACY_CODECS, "how the inner messages together are compressed")
+COMPRESSION = Bits("compression", 0, 3, CODECS, "how the inner messages together are compressed")
 
 
 class MessageV0(NamedTuple):

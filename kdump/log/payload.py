@@ -43,6 +43,7 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
     pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
     if space:
         pieces = decompress(space, pieces, limit=limit, size=size)
+    batch.decoded_to = base
     rest = bytearray()
     wanted = 0
     done = 0
@@ -62,10 +63,12 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
                 position = decode(columns, 0, len(piece), left, False)
             except DecodeError as error:
                 if len(columns):
+                    batch.decoded_to = piece_base + columns.end[-1]
                     yield columns, piece_base
                 raise error.moved(piece_base - base) from None
             left -= len(columns)
             if len(columns):
+                batch.decoded_to = piece_base + columns.end[-1]
                 yield columns, piece_base
             if not left and position < len(piece):
                 break

@@ -108,6 +108,8 @@ class Batch(Region):
         self.limits = limits
         self.problems: list[Problem] = [problem] if problem else []
         self._computed: int | None = None
+        self.decoded_to = 0
+        """Where the last record that was decoded ends, in the file or in the decompressed payload."""
 
     def note(self, problem: Problem) -> None:
         """Add a problem, once: a batch may be read through several times."""

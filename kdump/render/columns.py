@@ -8,6 +8,7 @@ from typing import Any
 
 from kdump.log.record import Record
 from kdump.log.region import Batch
+from kdump.render import jsonl
 from kdump.render.escape import printable, shown
 from kdump.render.objects import BATCH_KEYS, FILE, RECORD_KEYS, TYPES, Key, control_object
 from kdump.render.table import Column
@@ -94,8 +95,10 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Co
 
     def value(record: Record) -> str:
         if record.is_control:
-            rest = {k: v for k, v in control_object(record).items() if k != "type"}
-            return ", ".join(f"{k} {v}" for k, v in rest.items())
+            said = control_object(record)
+            parts = [f"{k} {said[k]}" for k in ("version", "coordinatorEpoch") if said.get(k) is not None]
+            parts += [jsonl.line(said["value"])] if "value" in said else []
+            return printable(", ".join(parts)) or _bytes(record, "value", limit)
         return _bytes(record, "value", limit)
 
     def header_text(record: Record) -> str:

@@ -25,7 +25,7 @@ def plain_value(span: Span) -> str:
     """The value alone, as its unit wants it."""
     value, unit = span.value, span.field.unit
     if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+        return "1 byte" if len(value) == 1 else f"{len(value)} bytes"
     if value is None:
         return "null"
     if unit == "crc":
@@ -68,6 +68,7 @@ class BatchWords:
             "batchLength": lambda v: self._length(12 + v),
             "messageSize": lambda v: self._length(12 + v),
             "crc": lambda v: self._crc(),
+            "offset": lambda v: "of the last message inside" if batch.is_compressed else "offset of the message",
             "magic": lambda v: {0: "message, format v0", 1: "message, format v1", 2: "record batch, format v2"}[v],
             "partitionLeaderEpoch": lambda v: "none" if v == -1 else "epoch of the leader that appended the batch",
             "lastOffsetDelta": lambda v: f"last offset {batch.lastOffset}",
@@ -88,6 +89,8 @@ class BatchWords:
             words = words._replace(meaning=f"delete horizon (bit 6): {words.meaning}")
         elif name == "maxTimestamp" and self.batch.timestampType == "LogAppendTime":
             words = words._replace(meaning=f"{words.meaning}, when the broker appended it")
+        if name == "recordCount" and span.value < 0:
+            return words._replace(meaning="", wrong="a count cannot be negative")
         if name == "crc" and not self.batch.crcValid:
             return words._replace(wrong=f"the bytes give 0x{self.batch.computedCrc:08x}")
         return words._replace(wrong=self.wrong.get(name, ""))

@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timezone, tzinfo
+from itertools import zip_longest
 from typing import Any
 
 from kdump.check.finding import Finding
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control import control_spans
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Layout, Span
@@ -17,10 +18,10 @@ from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
-from kdump.log.legacy import value_bounds
+from kdump.log.legacy import messages, value_bounds
 from kdump.log.payload import unpacked
 from kdump.log.record import Record
-from kdump.log.region import PADDING, Batch, BatchLegacy, BatchV2, Region
+from kdump.log.region import JUNK, PADDING, Batch, BatchLegacy, BatchV2, Problem, Region
 from kdump.log.window import Window
 from kdump.render.escape import printable
 from kdump.render.explain import BatchWords, RecordWords, Words, bit_words, general, title
@@ -30,6 +31,8 @@ from kdump.render.times import iso
 
 CUT = 64
 """Bytes of a key, a value or junk that are shown, unless all are asked for."""
+LARGEST_BROKEN = 64 * 1024
+"""Bytes of a record before the point at which it breaks that are read again to show them."""
 NAME = 20
 VALUE = 14
 WIDE = 140
@@ -58,12 +61,8 @@ class Hexdump:
             return
         try:
             data = bytes(window.view(region.position, min(region.size, BATCH_HEADER.size)))
-            if region.claimed is not None:
-                magic = region.claimed.magic
-                self._walk(BATCH_HEADER if magic > 1 else MESSAGES[magic], data, region.position)
-                rest = min(region.size, BATCH_HEADER.size if magic > 1 else MESSAGES[magic].size)
-            else:
-                rest = 0
+            layout = self._layout_of(region, data)
+            rest = self._walk(layout, data[: layout.size], region.position) if layout else 0
             limit = region.size - rest if self.full else CUT
             for piece in window.chunks(region.position + rest, min(limit, region.size - rest)):
                 self._bytes(region.position + rest, bytes(piece), "", Words(""))
@@ -85,7 +84,10 @@ class Hexdump:
             self._payload_title(batch, BATCH_HEADER.size, batch.size - BATCH_HEADER.size)
         elif isinstance(batch, BatchLegacy) and batch.is_compressed:
             self._wrapper(batch, words)
-        self._records(batch, chosen)
+        elif isinstance(batch, BatchLegacy) and not self._sound_message(batch):
+            self.output.line("")
+            return
+        self._records(batch, chosen, words)
         self.output.line("")
 
     def entry(self, entry: Entry) -> None:
@@ -136,7 +138,7 @@ class Hexdump:
             "note",
         )
 
-    def _records(self, batch: Batch, chosen: Iterable[Record]) -> None:
+    def _records(self, batch: Batch, chosen: Iterable[Record], words: BatchWords) -> None:
         expected = 0
         for record in chosen:
             self._skipped(record.index - expected)
@@ -146,22 +148,58 @@ class Hexdump:
         if not batch.problems:
             self._skipped(count - expected)
         for problem in batch.problems:
-            if problem.space or problem.position >= batch.position + BATCH_HEADER.size:
+            negative = problem.field == "recordCount" and (batch.recordCount or 0) < 0
+            if problem.field not in words.wrong and not negative:  # else it is told at the field itself
                 where = f"+{problem.position}" if problem.space else str(problem.position)
                 self._text(f"! {problem.struct}.{problem.field} at {where}: {problem.reason}", "bad")
-                self._where(batch, problem.position, problem.space)
+                if problem.struct in ("Record", "RecordHeader"):
+                    self._broken_record(batch, problem)
 
     def _skipped(self, count: int) -> None:
         if count > 0:
             self._text(f"… {count} {'record' if count == 1 else 'records'} not asked for", "dim")
 
-    def _where(self, batch: Batch, position: int, space: str) -> None:
-        """The bytes at which decoding stopped."""
-        if space:
-            data = unpacked(batch, position, self.per_line)
+    @staticmethod
+    def _layout_of(region: Region, data: bytes) -> Layout[Any] | None:
+        """What a torn or contradicted header is a header of, None for bytes that begin none."""
+        if region.kind == JUNK and region.claimed is None:
+            return None
+        magic = data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else 2
+        return MESSAGES.get(magic) or BATCH_HEADER
+
+    def _sound_message(self, batch: BatchLegacy) -> bool:
+        """Whether the body of a lone message is sound, so that it is shown like a record; if not, its header is."""
+        with suppress(DecodeError):
+            value_bounds(batch)
+            return True
+        layout = MESSAGES[batch.magic]
+        for _ in messages(batch):  # which notes what is wrong
+            pass
+        words = BatchWords(batch, self.zone)
+        rest = self._walk(layout, b"".join(batch.chunks(0, layout.size)), batch.position, words)
+        self._bytes(batch.position + rest, b"".join(batch.chunks(rest, CUT)), "", Words(""))
+        self._records(batch, (), words)
+        return False
+
+    def _broken_record(self, batch: Batch, problem: Problem) -> None:
+        """The record at which decoding stopped: its fields as far as they make sense, then the bytes there."""
+        start = batch.decoded_to
+        if not 0 <= problem.position - start < LARGEST_BROKEN:
+            start = problem.position
+        size = problem.position - start + CUT
+        if problem.space:
+            data = unpacked(batch, start, size)
         else:
-            data = b"".join(batch.chunks(position - batch.position, self.per_line))
-        self._bytes(position, data, "", Words("", "", "decoding stops here"), bool(space))
+            data = b"".join(batch.chunks(start - batch.position, size))
+        end = problem.position - start
+        inner = bool(problem.space)
+        with suppress(DecodeError):
+            for span in RECORD.walk(data, 0, len(data)):
+                if span.position + span.size > end:
+                    break
+                self._span(span, data, start, self._general, inner)
+        rest = Words("", "", f"decoding stops here: {problem.reason}")
+        self._bytes(problem.position, data[end : end + self.per_line], problem.field, rest, inner)
 
     def _record(self, record: Record) -> None:
         inner = record.batch.is_compressed
@@ -190,11 +228,14 @@ class Hexdump:
     def _general(self, span: Span) -> Words:
         return general(span, self.zone)
 
-    def _walk(self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None) -> None:
-        """The fields of a structure, as far as they go."""
+    def _walk(self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None) -> int:
+        """The fields of a structure, as far as they go: how many bytes they took."""
+        end = 0
         with suppress(DecodeError):
             for span in layout.walk(data, 0, len(data)):
                 self._span(span, data, base, words or self._general)
+                end = span.position + span.size
+        return end
 
     def _span(self, span: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool = False) -> None:
         own = data[span.position : span.position + span.size]
@@ -207,29 +248,31 @@ class Hexdump:
 
     def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
         """Lines for one field: bytes and ASCII on the left, words on the right, each as long as it needs."""
+        mark = "!" if words.wrong else " "
+        nothing = ("", "", "")
+        for left, right in zip_longest(self._rows(position, data, inner), self._words(name, words)):
+            place, hexes, text = left or nothing
+            start = f"{place:>10}{mark}{hexes:{3 * self.per_line}} {text:{self.per_line}}  "
+            mark = " "
+            if words.wrong:
+                start = self.paint(start, "bad")
+            self.output.line((start + (right or "")).rstrip())
+
+    def _rows(self, position: int, data: bytes, inner: bool) -> Iterator[tuple[str, str, str]]:
         cut_at = len(data) if self.full or len(data) <= CUT else CUT
-        left = []
         for at in range(0, cut_at, self.per_line):
             row = data[at : at + self.per_line]
             place = f"+{position + at}" if inner else str(position + at)
             text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
-            left.append((place, row.hex(" "), text))
+            yield place, row.hex(" "), text
         if cut_at < len(data):
-            left.append(("", f"… {len(data) - cut_at} more bytes", ""))
-        right = list(self._words(name, words))
-        for i in range(max(len(left), len(right))):
-            place, hexes, text = left[i] if i < len(left) else ("", "", "")
-            mark = "!" if words.wrong and i == 0 else " "
-            start = f"{place:>10}{mark}{hexes:{3 * self.per_line}} {text:{self.per_line}}  "
-            if words.wrong:
-                start = self.paint(start, "bad")
-            self.output.line((start + (right[i] if i < len(right) else "")).rstrip())
+            yield "", f"… {len(data) - cut_at} more bytes", ""
 
     def _words(self, name: str, words: Words) -> Iterator[str]:
         """The right-hand side: name, value and meaning in columns where there is room, in a flow where not."""
         paint = self.paint
         wrong = f"WRONG: {words.wrong}" if words.wrong else ""
-        room = None if self.room is None else self.room - self.left
+        room = None if self.room is None else max(20, self.room - self.left)
         if room is None or room >= 70:
             label, value = f"{name:{NAME}} ", f"{words.value:{VALUE}} "
             indent = len(label) + len(value)
@@ -241,9 +284,9 @@ class Hexdump:
             return
         told = f"{name} {words.value}".rstrip()
         told = "  ".join(filter(None, (told, words.meaning)))
-        for i, line in enumerate(textwrap.wrap(told, room, subsequent_indent="  ", max_lines=5, placeholder=" …")):
+        for i, line in enumerate(textwrap.wrap(told, room, subsequent_indent="  ")):
             yield paint(name, "name") + line[len(name) :] if i == 0 and line.startswith(name) else line
-        for line in textwrap.wrap(wrong, room - 2, max_lines=5, placeholder=" …"):
+        for line in textwrap.wrap(wrong, room - 2):
             yield "  " + paint(line, "bad")
 
     def _text(self, text: str, style: str) -> None:

@@ -13,8 +13,12 @@ from kdump.render.escape import shown
 Part = Callable[[Target, Record], bytes]
 
 
-def _headers(record: Record) -> bytes:
-    return b",".join(key + b"=" + (b"NULL" if value is None else value) for key, value in record.headers)
+def _headers(record: Record, show: Callable[[bytes], bytes] = bytes) -> bytes:
+    return b",".join(show(key) + b"=" + (b"NULL" if value is None else show(value)) for key, value in record.headers)
+
+
+def _escaped(data: bytes) -> bytes:
+    return shown(data).encode()
 
 
 TOKENS: dict[str, tuple[str, Part]] = {
@@ -30,6 +34,7 @@ TOKENS: dict[str, tuple[str, Part]] = {
     "h": ("headers, name=value with commas between", lambda t, r: _headers(r)),
     "%": ("a percent sign", lambda t, r: b"%"),
 }
+HEADERS = TOKENS["h"][1]
 ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _PIECE = re.compile(r"%(?P<token>.?)|\\x(?P<hex>[0-9a-fA-F]{2})|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)
 
@@ -67,6 +72,8 @@ def render(parts: list[bytes | Part], target: Target, record: Record, *, termina
         if isinstance(part, bytes):
             out.append(part)
         else:
-            data = part(target, record)
-            out.append(shown(data).encode() if terminal else data)
+            # Each header is escaped by itself: one that is binary does not hide the text of the others.
+            plain = part is not HEADERS
+            data = part(target, record) if plain or not terminal else _headers(record, _escaped)
+            out.append(_escaped(data) if plain and terminal else data)
     return b"".join(out)

@@ -542,7 +542,9 @@ def test_message_sets_that_lie(make: Make, code: str, left: int, magic: int) -> 
         found, problems, batch = read(data, window_size=window)
         assert problems == [code]
         assert len(found) == left
-        assert batch.recordCount == left
+        # A wrapper that can be read and holds nothing has no messages; of one that cannot be read, nothing is known.
+        empty = any("without messages" in problem.reason for problem in batch.problems)
+        assert batch.recordCount == (left or (0 if empty else None))
         # Only the whole wrapper tells where relative offsets begin.
         assert [record.offset for record in found] == ([0, 1][:left] if magic == 0 else [None] * left)
 
