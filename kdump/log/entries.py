@@ -95,10 +95,11 @@ def _fixed(
             if padded and not any(part):
                 zeros += size
                 continue
-            # Zeros before another entry are entries of zeros.
-            for at in range(position + start - zeros, position + start, size):
-                yield Entry(type_name, at, size, bytes(size), values(layout.read(bytes(size))), layout)
-            zeros = 0
+            if zeros:
+                # A preallocated index in which something was written: a million rows of zeros would tell no more.
+                reason = f"{zeros // size} entries of zeros before another entry: a broker takes them for entries"
+                yield Region(PADDING, position + start - zeros, zeros, reason)
+                zeros = 0
             yield Entry(type_name, position + start, size, part, values(layout.read(part)), layout)
         position += whole
         if len(data) == whole and data:
