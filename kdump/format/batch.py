@@ -11,7 +11,6 @@ from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, 
 LOG_OVERHEAD = 12
 """Bytes of baseOffset and batchLength (v2), or offset and messageSize (v0, v1), which the length does not count."""
 
-NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
 MAX_SEQUENCE = 2147483647
 

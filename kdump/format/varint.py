@@ -33,11 +33,6 @@ def read_unsigned(data: Bytes, position: int, end: int, bits: int, struct: str, 
             raise DecodeError(struct, field, start, f"a varint longer than {longest} bytes")
 
 
-def unzigzag(value: int) -> int:
-    """0, 1, 2, 3 … -> 0, -1, 1, -2 …"""
-    return (value >> 1) ^ -(value & 1)
-
-
 def read_varint(data: Bytes, position: int, end: int, struct: str, field: str) -> tuple[int, int]:
     """A zigzag VARINT (32 bits): its value and the position behind it. Raises DecodeError."""
     value, position = read_unsigned(data, position, end, 32, struct, field)

@@ -150,7 +150,7 @@ class Reader:
         reason = f"batchLength {header[1]} is contradicted by the checksum, which holds for {size - LOG_OVERHEAD}"
         at = claim.position + 8
         field = header._fields[1]
-        problem = Problem("batch-length-invalid", "RecordBatch", field, at, reason, size - 12, header[1])
+        problem = Problem("batch-length-invalid", "RecordBatch", field, at, reason, size - LOG_OVERHEAD, header[1])
         return make_batch(self.window, claim.position, size, self.limits, header, problem)
 
     def _padding(self, position: int) -> Iterator[Region]:
@@ -190,7 +190,6 @@ class Reader:
                 return position + match.start()
             position += len(data)
             self.window.release(position - HEADER)
-        return None
 
     def _end(self) -> int:
         """Where the source ends; a stream is read to there."""

@@ -21,6 +21,7 @@ class Record:
     """
 
     __slots__ = (
+        "_crc_valid",
         "attributes",
         "batch",
         "crc",
@@ -44,6 +45,7 @@ class Record:
         "value_start",
     )
 
+    _crc_valid: bool
     batch: Batch
     """The batch that holds it."""
     index: int
@@ -98,7 +100,11 @@ class Record:
         """Whether the message's own CRC-32 holds; None in v2."""
         if self.crc is None:
             return None
-        return zlib.crc32(self.data[self.start + 16 : self.end]) == self.crc
+        try:
+            return self._crc_valid
+        except AttributeError:  # asked for the first time: a row, its style and its finding all ask
+            self._crc_valid = zlib.crc32(self.data[self.start + 16 : self.end]) == self.crc
+            return self._crc_valid
 
     @property
     def position(self) -> int:

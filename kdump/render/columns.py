@@ -38,10 +38,12 @@ def columns_of(type_name: str, zone: tzinfo, names: list[str] | None, full: bool
 
 def refuse_unknown(names: list[str] | None) -> None:
     """Raises UnknownColumn for the first name that no table has."""
+    if not names:
+        return
     tables = [columns_of(type_name, timezone.utc, None, False) for type_name in TYPES]
     known = {column.name for table in tables for column in table}
     known |= {key.name for keys in TYPES.values() for key in keys}
-    for name in names or ():
+    for name in names:
         if name not in known:
             raise UnknownColumn(f"no column {name!r} in any table; there are {', '.join(sorted(known))}")
 

@@ -14,7 +14,6 @@ STYLES = {
     "control": "cyan",
     "note": "italic",
     "name": "green",
-    "bytes": "bright_black",
 }
 
 Paint = Callable[[str, str], str]
