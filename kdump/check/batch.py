@@ -1,11 +1,10 @@
-"""What is wrong with one batch -> findings."""
+"""What is wrong with one batch -> findings: its checksum, and what decoding met."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.check.catalogue import CATALOGUE
-from kdump.check.finding import Finding
+from kdump.check.finding import Finding, found
 from kdump.format.control import decode_control
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -23,74 +22,81 @@ def findings(target: Target, batch: Batch, problems: list[Problem] | None = None
         if not batch.crcValid:
             yield crc_mismatch(target, batch)
     for problem in problems:
-        where = f"{problem.struct}.{problem.field} at {problem.position}"
-        if problem.space:
-            where += f" of the payload (decompressed from {problem.space})"
-        size = problem.size or batch.end - max(batch.position, problem.position)
-        inside = not problem.space and size > 0
-        position, size = (problem.position, size) if inside else (batch.position, batch.size)
-        yield _finding(target, batch, problem.code, position, size, problem, f"{where}: {problem.reason}")
+        yield batch_finding(target, batch, problem)
+
+
+def batch_finding(target: Target, batch: Batch, problem: Problem) -> Finding:
+    """What decoding met, at its own bytes where they are bytes of the file, else at those of the batch."""
+    where = f"{problem.struct}.{problem.field} at {problem.position}"
+    if problem.space:
+        where += f" of the payload (decompressed from {problem.space})"
+    size = problem.size or batch.end - max(batch.position, problem.position)
+    inside = not problem.space and size > 0
+    position, size = (problem.position, size) if inside else (batch.position, batch.size)
+    return found(
+        problem.code,
+        target,
+        f"{where}: {problem.reason}",
+        position=position,
+        size=size,
+        offset=first_offset(batch),
+        expected=problem.expected,
+        actual=problem.actual,
+        consequence=OURS if any(words in problem.reason for words in OUR_REASONS) else None,
+    )
+
+
+def first_offset(batch: Batch) -> int:
+    """The first offset of the batch, as far as it is known."""
+    return batch.lastOffset if batch.baseOffset is None else batch.baseOffset
 
 
 def file_finding(target: Target, problem: Problem) -> Finding:
     """What is wrong with a file without batches."""
-    entry = CATALOGUE[problem.code]
-    message = f"{problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
-    return Finding(
+    return found(
         problem.code,
-        entry.severity,
-        target.topic,
-        target.partition,
-        target.path,
-        problem.position,
-        problem.size or 0,
-        None,
-        problem.expected,
-        problem.actual,
-        message,
-        entry.consequence,
+        target,
+        f"{problem.struct}.{problem.field} at {problem.position}: {problem.reason}",
+        position=problem.position,
+        size=problem.size or 0,
+        expected=problem.expected,
+        actual=problem.actual,
     )
 
 
-def crc_mismatch(target: Target, batch: Batch) -> Finding:
+def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence: str | None = None) -> Finding:
+    """`looks_like` is a clause that says what may have happened to the bytes."""
     kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
     message = f"stored {kind} 0x{batch.crc:08x}, the bytes give 0x{batch.computedCrc:08x}"
-    problem = Problem("crc-mismatch", "RecordBatch", "crc", batch.position, "", batch.computedCrc, batch.crc)
-    return _finding(target, batch, "crc-mismatch", batch.position, batch.size, problem, message)
-
-
-def _finding(
-    target: Target, batch: Batch, code: str, position: int, size: int, problem: Problem, message: str
-) -> Finding:
-    entry = CATALOGUE[code]
-    offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-    return Finding(
-        code,
-        entry.severity,
-        target.topic,
-        target.partition,
-        target.path,
-        position,
-        size,
-        offset,
-        problem.expected,
-        problem.actual,
-        message,
-        OURS if any(words in problem.reason for words in OUR_REASONS) else entry.consequence.format(offset=offset),
+    return found(
+        "crc-mismatch",
+        target,
+        f"{message}: {looks_like}" if looks_like else message,
+        position=batch.position,
+        size=batch.size,
+        offset=first_offset(batch),
+        expected=batch.computedCrc,
+        actual=batch.crc,
+        consequence=consequence,
     )
 
 
 def record_findings(target: Target, record: Record) -> Iterator[Finding]:
-    """What is wrong with one record alone: a control record that does not decode."""
-    if record.crcValid is False and record.batch.is_compressed:
-        problem = Problem("crc-mismatch", "Message", "crc", record.batch.position, "", None, record.crc)
+    """What is wrong with one record alone: an inner message's checksum, a control record that does not decode."""
+    batch = record.batch
+    if record.crcValid is False and batch.is_compressed:
         message = f"offset {record.offset}: the stored CRC-32 0x{record.crc:08x} of the inner message does not hold"
-        yield _finding(target, record.batch, problem.code, record.batch.position, record.batch.size, problem, message)
+        yield _of_record(target, batch, "crc-mismatch", message, record.crc)
     if not record.is_control:
         return
     control = decode_control(record.key, record.value)
     if control.problem is not None:
-        problem = Problem.of(control.problem)
+        problem = control.problem
         message = f"offset {record.offset}: {problem.struct}.{problem.field}: {problem.reason}"
-        batch = record.batch
-        yield _finding(target, batch, problem.code, batch.position, batch.size, problem, message)
+        yield _of_record(target, batch, problem.code, message)
+
+
+def _of_record(target: Target, batch: Batch, code: str, message: str, actual: int | None = None) -> Finding:
+    return found(
+        code, target, message, position=batch.position, size=batch.size, offset=first_offset(batch), actual=actual
+    )

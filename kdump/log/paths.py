@@ -11,7 +11,7 @@ from kdump.log.errors import SourceError
 from kdump.log.kinds import SEGMENT, Kind, by_name
 
 # topic-partition, with what a broker appends to a directory that it is deleting, moving or does not know.
-PARTITION = re.compile(r"^(?P<topic>[\w.-]+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?$")
+PARTITION = re.compile(r"^(?P<topic>[\w.-]+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?$")
 
 
 class Target(NamedTuple):
@@ -23,9 +23,11 @@ class Target(NamedTuple):
     topic: str | None
     partition: int | None
     kind: Kind | None = None
+    source: str = ""
+    """The log directory it was found in, or the path that was given."""
 
 
-def target(path: str, kind: Kind | None = None) -> Target:
+def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
     """What the name of a file says; `kind` overrides that."""
     named, offset = by_name(path)
     directory = PARTITION.match(os.path.basename(os.path.dirname(path if "://" in path else os.path.abspath(path))))
@@ -36,6 +38,7 @@ def target(path: str, kind: Kind | None = None) -> Target:
         directory.group("topic") if directory and known else None,
         int(directory.group("partition")) if directory and known else None,
         kind or named,
+        source or path,
     )
 
 
@@ -49,28 +52,29 @@ def targets(
         yield target(path, kind)
         return
     found = False
-    for directory in _directories(path, refused):
+    for directory in directories(path, refused):
         try:
             names = segments_in(directory)
         except OSError:  # it has been told already, or it went away
             continue
         found = found or bool(names)
         for name in names:
-            yield target(os.path.join(directory, name))
+            yield target(os.path.join(directory, name), source=path)
     if not found:
         raise SourceError(f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
 
 def segments_in(directory: str) -> list[str]:
     """Names of the live segments in a directory, in offset order."""
-    return sorted(name for name in os.listdir(directory) if by_name(name)[0] is SEGMENT and _is_live(name))
+    return sorted(name for name in os.listdir(directory) if by_name(name)[0] is SEGMENT and is_live(name))
 
 
-def _is_live(name: str) -> bool:
+def is_live(name: str) -> bool:
+    """Whether a broker reads it: not being deleted, and not half written by the cleaner."""
     return not name.endswith((".deleted", ".swap", ".cleaned"))
 
 
-def _directories(path: str, refused: Callable[[SourceError], None] | None) -> Iterator[str]:
+def directories(path: str, refused: Callable[[SourceError], None] | None) -> Iterator[str]:
     """The directory and all below it that can be read, links followed once; `refused` is told of the others."""
 
     def refuse(error: OSError) -> None:
@@ -88,10 +92,11 @@ def _directories(path: str, refused: Callable[[SourceError], None] | None) -> It
             names.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        names.sort(key=_natural)
+        names.sort(key=natural)
         yield directory
 
 
-def _natural(name: str) -> tuple[str, int]:
+def natural(name: str) -> tuple[str, int]:
+    """Topics by name, their partitions by number."""
     match = PARTITION.match(name)
     return (match.group("topic"), int(match.group("partition"))) if match else (name, -1)

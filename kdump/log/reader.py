@@ -102,34 +102,46 @@ class Reader:
         if sound is None:
             sound = self.resync.next_sound(position + 1, None, position, self.last_good)
         end = self._end() if sound is None else sound
-        reason = f"its length claims {claim.size} bytes, but a sound batch begins after {end - position}"
         if sound is None or claim.end <= sound:
-            reason = "its checksum does not hold, and its offset cannot be"
-        return self._junk(position, end, reason, header)
+            return self._junk(position, end, "its checksum does not hold, and its offset cannot be", header)
+        reason = f"its length claims {claim.size} bytes, but a sound batch begins after {end - position}"
+        return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
     def _broken(self, claim: Claim) -> Region:
         """A header that cannot be, or a length that runs past the end."""
         header, error, position = claim.header, claim.error, claim.position
+        head = bytes(self.window.peek(position, LEAST))  # a pipe may be read past it by the search
         sound = self.resync.next_sound(position + 1, None, position, self.last_good)
         recovered = self._recovered(claim, sound)
         if recovered is not None:
             return recovered
         end = self._end() if sound is None else sound
         if sound is None and error is not None and error.code == "trailing-bytes":
-            return Region(TORN, position, end - position, error.reason)
+            return Region(TORN, position, end - position, error.reason, code=error.code)
         if error is not None:
-            return self._junk(position, end, error.reason, header)
+            code = error.code if self._in_place(claim, head, end) else ""
+            return self._junk(position, end, error.reason, header, code)
         assert header is not None
         if sound is None and self._fits_in(claim):
             reason = f"a batch of {claim.size} bytes, {claim.end - end} of them missing"
             return Region(TORN, position, end - position, reason, header)
         reason = f"its length claims {claim.size} bytes, {end - position} are there before what follows"
-        return self._junk(position, end, reason, header)
+        return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
-    def _junk(self, position: int, end: int, reason: str, header: BatchHeader | MessageHeader | None) -> Region:
+    def _junk(
+        self, position: int, end: int, reason: str, header: BatchHeader | MessageHeader | None, code: str = ""
+    ) -> Region:
         if end - position < LEAST and not any(self.window.peek(position, end - position)):
             return Region(PADDING, position, end - position, "zeros")
-        return Region(JUNK, position, end - position, reason, header)
+        return Region(JUNK, position, end - position, reason, header, code)
+
+    def _in_place(self, claim: Claim, head: bytes, end: int) -> bool:
+        """Whether bytes up to `end` that cannot be read are a batch all the same, but for the field that is wrong: its
+        offset fits in, or, where the magic is wrong, its length leads to what follows."""
+        if claim.header is not None:
+            return self._fits_in(claim)
+        length = int.from_bytes(head[8:12], "big", signed=True)
+        return len(head) == LEAST and claim.position + LOG_OVERHEAD + length == end
 
     def _fits_in(self, claim: Claim) -> bool:
         """Whether this is the start of a batch, and not just any bytes: its offset follows, or nothing is known."""

@@ -18,6 +18,7 @@ from kdump.log.window import Window
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 
 TORN, JUNK, PADDING = "torn", "junk", "padding"
+CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,27 @@ class Region:
     """Bytes position..position+size-1 of a file. `kind`: torn, junk or padding, and batch in a Batch.
 
     torn: a batch that runs past the end; its header as far as it goes in `header`. junk: bytes that no batch claims,
-    up to where the stream makes sense again. padding: zeros, as preallocation or a crash leaves.
+    up to where the stream makes sense again. padding: zeros, as preallocation or a crash leaves. `code`: the finding
+    (check.catalogue) that a torn or junk region amounts to.
     """
 
     kind: str
 
     def __init__(
-        self, kind: str, position: int, size: int, reason: str = "", header: BatchHeader | MessageHeader | None = None
+        self,
+        kind: str,
+        position: int,
+        size: int,
+        reason: str = "",
+        header: BatchHeader | MessageHeader | None = None,
+        code: str = "",
     ) -> None:
         self.kind = kind
         self.position = position
         self.size = size
         self.reason = reason
         self.claimed = header
+        self.code = code or CODES.get(kind, "")
 
     @property
     def end(self) -> int:

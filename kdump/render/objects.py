@@ -121,6 +121,7 @@ FINDING_KEYS = (
     Key("actual", "any", "", "what is there"),
     Key("message", "string", "", "what is wrong"),
     Key("consequence", "string", "", "what a broker or a consumer does about it"),
+    Key("source", "string", "", "the log directory, or the path that was given: two copies of a disk differ in it"),
 )
 
 INDEX_KEYS = (
@@ -268,4 +269,5 @@ def region_object(target: Target, region: Region) -> Object:
 
 
 def finding_object(finding: Finding) -> Object:
-    return {"type": "finding", **finding._asdict(), "file": path_text(finding.file)}
+    texts = {"file": path_text(finding.file), "source": path_text(finding.source)}
+    return {"type": "finding", **finding._asdict(), **texts}

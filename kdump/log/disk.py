@@ -1,0 +1,214 @@
+"""What a path on a broker's disk is: a log directory, a partition's directory, or one file; and which files belong
+together.
+
+Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogManager.loadLogs for the names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kdump.log import kinds
+from kdump.log.errors import SourceError
+from kdump.log.kinds import ENDINGS, Kind, by_name
+from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
+
+REMOTE_CACHE = "remote-log-index-cache"
+"""Where a broker keeps copies of a tier's indexes: a directory of its own in a log directory (RemoteIndexCache)."""
+METADATA_TOPIC = "__cluster_metadata"
+BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
+
+
+@dataclass
+class Segment:
+    """A .log (None: it is gone) and the files of the same name beside it, by kind."""
+
+    name: str
+    offset: int
+    log: Target | None = None
+    beside: dict[Kind, Target] = field(default_factory=dict)
+
+
+@dataclass
+class Partition:
+    """The directory of a partition, by its files. `state` is "" for a live one, else delete, future or stray; topic
+    and partition are None where the directory has another name, as in a tier."""
+
+    path: str
+    source: str
+    topic: str | None
+    partition: int | None
+    state: str
+    segments: list[Segment] = field(default_factory=list)
+    orphans: list[Target] = field(default_factory=list)
+    """Indexes without a segment."""
+    snapshots: list[Target] = field(default_factory=list)
+    kraft_snapshots: list[Target] = field(default_factory=list)
+    texts: list[Target] = field(default_factory=list)
+    unfinished: list[Target] = field(default_factory=list)
+    """.swap and .cleaned files."""
+    others: list[Target] = field(default_factory=list)
+    """.deleted files, and names that Kafka does not know."""
+    refused: list[str] = field(default_factory=list)
+    """Why the directory could not be listed."""
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(os.path.abspath(self.path))
+
+    def text(self, name: str) -> Target | None:
+        """The small file with exactly that name."""
+        return next((at for at in self.texts if os.path.basename(at.path) == name), None)
+
+    def files(self) -> Iterator[Target]:
+        """All of them."""
+        for segment in self.segments:
+            if segment.log is not None:
+                yield segment.log
+            yield from segment.beside.values()
+        for group in (self.orphans, self.snapshots, self.kraft_snapshots, self.texts, self.unfinished, self.others):
+            yield from group
+
+
+@dataclass
+class LogDirectory:
+    """A log directory of a broker: partitions, the files at its root by name, and directories that are neither."""
+
+    path: str
+    partitions: list[Partition] = field(default_factory=list)
+    files: dict[str, Target] = field(default_factory=dict)
+    others: list[Target] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the broker shut down cleanly, so that it will not recover logs when it starts."""
+        return ".kafka_cleanshutdown" in self.files
+
+
+Place = LogDirectory | Partition | Target
+
+
+def places(path: str, refused: Callable[[SourceError], None]) -> Iterator[Place]:
+    """What `path` is, or, for a directory that is none of these, what lies below it. Raises SourceError when there is
+    nothing of Kafka; a directory that cannot be read is told to `refused`."""
+    if path == "-" or "://" in path or not os.path.isdir(path):
+        yield target(path)
+        return
+    within: list[str] = []
+    found = False
+    for directory in directories(path, refused):
+        if any(os.path.commonpath([directory, done]) == done for done in within):
+            continue
+        place = place_of(directory)
+        if place is not None:
+            found = True
+            within.append(directory)
+            yield place
+    if not found:
+        raise SourceError(f"{path}: no log directory, partition or segment of Kafka here or below")
+
+
+def place_of(directory: str) -> LogDirectory | Partition | None:
+    """What a directory is; None for one that only may have something of Kafka below it."""
+    try:
+        entries = sorted(os.scandir(directory), key=lambda entry: natural(entry.name))
+    except OSError:
+        return None
+    names = [entry.name for entry in entries]
+    at_root = [name for name in names if by_name(name)[0] in (kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT)]
+    if at_root or any(_is_partition(entry) for entry in entries):
+        return _log_directory(directory, entries)
+    own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
+    if any(by_name(name)[0] in (kinds.SEGMENT, *BESIDE) for name in names) or (own and names):
+        return partition(directory)
+    return None
+
+
+def _is_partition(entry: os.DirEntry[str]) -> bool:
+    """Whether a child is named topic-partition and is one: a log directory may have such a name too."""
+    if not (PARTITION.match(entry.name) and _is_directory(entry)):
+        return False
+    try:
+        kinds_in = {by_name(name)[0] for name in os.listdir(entry.path)}
+    except OSError:
+        return True
+    return not kinds_in & {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT} and bool(
+        kinds_in & {kinds.SEGMENT, *BESIDE, kinds.PARTITION_METADATA, kinds.EPOCH_CHECKPOINT}
+    )
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _log_directory(directory: str, entries: list[os.DirEntry[str]]) -> LogDirectory:
+    found = LogDirectory(directory)
+    for entry in entries:
+        if not _is_directory(entry):
+            at = target(entry.path, source=directory)
+            if at.kind is None or not is_live(entry.name) or entry.name != ENDINGS.sub("", entry.name):
+                found.others.append(at)
+            else:
+                found.files[entry.name] = at
+        elif PARTITION.match(entry.name):
+            found.partitions.append(partition(entry.path, directory))
+        elif entry.name != REMOTE_CACHE:
+            found.unknown.append(entry.path)
+    return found
+
+
+def partition(directory: str, source: str = "") -> Partition:
+    """The files of a partition's directory, those that belong together side by side."""
+    match = PARTITION.match(os.path.basename(os.path.abspath(directory)))
+    found = Partition(
+        directory,
+        source or directory,
+        match["topic"] if match else None,
+        int(match["partition"]) if match else None,
+        (match["state"] or "") if match else "",
+    )
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError as error:
+        found.refused.append(f"{directory}: {error.strerror}")
+        return found
+    segments: dict[str, Segment] = {}
+    for name in names:
+        path = os.path.join(directory, name)
+        if not os.path.isdir(path):
+            _sort_in(found, segments, name, target(path, source=found.source))
+    for segment in segments.values():
+        if segment.log is not None:
+            found.segments.append(segment)
+        else:
+            found.orphans.extend(segment.beside.values())
+    found.segments.sort(key=lambda segment: (segment.offset, segment.name))
+    found.snapshots.sort(key=lambda at: at.name_offset or 0)
+    return found
+
+
+def _sort_in(found: Partition, segments: dict[str, Segment], name: str, at: Target) -> None:
+    if not is_live(name):
+        (found.others if name.endswith(".deleted") else found.unfinished).append(at)
+    elif at.kind is kinds.SEGMENT or at.kind in BESIDE:
+        assert at.kind is not None
+        stem = ENDINGS.sub("", name).partition(".")[0]
+        segment = segments.setdefault(stem, Segment(stem, at.name_offset or 0))
+        if at.kind is kinds.SEGMENT:
+            segment.log = at
+        else:
+            segment.beside[at.kind] = at
+    elif at.kind is kinds.PRODUCER_SNAPSHOT:
+        found.snapshots.append(at)
+    elif at.kind is kinds.KRAFT_SNAPSHOT:
+        found.kraft_snapshots.append(at)
+    elif at.kind is None or name != ENDINGS.sub("", name):
+        found.others.append(at)
+    else:
+        found.texts.append(at)
