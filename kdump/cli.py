@@ -13,6 +13,7 @@ from kdump import __version__
 
 COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
+    "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
 }
 """Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""
 

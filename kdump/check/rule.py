@@ -27,6 +27,15 @@ class Noted(NamedTuple):
     size: int
 
 
+class EpochStart(NamedTuple):
+    """A line of leader-epoch-checkpoint, and where it stands."""
+
+    epoch: int
+    startOffset: int
+    position: int
+    size: int
+
+
 class TransactionView(Protocol):
     """What a transaction coordinator's log says (kdump.state.coordinator.Coordinator)."""
 
@@ -49,8 +58,8 @@ class Known:
     checkpoints: Mapping[str, Noted] = field(default_factory=dict)
     """By the checkpoint's name less '-checkpoint': recovery-point-offset, replication-offset, log-start-offset,
     cleaner-offset."""
-    epochs: tuple[tuple[int, int], ...] | None = None
-    """(epoch, start offset), as leader-epoch-checkpoint has them."""
+    epochs: tuple[EpochStart, ...] | None = None
+    """As leader-epoch-checkpoint has them."""
     epochs_at: Target | None = None
     topic_id: str | None = None
     """What the cluster's metadata says."""
@@ -59,6 +68,8 @@ class Known:
     """Ms."""
     now: int = 0
     """Epoch ms."""
+    last: bool | None = None
+    """Of a file that is checked alone: whether it is the newest of its partition."""
 
     @property
     def internal(self) -> bool:

@@ -171,3 +171,11 @@ def time_range(text: str, zone: tzinfo) -> Range:
     if start is not None and stop is not None and start > stop:
         raise click.UsageError(f"--time: {text!r} ends before it begins")
     return Range(start, stop)
+
+
+def duration(text: str, option: str) -> int:
+    """15m, 900s, 2h: in ms. Raises click.UsageError."""
+    match = re.fullmatch(r"(\d+)(ms|s|m|h|d|w)", text)
+    if not match:
+        raise click.UsageError(f"{option}: {text!r} is no time: 900s, 15m, 2h, 1d")
+    return int(match[1]) * UNITS[match[2]]

@@ -24,6 +24,9 @@ class Kind(NamedTuple):
     title: str
     pattern: re.Pattern[str]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KINDS.__getitem__, (self.name,)  # a copy in another process is the same kind
+
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); a tier's copy and the cache of remote
 # indexes put the segment's id behind it.

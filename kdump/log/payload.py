@@ -14,6 +14,9 @@ from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 
+MOST_AHEAD = 4 * 1024 * 1024
+"""Bytes of one record that are gathered only to learn whether it is one."""
+
 
 def records(batch: Batch) -> Iterator[Record]:
     """The records of `batch`, in order. What is wrong is noted in batch.problems when the iteration gets there, and
@@ -77,6 +80,10 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         else:
             position, piece = 0, bytes(rest)
         if not left and position < len(piece):
+            if _holds_record(bytearray(piece[position:]), pieces):
+                reason = f"{total} records claimed, and more are there"
+                batch.note(_count_problem(batch, reason, None, total))
+                return
             over = "bytes are left over behind the last record"
             if not space:
                 over = f"{size - (done - len(piece) + position)} {over}"
@@ -96,6 +103,21 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
+
+
+def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
+    """Whether what is left over behind the last record that was claimed begins with one more."""
+    while True:
+        columns = Columns(bytes(rest))
+        try:
+            decode(columns, 0, len(rest), 1, False)
+            if len(columns):
+                return True
+            rest += next(pieces)
+        except (DecodeError, StopIteration):
+            return False
+        if len(rest) > MOST_AHEAD:
+            return False
 
 
 def _count_problem(batch: BatchV2, reason: str, expected: int | None, actual: int) -> Problem:

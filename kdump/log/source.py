@@ -9,6 +9,7 @@ import stat
 import sys
 import tempfile
 from collections import deque
+from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
 from kdump.format.codec import decompress
@@ -65,9 +66,9 @@ class FileSource:
         if count <= 0:
             return b""
         try:
-            data = os.pread(self.fd, count, position)
+            data = self._pread(count, position)
             while len(data) < count:
-                more = os.pread(self.fd, count - len(data), position + len(data))
+                more = self._pread(count - len(data), position + len(data))
                 if not more:  # truncated under us: it ends here now
                     self.size = position + len(data)
                     break
@@ -75,6 +76,9 @@ class FileSource:
         except OSError as error:
             raise SourceError(f"{self.name}: cannot read at position {position}: {error.strerror}") from error
         return data
+
+    def _pread(self, count: int, position: int) -> bytes:
+        return os.pread(self.fd, count, position)
 
     def next_data(self, position: int) -> int:
         try:
@@ -222,9 +226,10 @@ class StreamSource:
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def open_source(path: str) -> Source:
+def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -> Source:
     """Open what `path` names: `-` is standard input, a URL goes to fsspec; gzip'd and zstd'd files are seen through.
 
+    `wrap` may put another source in the place of a file's, before a byte of it is read (careful.careful does).
     Raises SourceError with one line that says why not.
     """
     if path == "-":
@@ -243,7 +248,8 @@ def open_source(path: str) -> Source:
         os.close(fd)
         raise SourceError(f"{path}: is a directory")
     if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
-        source = FileSource(path, fd)
+        file = FileSource(path, fd)
+        source = wrap(file) if wrap else file
         if not source.read_at(0, 4).startswith((GZIP, ZSTD)):
             return source
         os.lseek(fd, 0, os.SEEK_SET)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 from typing import Any, NamedTuple
 
+from kdump.check.catalogue import SEVERITIES, Code
 from kdump.check.finding import Finding
+from kdump.check.totals import Totals
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.control import decode_control
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
@@ -124,6 +126,30 @@ FINDING_KEYS = (
     Key("source", "string", "", "the log directory, or the path that was given: two copies of a disk differ in it"),
 )
 
+SUMMARY_KEYS = (
+    Key("partitions", "number", "", "partition directories"),
+    Key("files", "number", "", "files that were read"),
+    Key("bytes", "number", "bytes", "their length"),
+    Key("batches", "number", "", "batches, and messages of magic 0 and 1"),
+    Key("records", "number", "", "records in sound batches"),
+    Key("findings", "object", "", "how many of each severity: error, warning, info"),
+    Key("known", "number", "", "findings that the baseline has, and that are not told"),
+    Key("unread", "array", "", "what could not be read, and why"),
+    Key("notes", "array", "", "what else is to be said: files that grew, or went away"),
+    Key("seconds", "number", "s", "how long it took"),
+)
+
+CODE_KEYS = (
+    Key("code", "string", "", "its name"),
+    Key("family", "string", "", "what --only selects it by"),
+    Key("severity", "string", "", "error, warning or info; see unless"),
+    Key("unless", "string", "", "when it is another severity; empty if never"),
+    Key("meaning", "string", "", "when it fires"),
+    Key("consequence", "string", "", "what a broker or a consumer does about it"),
+    Key("fix", "string", "", "what to do"),
+    Key("kafka", "string", "", "where Kafka's own rule stands"),
+)
+
 INDEX_KEYS = (
     FILE,
     Key("offset", "number", "offset", "relative offset as stored, plus the base offset in the file's name"),
@@ -163,6 +189,8 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     "producerState": _layout_keys(PRODUCER_ENTRY),
     "checkpointEntry": CHECKPOINT_KEYS,
     "property": PROPERTY_KEYS,
+    "summary": SUMMARY_KEYS,
+    "code": CODE_KEYS,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 
@@ -271,3 +299,24 @@ def region_object(target: Target, region: Region) -> Object:
 def finding_object(finding: Finding) -> Object:
     texts = {"file": path_text(finding.file), "source": path_text(finding.source)}
     return {"type": "finding", **finding._asdict(), **texts}
+
+
+def summary_object(totals: Totals, seconds: float) -> Object:
+    return {
+        "type": "summary",
+        "partitions": totals.partitions,
+        "files": totals.files,
+        "bytes": totals.bytes,
+        "batches": totals.batches,
+        "records": totals.records,
+        "findings": {severity: totals.findings[severity] for severity in SEVERITIES},
+        "known": totals.known,
+        "unread": [path_text(text) for text in totals.unread],
+        "notes": [path_text(text) for text in totals.notes],
+        "seconds": round(seconds, 3),
+    }
+
+
+def code_object(code: Code) -> Object:
+    values = code._asdict()
+    return {"type": "code", **{key.name: values["source" if key.name == "kafka" else key.name] for key in CODE_KEYS}}

@@ -16,11 +16,11 @@ PATIENCE = 1.0
 
 class Progress:
     """A bar of bytes, rate and time left for one file. Where rows go to the same terminal there is none: they show
-    by themselves that there is progress."""
+    by themselves that there is progress, unless they come at the end (`always`)."""
 
-    def __init__(self, name: str, output: Output) -> None:
+    def __init__(self, name: str, output: Output, *, always: bool = False) -> None:
         self.name = name
-        self.wanted = sys.stderr.isatty() and not output.terminal
+        self.wanted = sys.stderr.isatty() and (always or not output.terminal)
         self._started = time.monotonic()
         self._bar: Any = None
         self._task: Any = None

@@ -286,8 +286,8 @@ TWO = [craft.record(0, b"k", b"v"), craft.record(1, None, None)]
     [
         (3, 2, "record-count-mismatch"),
         (2147483647, 2, "record-count-mismatch"),
-        (1, 1, "record-malformed"),
-        (0, 0, "record-malformed"),
+        (1, 1, "record-count-mismatch"),
+        (0, 0, "record-count-mismatch"),
         (-1, 0, "record-count-mismatch"),
         (-2147483648, 0, "record-count-mismatch"),
     ],

@@ -1,0 +1,42 @@
+"""What an earlier run found and people have accepted: a nightly job tells only what is new."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from kdump.check.finding import Finding
+from kdump.log.errors import SourceError
+
+Key = tuple[str, str | None, int | None, int | None, str]
+
+
+class Baseline:
+    """Findings by code, topic-partition and offset; where one of these is missing, by the file's name too."""
+
+    def __init__(self, keys: set[Key]) -> None:
+        self.keys = keys
+
+    def __contains__(self, finding: Finding) -> bool:
+        return _key(finding.code, finding.topic, finding.partition, finding.offset, finding.file) in self.keys
+
+
+def read_baseline(path: str) -> Baseline:
+    """What `kdump verify --json` wrote. Raises SourceError for a file that is something else."""
+    keys: set[Key] = set()
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    row = json.loads(line)
+                    if row["type"] == "finding":
+                        keys.add(_key(row["code"], row["topic"], row["partition"], row["offset"], row["file"]))
+                except (ValueError, KeyError, TypeError) as error:
+                    raise SourceError(f"{path}: line {number} is not of kdump verify --json") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    return Baseline(keys)
+
+
+def _key(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> Key:
+    return code, topic, partition, offset, os.path.basename(file) if topic is None or offset is None else ""

@@ -1,0 +1,118 @@
+"""Whether a damaged batch has bytes of another batch in it: a block of a disk that was written to the wrong place, or
+that still holds what was there before."""
+
+from __future__ import annotations
+
+import re
+
+from kdump.format.batch import CODECS, MAGIC_POSITION, BatchHeader
+from kdump.format.message import MessageHeader
+from kdump.log.claim import HEADER, REACH, Claim, claim_at, near
+from kdump.log.nested import Nesting
+from kdump.log.region import Batch
+from kdump.log.resync import Resync
+
+BLOCK = 4096
+MOST_LOOKS = 64
+"""Headers whose checksum does not hold that are looked at: crafted bytes may have any number."""
+MOST_SEARCHED = 4 << 20
+"""Bytes of a batch that are searched for sound messages of v0 and v1, which takes long where there are many zeros."""
+
+LENGTH = rb"[\x00-\x7f].{3}"
+TIME = rb"(?:\x00\x00[\x00-\x03].{5}|\xff{8})"
+"""Epoch ms up to the year 2109, or -1."""
+MAGIC = re.compile(
+    rb"\x02(?=.{4}"  # crc
+    rb"\x00[\x00-\x7f]"  # attributes
+    + LENGTH  # lastOffsetDelta
+    + 2 * TIME
+    + rb"(?:[\x00-\x7f].{7}|\xff{8})"  # producerId
+    rb"(?:[\x00-\x7f].|\xff\xff)"  # producerEpoch
+    rb"(?:[\x00-\x7f].{3}|\xff{4})"  # baseSequence
+    + LENGTH  # recordCount
+    + rb")",
+    re.DOTALL,
+)
+"""The magic of a v2 header with plausible fields behind it: looked for first, for zeros, as before it, are frequent."""
+
+
+def foreign_batch(batch: Batch) -> tuple[Claim, bool] | None:
+    """The first batch or message that begins inside `batch` and does not belong there, and whether its checksum holds.
+
+    A value may legally hold a whole batch. So one that a record holds counts only where it begins a block of 4 KiB and
+    none is held before it; and one without a checksum that holds only as a v2 header whose every field is plausible.
+    All offsets are within 31 bits of this batch's.
+    """
+    offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+    name_offset = max(0, offset - REACH // 2)
+    resync = Resync(batch.window, batch.limits, name_offset)
+    found = _by_header(batch, offset, resync)
+    found = found or _message_on_block(batch, offset, resync)
+    if found is not None or batch.size > MOST_SEARCHED:
+        return found
+    start = batch.position + batch.crc_start
+    sound = resync.next_sound(start, batch.end, batch.position, None)
+    if sound is None or sound >= batch.end:
+        return None
+    claim = claim_at(batch.window, sound, batch.limits)
+    return (claim, True) if near(claim.first_offset, offset) else None
+
+
+def _message_on_block(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] | None:
+    """A sound message of v0 or v1 that begins a block."""
+    first = (batch.position + batch.crc_start + BLOCK - 1) // BLOCK * BLOCK
+    for position in range(first, batch.end, BLOCK):
+        claim = claim_at(batch.window, position, batch.limits)
+        header = claim.header
+        if claim.error or not isinstance(header, MessageHeader) or claim.end > batch.end:
+            continue
+        near_by = near(claim.first_offset, offset)
+        if near_by and resync.checksum_holds(position, claim.size, header.magic, header.crc):
+            return claim, True
+    return None
+
+
+def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] | None:
+    before = _before_magic(offset)
+    position = batch.position + batch.crc_start
+    size = max(batch.window.size, 2 * HEADER)
+    held_to = 0  # where the last record ends that holds a batch
+    looks = 0
+    nesting = Nesting(batch.window, lambda at: at == batch.end)
+    nesting.begin(batch.position)
+    while batch.end - position >= HEADER:
+        data = bytes(batch.window.view(position, min(size, batch.end - position)))
+        if len(data) < HEADER:
+            return None
+        resync.walked(position + len(data))
+        for match in MAGIC.finditer(data, MAGIC_POSITION):
+            inside = match.start() - MAGIC_POSITION
+            if not before.match(data, inside):
+                continue
+            claim = claim_at(batch.window, position + inside, batch.limits)
+            header = claim.header
+            if claim.position < held_to or claim.error or not isinstance(header, BatchHeader):
+                continue
+            if not near(claim.first_offset, offset) or header.codec not in CODECS:
+                continue
+            if header.recordCount > header.lastOffsetDelta + 1 or not header.recordCount:
+                continue
+            holds = claim.end <= batch.end and resync.checksum_holds(claim.position, claim.size, 2, header.crc)
+            looks += not holds
+            if looks > MOST_LOOKS:
+                return None
+            if claim.position % BLOCK == 0 and not held_to:
+                return claim, holds
+            end = nesting.around(claim)
+            if end is None:
+                return claim, holds
+            held_to = end
+        position += len(data) - HEADER + 1
+    return None
+
+
+def _before_magic(offset: int) -> re.Pattern[bytes]:
+    """An offset near this one, a length and a leader epoch."""
+    halves = {other >> 32 for other in (max(0, offset - REACH), max(0, offset), max(0, offset) + REACH)}
+    upper = b"(?:" + b"|".join(re.escape((half & 0x7FFFFFFF).to_bytes(4, "big")) for half in sorted(halves)) + b")"
+    return re.compile(upper + rb".{4}" + LENGTH + rb"(?:[\x00-\x7f].{3}|\xff{4})", re.DOTALL)

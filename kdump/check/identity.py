@@ -1,0 +1,66 @@
+"""Family files, checkpoints: the small files that say whose a directory is, and how a KRaft node has voted.
+
+Source: MetaProperties (versions 0 and 1), PartitionMetadataFile.PartitionMetadataReadBuffer, FileQuorumStateStore.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kdump.check.finding import Finding, found
+from kdump.log import kinds
+from kdump.log.paths import Target
+from kdump.state.metadata import Metadata
+
+UUID = re.compile(r"[\w-]{22}$")
+NUMBER = re.compile(r"-?\d+$")
+QUORUM_VERSIONS = ("0", "1")
+
+
+def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
+    """What is wrong with what the file says, by its name and value pairs."""
+    if at.kind is kinds.PARTITION_METADATA:
+        version, topic_id = values.get("version"), values.get("topic_id")
+        if version != "0":
+            yield _found("partition-metadata-invalid", at, "version", version, "0")
+        if topic_id is None or not UUID.match(topic_id):
+            yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "an id of 22 letters")
+    elif at.kind is kinds.META_PROPERTIES:
+        yield from _meta_properties(at, values)
+    elif at.kind is kinds.QUORUM_STATE:
+        version = values.get("data_version")
+        if version not in QUORUM_VERSIONS:
+            yield _found("quorum-state-invalid", at, "data_version", version, "0 or 1")
+        elif not NUMBER.match(values.get("leaderEpoch", "")):
+            yield _found("quorum-state-invalid", at, "leaderEpoch", values.get("leaderEpoch"), "a number")
+
+
+def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
+    version = values.get("version")
+    if version not in ("0", "1"):
+        yield _found("meta-properties-invalid", at, "version", version, "0 or 1")
+        return
+    node = "node.id" if version == "1" else "broker.id"
+    for name in (node, "cluster.id") if version == "1" else (node,):
+        value = values.get(name)
+        if value is None or (name == node and not NUMBER.match(value)):
+            yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an id")
+
+
+def registered(at: Target, values: dict[str, str], metadata: Metadata) -> Iterator[Finding]:
+    """Whether node.id and directory.id are those under which the cluster's metadata knows this directory."""
+    node, directory = values.get("node.id", ""), values.get("directory.id")
+    if not node.isdigit() or directory is None:
+        return
+    owners = [number for number, directories in metadata.brokers.items() if directory in directories]
+    own = metadata.brokers.get(int(node))
+    if owners and int(node) not in owners:
+        yield _found("meta-properties-invalid", at, "node.id", node, f"{owners[0]}, which registered {directory}")
+    elif not owners and own:
+        yield _found("meta-properties-invalid", at, "directory.id", directory, f"one of {', '.join(own)}")
+
+
+def _found(code: str, at: Target, name: str, value: str | None, expected: str) -> Finding:
+    said = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
+    return found(code, at, f"{said}, {expected} is right", expected=expected, actual=value)

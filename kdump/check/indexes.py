@@ -1,0 +1,219 @@
+"""Family files, indexes: .index and .timeindex held against the batches of their segment, entry by entry as the
+batches go by, so that neither has to be kept.
+
+The invariant of an .index that all releases keep: the position is a batch boundary, that batch's base offset is at most
+the entry's offset, and every earlier batch ends below it. Source: OffsetIndex, TimeIndex, LogSegment.append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kdump.check.catalogue import ERROR, INFO
+from kdump.check.finding import Finding, found
+from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.log.disk import METADATA_TOPIC
+from kdump.log.entries import Entry, Item
+from kdump.log.kinds import INDEX, TIME_INDEX, Kind
+from kdump.log.paths import Target
+from kdump.log.region import PADDING, TORN, Region
+
+Reader = Callable[[Target, Kind], Iterator[Item]]
+
+
+class IndexRule(Rule):
+    """What the two have in common. Findings of one code in one file are told once, with how many more there are."""
+
+    kind: Kind
+    prefix: str
+
+    def __init__(self, read: Reader, known: Known) -> None:
+        self.read = read
+        self.known = known
+        self.at: Target | None = None
+        self.items: Iterator[Item] = iter(())
+        self.entry: Entry | None = None
+        self.before: Entry | None = None
+        self.told: dict[str, tuple[Finding, int]] = {}
+
+    def begin(self, part: Part) -> Iterable[Finding]:
+        self.at = part.segment.beside.get(self.kind)
+        self.before = self.entry = None
+        self.told = {}
+        self.reset()
+        if self.at is not None:
+            self.items = self.read(self.at, self.kind)
+            self.entry = self._next(part)
+        return NONE
+
+    def reset(self) -> None:
+        """A new segment."""
+
+    def falls(self, before: Entry, entry: Entry) -> bool:
+        raise NotImplementedError
+
+    def note(self, code: str, entry: Entry | Region, message: str, **more: object) -> None:
+        kept = self.told.get(code)
+        if kept is not None:
+            self.told[code] = (kept[0], kept[1] + 1)
+            return
+        assert self.at is not None
+        finding = found(code, self.at, message, position=entry.position, size=entry.size, **more)  # type: ignore[arg-type]
+        self.told[code] = (finding, 1)
+
+    def _next(self, part: Part) -> Entry | None:
+        """The next entry that rises; what is none, or does not, is noted."""
+        for item in self.items:
+            if isinstance(item, Entry):
+                if self.before is not None and self.falls(self.before, item):
+                    message = f"{item.values} behind {self.before.values}"
+                    self.note(f"{self.prefix}-not-sorted", item, message)
+                    continue
+                self.before = item
+                return item
+            if isinstance(item, Region):
+                self._region(part, item)
+        return None
+
+    def advance(self, part: Part) -> None:
+        """On to the next entry, for an index without its segment."""
+        self.entry = self._next(part)
+
+    def _region(self, part: Part, region: Region) -> None:
+        if region.kind == TORN:
+            self.note(f"{self.prefix}-size-invalid", region, region.reason)
+        elif region.kind == PADDING and "before another" in region.reason:
+            self.note(f"{self.prefix}-not-sorted", region, region.reason)
+        elif region.kind == PADDING:
+            known = self.known
+            legal = (
+                (part.last and part.recovers is not False) or known.topic == METADATA_TOPIC or known.state == "delete"
+            )
+            severity = INFO if legal else ERROR
+            consequence = "it is preallocated; the broker cuts it off when it closes the file" if legal else None
+            self.note("index-padding", region, region.reason, severity=severity, consequence=consequence)
+
+    def finish(self, part: Part) -> Iterable[Finding]:
+        self.rest(part)
+        for finding, count in self.told.values():
+            more = f"; {count - 1} more such entries" if count > 1 else ""
+            yield finding._replace(message=finding.message + more)
+        self.told = {}
+
+    def rest(self, part: Part) -> None:
+        """What is left when the segment has ended."""
+
+
+class OffsetIndex(IndexRule):
+    """.index"""
+
+    kind, prefix = INDEX, "index"
+
+    def reset(self) -> None:
+        self.ended = -1  # the last offset of all batches so far
+        self.damage_end = -1
+
+    def falls(self, before: Entry, entry: Entry) -> bool:
+        return bool(
+            entry.values["offset"] <= before.values["offset"] or entry.values["position"] <= before.values["position"]
+        )
+
+    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+        self.damage_end = region.end
+        return NONE
+
+    def batch(self, seen: Seen) -> Iterable[Finding]:
+        batch = seen.batch
+        entry = self.entry
+        if entry is not None and entry.values["position"] <= batch.position:
+            self._compare(seen)
+        if seen.sound:
+            self.ended = max(self.ended, batch.lastOffset)
+        else:
+            self.damage_end = batch.end
+        return NONE
+
+    def _compare(self, seen: Seen) -> None:
+        batch = seen.batch
+        while self.entry is not None and self.entry.values["position"] <= batch.position:
+            entry = self.entry
+            offset, position = entry.values["offset"], entry.values["position"]
+            if position < batch.position:
+                if position >= self.damage_end:
+                    self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
+            elif seen.sound:
+                base = batch.baseOffset
+                if base is not None and base > offset:
+                    message = f"offset {offset} at {position}, where the batch begins with offset {base}"
+                    self.note("index-mismatch", entry, message, offset=offset, expected=base, actual=offset)
+                elif self.ended >= offset:
+                    message = f"offset {offset} at {position}, but batches before that reach offset {self.ended}"
+                    self.note("index-mismatch", entry, message, offset=offset, expected=batch.lastOffset, actual=offset)
+            self.entry = self._next(seen.part)
+
+    def rest(self, part: Part) -> None:
+        while self.entry is not None:
+            entry = self.entry
+            offset, position = entry.values["offset"], entry.values["position"]
+            if part.size is not None and position >= part.size:
+                message = f"offset {offset} at {position}, the segment has {part.size} bytes"
+                self.note("index-beyond-log", entry, message, offset=offset, expected=part.size, actual=position)
+            elif position >= self.damage_end:
+                self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
+            self.entry = self._next(part)
+
+
+class TimeIndex(IndexRule):
+    """.timeindex"""
+
+    kind, prefix = TIME_INDEX, "time-index"
+
+    def reset(self) -> None:
+        self.largest = -1
+        self.damaged = False
+
+    def falls(self, before: Entry, entry: Entry) -> bool:
+        return bool(
+            entry.values["offset"] < before.values["offset"] or entry.values["timestamp"] < before.values["timestamp"]
+        )
+
+    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+        self.damaged = True
+        return NONE
+
+    def batch(self, seen: Seen) -> Iterable[Finding]:
+        batch = seen.batch
+        if not seen.sound:
+            self.damaged = True
+            return NONE
+        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        while self.entry is not None and self.entry.values["offset"] <= batch.lastOffset:
+            self._compare(self.entry, seen, timestamp)
+            self.entry = self._next(seen.part)
+        self.largest = max(self.largest, timestamp)
+        return NONE
+
+    def _compare(self, entry: Entry, seen: Seen, timestamp: int) -> None:
+        if self.damaged:
+            return
+        offset, said = entry.values["offset"], entry.values["timestamp"]
+        base = seen.batch.baseOffset
+        if base is not None and offset < base:
+            message = f"timestamp {said} at offset {offset}, which no batch holds"
+            self.note("time-index-mismatch", entry, message, offset=offset)
+        elif said != timestamp:
+            message = f"timestamp {said} at offset {offset}, whose batch has maxTimestamp {timestamp}"
+            self.note("time-index-mismatch", entry, message, offset=offset, expected=timestamp, actual=said)
+        elif self.largest > said:
+            message = f"timestamp {said} at offset {offset}, but an earlier batch has {self.largest}"
+            self.note("time-index-mismatch", entry, message, offset=offset, expected=self.largest, actual=said)
+
+    def rest(self, part: Part) -> None:
+        while self.entry is not None:
+            entry = self.entry
+            if not self.damaged:
+                message = (
+                    f"timestamp {entry.values['timestamp']} at offset {entry.values['offset']}, behind the log's end"
+                )
+                self.note("time-index-mismatch", entry, message, offset=entry.values["offset"])
+            self.entry = self._next(part)

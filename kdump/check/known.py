@@ -1,0 +1,145 @@
+"""What is known of a partition from outside its segments: checkpoints, clean shutdown, the cluster's metadata."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kdump.check.options import Options
+from kdump.check.rule import COMPACTED_TOPICS, EpochStart, Known, Noted
+from kdump.log import kinds
+from kdump.log.disk import LogDirectory, Partition
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.state.coordinator import Coordinator, read_coordinator
+from kdump.state.metadata import Metadata, effective, read_metadata
+
+Checkpoint = dict[tuple[str, int], Noted]
+
+
+class Surrounds:
+    """What a log directory says of the partitions in it. `siblings`: the broker's other log directories, one of which
+    may hold the metadata."""
+
+    def __init__(self, directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> None:
+        self.directory = directory
+        self.options = options
+        self.ids = ids(directory, options)
+        self.checkpoints: dict[str, Checkpoint] = {}
+        for name, at in directory.files.items():
+            if at.kind is kinds.OFFSET_CHECKPOINT:
+                self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(at, options)
+        everything = [directory, *siblings]
+        self.metadata: Metadata | None = None
+        for each in everything:
+            self.metadata = self.metadata or read_metadata(each.path, options.limits)
+        states = [
+            partition.path
+            for each in everything
+            for partition in each.partitions
+            if partition.topic == "__transaction_state" and not partition.state
+        ]
+        self.coordinator: Coordinator | None = None
+        if states and "transactions" in options.chosen:
+            topic = self.metadata.topics.get("__transaction_state") if self.metadata else None
+            self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)
+
+    def known(self, partition: Partition) -> Known:
+        """Of one partition of the directory."""
+        known = alone(partition, self.options)
+        topic, number = partition.topic, partition.partition
+        if topic is None or number is None:
+            return known
+        checkpoints = {name: of[(topic, number)] for name, of in self.checkpoints.items() if (topic, number) in of}
+        # Without any file of a broker at its root it is a copy of partitions: nothing is known of how it ended.
+        at_root = any(name != "bootstrap.checkpoint" for name in self.directory.files)
+        known = replace(
+            known,
+            clean=self.directory.is_clean if at_root else None,
+            checkpoints=checkpoints if not partition.state else {},
+            coordinator=self.coordinator,
+        )
+        described = self.metadata.topics.get(topic) if self.metadata else None
+        if self.metadata is None or described is None:
+            return known
+        node = self.ids.get("node.id", "")
+        node_id = int(node) if node.isdigit() else None
+        policy = effective(self.metadata, topic, "cleanup.policy", node_id)
+        most = effective(self.metadata, topic, "max.message.bytes", node_id)
+        return replace(
+            known,
+            compacted=known.compacted or ("compact" in policy if policy is not None else None),
+            max_message_bytes=known.max_message_bytes or (int(most) if most and most.isdigit() else None),
+            topic_id=described.id if not partition.state else None,
+        )
+
+
+def alone(partition: Partition, options: Options) -> Known:
+    """Of a partition's directory with no log directory around it."""
+    at = partition.text("leader-epoch-checkpoint")
+    epochs = None
+    if at is not None:
+        epochs = tuple(
+            EpochStart(entry.values["epoch"], entry.values["startOffset"], entry.position, entry.size)
+            for entry in _entries(at, options)
+        )
+    return Known(
+        topic=partition.topic,
+        partition=partition.partition,
+        state=partition.state,
+        compacted=True if partition.topic in COMPACTED_TOPICS else None,
+        max_message_bytes=options.max_message_bytes,
+        epochs=epochs,
+        epochs_at=at,
+        transaction_timeout=options.transaction_timeout,
+        now=options.now,
+    )
+
+
+def ids(directory: LogDirectory, options: Options) -> dict[str, str]:
+    """What meta.properties says: cluster.id, node.id (broker.id before KRaft), directory.id."""
+    at = directory.files.get("meta.properties")
+    found = {row["name"]: row["value"] for row in _rows(at, options)} if at else {}
+    if "broker.id" in found:
+        found.setdefault("node.id", found["broker.id"])
+    return found
+
+
+def _rows(at: Target, options: Options) -> list[dict[str, Any]]:
+    return [entry.values for entry in _entries(at, options)]
+
+
+def _entries(at: Target, options: Options) -> list[Entry]:
+    """The entries of a small text file that can be read; its problems are found by the rule that checks the file."""
+    if at.kind is None:
+        return []
+    try:
+        window = options.open(at)
+    except SourceError:
+        return []
+    try:
+        found = entries(at.kind, window, 0)
+        return [item for item in found if isinstance(item, Entry) and item.type]
+    except SourceError:
+        return []
+    finally:
+        window.source.close()
+
+
+def checkpoint(at: Target, options: Options) -> Checkpoint:
+    """What an offset checkpoint says of each partition."""
+    return {
+        (entry.values["topic"], entry.values["partition"]): Noted(
+            entry.values["offset"], at, entry.position, entry.size
+        )
+        for entry in _entries(at, options)
+    }
+
+
+def same_broker(one: dict[str, str], other: dict[str, str]) -> bool:
+    """Whether two meta.properties are of two log directories of one broker, and not of two copies of one directory."""
+    names = ("cluster.id", "node.id")
+    return all(one.get(name) is not None and one.get(name) == other.get(name) for name in names) and (
+        one.get("directory.id") is not None and one.get("directory.id") != other.get("directory.id")
+    )

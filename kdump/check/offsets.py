@@ -1,0 +1,121 @@
+"""Family log, offsets: whether the offsets of a partition's batches follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding, found
+from kdump.check.rule import NONE, Known, Part, Rule, Seen
+
+MOST = 2147483647
+KEPT = 1000
+"""Gaps that are kept until it is known whether the log was compacted."""
+COMPACTION = "the cleaner has removed these records; consumers step over the gap"
+
+
+class Offsets(Rule):
+    """Continuity over all segments. Signs of compaction may come behind a gap, so gaps are told at the end."""
+
+    def __init__(self, known: Known, *, separate: bool = False) -> None:
+        self.separate = separate
+        """Segments that are no one log: a tier's copies, KRaft's snapshots."""
+        self.compacted = bool(known.compacted) or "cleaner-offset" in known.checkpoints
+        self.last: int | None = None
+        self.first_of_part = True
+        self.named_wrong = False
+        self.gaps: list[Finding] = []
+
+    def begin(self, part: Part) -> Iterable[Finding]:
+        if self.separate:
+            self.last = None
+        self.first_of_part = True
+        self.named_wrong = False
+        return NONE
+
+    def batch(self, seen: Seen) -> Iterable[Finding]:
+        if not seen.sound:
+            return NONE
+        batch = seen.batch
+        count = batch.recordCount
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if batch.lastOffset < base or base < 0:
+            return NONE
+        if not self.compacted and count is not None:
+            self.compacted = count < batch.lastOffset - base + 1 or bool(batch.hasDeleteHorizonMs)
+        last, self.last = self.last, batch.lastOffset
+        first, self.first_of_part = self.first_of_part, False
+        if last is None or base == last + 1:
+            return self._name(seen, base) if seen.part.target.name_offset is not None else NONE
+        return list(self._compared(seen, base, last, first))
+
+    def _compared(self, seen: Seen, base: int, last: int, first: bool) -> Iterator[Finding]:
+        batch, target = seen.batch, seen.part.target
+        yield from self._name(seen, base)
+        if base <= last:
+            name = seen.part.target.name_offset
+            overlaps = first and name is not None and name <= base
+            code = "segment-overlap" if overlaps else "offset-not-monotonic"
+            message = f"base offset {base}, the batch before it ends at {last}"
+            if overlaps:
+                message = f"this segment begins at {base}, the one before it ends at {last}"
+            self.last = max(last, batch.lastOffset) if overlaps else batch.lastOffset
+            position, size = batch.position, batch.size
+            yield found(
+                code, target, message, position=position, size=size, offset=base, expected=last + 1, actual=base
+            )
+        elif batch.baseOffset is not None or not batch.is_compressed:
+            missing = base - last - 1
+            offsets = f"offset {base - 1} is" if missing == 1 else f"offsets {last + 1}..{base - 1} are"
+            message = f"{offsets} missing between {last} and {base}"
+            severity = consequence = None
+            if seen.damage is not None:
+                message += f": the damage at {seen.damage} lies there"
+                severity, consequence = INFO, "these offsets are lost to the damage that is reported in their place"
+            gap = found(
+                "offset-gap",
+                target,
+                message,
+                position=batch.position,
+                offset=last + 1,
+                expected=last + 1,
+                actual=base,
+                severity=severity,
+                consequence=consequence,
+            )
+            self.gaps.append(gap)
+            if len(self.gaps) >= KEPT:
+                yield from self._told()
+
+    def _name(self, seen: Seen, base: int) -> Iterable[Finding]:
+        name = seen.part.target.name_offset
+        if name is None or self.named_wrong or (name <= base and seen.batch.lastOffset - name <= MOST):
+            return NONE
+        self.named_wrong = True
+        batch = seen.batch
+        message = f"offsets {base}..{batch.lastOffset} in a file named {name}"
+        if base >= name:
+            message += f", more than {MOST} above it"
+        return [
+            found(
+                "segment-name-mismatch",
+                seen.part.target,
+                message,
+                position=batch.position,
+                size=batch.size,
+                offset=base,
+                expected=name,
+                actual=base,
+            )
+        ]
+
+    def _told(self) -> Iterator[Finding]:
+        for gap in self.gaps:
+            if self.compacted and gap.severity != INFO:
+                yield gap._replace(severity=INFO, consequence=COMPACTION)
+            else:
+                yield gap
+        self.gaps.clear()
+
+    def end(self) -> Iterable[Finding]:
+        return self._told()

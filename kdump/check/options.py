@@ -1,0 +1,41 @@
+"""What to check, and how the files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kdump.check.catalogue import CATALOGUE, families
+from kdump.log.paths import Target
+from kdump.log.region import Limits
+from kdump.log.source import Source, open_source
+from kdump.log.window import DEFAULT_SIZE, Window
+
+
+@dataclass(frozen=True)
+class Options:
+    """`only`: names of families, empty for all; bytes are always checked. `headers_only`: checksums and headers, with
+    nothing decompressed. Times in ms, sizes in bytes; `open_source` opens a path."""
+
+    only: frozenset[str] = frozenset()
+    ignore: frozenset[str] = frozenset()
+    headers_only: bool = False
+    limits: Limits = field(default_factory=Limits)
+    transaction_timeout: int = 900_000
+    max_message_bytes: int | None = None
+    now: int = 0
+    window: int = DEFAULT_SIZE
+    open_source: Callable[[str], Source] = open_source
+
+    def open(self, at: Target) -> Window:
+        """A window over the file. Raises SourceError."""
+        return Window(self.open_source(at.path), self.window)
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The families that are checked."""
+        names = {"bytes"} if self.headers_only else (self.only or {"bytes", "records", "log", "files"})
+        return frozenset(family for name in {*names, "bytes"} for family in families(name))
+
+    def wants(self, code: str) -> bool:
+        return code not in self.ignore and CATALOGUE[code].family in self.chosen

@@ -1,0 +1,290 @@
+"""One partition: every segment in order, through all rules, with the state that carries over from one to the next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.check import records as record_rules
+from kdump.check.catalogue import WARNING
+from kdump.check.damage import batch_findings, region_finding
+from kdump.check.epochs import Epochs
+from kdump.check.finding import Finding, found
+from kdump.check.indexes import OffsetIndex, TimeIndex
+from kdump.check.offsets import Offsets
+from kdump.check.options import Options
+from kdump.check.producers import Sequences, Snapshot, Snapshots
+from kdump.check.rule import Known, Marker, Part, Rule, Seen
+from kdump.check.timestamps import Timestamps
+from kdump.check.totals import Totals
+from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.format.control import decode_control
+from kdump.log.disk import METADATA_TOPIC, Partition, Segment
+from kdump.log.entries import Entry, Item
+from kdump.log.entries import entries as read_entries
+from kdump.log.errors import SourceError
+from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+
+MOST_SNAPSHOT = 64 * 1024 * 1024
+"""Bytes of a snapshot that is held against the log: a million producers."""
+HELD = 1000
+"""Findings that wait until it is known what a truncation at their place loses."""
+LOG_FAMILIES = ("offsets", "epochs", "timestamps", "producers", "transactions")
+
+
+class PartitionCheck:
+    """One run over one partition. `log_end` and `log_start` are known afterwards."""
+
+    def __init__(
+        self, partition: Partition, known: Known, options: Options, totals: Totals, *, alone: bool = False
+    ) -> None:
+        self.partition = partition
+        self.known = known
+        self.options = options
+        self.totals = totals
+        self.alone = alone
+        """Only the segments are looked at: one file was asked for."""
+        self.log_start: int | None = None
+        self.log_end: int | None = None
+        self.met: Callable[[int], None] = lambda count: None
+        self._held: list[tuple[Finding, int]] = []
+        self._records = 0
+        self._rules = self._make_rules()
+
+    def _make_rules(self) -> list[Rule]:
+        """In an order in which each finds the state of the others as it needs it."""
+        chosen, known = self.options.chosen, self.known
+        rules: list[Rule] = []
+        separate = self.partition.topic is None and not self.alone
+        if "offsets" in chosen:
+            rules.append(Offsets(known, separate=separate))
+        if "epochs" in chosen:
+            rules.append(Epochs(known))
+        if "timestamps" in chosen:
+            rules.append(Timestamps())
+        snapshots = "snapshots" in chosen and not self.alone and not separate
+        if "producers" in chosen or snapshots:
+            sequences = Sequences(known)
+            if snapshots:
+                rules.append(Snapshots(sequences, list(self._snapshots())))  # before the batch changes the state
+            rules.append(sequences)
+        indexes = "indexes" in chosen and not self.alone
+        if "transactions" in chosen or indexes:
+            transactions = Transactions(known)
+            rules.append(transactions)
+            if indexes:
+                rules.append(TransactionIndex(transactions, known, self._aborted))
+        if indexes:
+            rules += [OffsetIndex(self.entries, known), TimeIndex(self.entries, known)]
+        return rules
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong with the log; the files around it are others' (kdump.check.surroundings)."""
+        for number, segment in enumerate(self.partition.segments):
+            yield from self._segment(segment, number)
+        yield from self._truncated()
+        for rule in self._rules:
+            yield from rule.end()
+
+    def _segment(self, segment: Segment, number: int) -> Iterator[Finding]:
+        assert segment.log is not None
+        following = self.partition.segments[number + 1 :]
+        last = not following and segment.log.name_offset is not None
+        if self.alone:
+            last = self.known.last if self.known.last is not None else True
+        try:
+            window = self.options.open(segment.log)
+        except SourceError as error:
+            self._refused(segment.log, error)
+            return
+        part = Part(
+            segment,
+            segment.log,
+            last,
+            self._recovers(following),
+            _modified(window, self.known.now),
+            window.source.size,
+        )
+        try:
+            yield from self._walk(part, window)
+        except SourceError as error:
+            self._refused(segment.log, error)
+        finally:
+            self.totals.files += 1
+            self.totals.bytes += window.source.size or 0
+            window.source.close()
+
+    def _refused(self, at: Target, error: SourceError) -> None:
+        if os.path.lexists(at.path):
+            self.totals.unread.append(str(error))
+        else:
+            self.totals.notes.append(f"{at.path}: went away while this ran, as retention or compaction does")
+
+    def _recovers(self, following: list[Segment]) -> bool | None:
+        """Whether the broker re-reads the segment when it starts: those from the one with the recovery point on, if it
+        was not shut down cleanly (LogLoader.recoverLog). KRaft always does (KafkaRaftLog)."""
+        if self.known.topic == METADATA_TOPIC:
+            return True
+        if self.known.clean is not False:
+            return None if self.known.clean is None else False
+        point = self.known.checkpoints.get("recovery-point-offset")
+        return point is None or not following or following[0].offset > point.offset
+
+    def _walk(self, part: Part, window: Window) -> Iterator[Finding]:
+        rules, deep = self._rules, "records" in self.options.chosen
+        decode = not self.options.headers_only
+        damage: int | None = None
+        source = window.source
+        for rule in rules:
+            yield from rule.begin(part)
+        for region in regions(window, name_offset=part.target.name_offset, limits=self.options.limits):
+            self.met(region.size)
+            if not isinstance(region, Batch):
+                damage = region.position if damage is None else damage
+                if not (region.end == part.size and isinstance(source, FileSource) and self._grows(part, source)):
+                    yield from self._hold(part, region_finding(part, region))
+                    for rule in rules:
+                        yield from rule.region(part, region)
+                continue
+            self.totals.batches += 1
+            sound = region.crcValid and not region.problems
+            if not sound or min(region.lastOffset, region.baseOffset or 0, region.lastOffsetDelta or 0) < 0:
+                for finding in batch_findings(part, region):
+                    yield from self._hold(part, finding)
+            marker = None
+            if sound and decode:
+                if isinstance(region, BatchLegacy):
+                    look_inside(region)
+                if deep:
+                    yield from record_rules.findings(part, self.known, region)
+                marker = _marker(region)
+            count = region.recordCount or 0
+            self._records += count if sound else 0
+            self.totals.records += count if sound else 0
+            if sound:
+                self._bounds(region)
+            seen = Seen(part, region, sound, marker, damage)
+            damage = None if sound else region.position if damage is None else damage
+            for rule in rules:
+                yield from rule.batch(seen)
+        if source.error:
+            self.totals.unread.append(source.error)
+        yield from self._unreadable(part, source)
+        for rule in rules:
+            yield from rule.finish(part)
+
+    def _bounds(self, batch: Batch) -> None:
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        self.log_start = base if self.log_start is None else min(self.log_start, base)
+        self.log_end = max(self.log_end or 0, batch.lastOffset + 1)
+
+    def _grows(self, part: Part, source: FileSource) -> bool:
+        """Whether a broker is writing here at this moment, so that the end of what was read says nothing."""
+        if not part.last or source.grown() <= 0:
+            return False
+        self.totals.notes.append(f"{part.target.path}: grew while it was read; its new end was not checked")
+        return True
+
+    def _unreadable(self, part: Part, source: Any) -> Iterator[Finding]:
+        for position, size in getattr(source, "unreadable", ()):
+            message = f"the device cannot read {size} bytes"
+            yield found("unreadable-bytes", part.target, message, position=position, size=size)
+
+    def _hold(self, part: Part, finding: Finding) -> Iterator[Finding]:
+        """Damage that a restart will cut off waits until it is known what is lost with it."""
+        if part.recovers and finding.severity in ("error", WARNING) and len(self._held) < HELD:
+            self._held.append((finding, self._records))
+        else:
+            yield finding
+
+    def _truncated(self) -> Iterator[Finding]:
+        for number, (finding, before) in enumerate(self._held):
+            lost = self._records - before
+            what = f"losing {lost:,} records behind it" if lost else "losing no sound record behind it"
+            cut = "on restart the broker truncates the log here, " + what
+            if number:
+                cut = "on restart the broker truncates the log at the first damage above, and this goes with it"
+            yield finding._replace(consequence=cut) if finding.severity != "info" else finding
+        self._held = []
+
+    def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
+        """Everything in a file beside a segment; the problems that opening it meets are noted."""
+        try:
+            window = self.options.open(at)
+        except SourceError as error:
+            self._refused(at, error)
+            return
+        self.totals.files += 1
+        self.totals.bytes += window.source.size or 0
+        try:
+            yield from read_entries(kind, window, at.name_offset or 0)
+        except SourceError as error:
+            self._refused(at, error)
+        finally:
+            window.source.close()
+
+    def _snapshots(self) -> Iterator[Snapshot]:
+        for at in self.partition.snapshots:
+            rows: list[tuple[int, dict[str, Any]]] = []
+            try:
+                if os.path.getsize(at.path) > MOST_SNAPSHOT:
+                    continue
+                window = self.options.open(at)
+            except (SourceError, OSError):
+                continue
+            sound = True
+            for item in read_entries(PRODUCER_SNAPSHOT, window, 0):
+                if isinstance(item, Entry):
+                    if item.type:
+                        rows.append((item.position, item.values))
+                else:
+                    sound = False
+            window.source.close()
+            if sound:
+                yield at, rows
+
+    def _aborted(self, part: Part) -> tuple[Target, list[tuple[int, dict[str, int]]]] | None:
+        """The entries of the segment's .txnindex, None where there is none or it is not sound."""
+        at = part.segment.beside.get(TXN_INDEX)
+        if at is None:
+            return None
+        rows: list[tuple[int, dict[str, int]]] = []
+        for item in self.entries(at, TXN_INDEX):
+            if not isinstance(item, Entry):
+                return None
+            rows.append((item.position, item.values))
+        return at, rows
+
+
+def _modified(window: Window, now: int) -> int:
+    """The file's last change, epoch ms; the present for what has none."""
+    source = window.source
+    return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
+
+
+def _marker(batch: Batch) -> Marker | None:
+    """What a transaction marker says; None for any other batch, and for one that compaction has emptied."""
+    if not isinstance(batch, BatchV2) or not batch.isControlBatch or not batch.isTransactional:
+        return None
+    for record in records(batch):
+        control = decode_control(record.key, record.value)
+        if control.type in ("COMMIT", "ABORT"):
+            return Marker(control.type, control.coordinatorEpoch, record.timestamp)
+    return None
+
+
+def missing_indexes(partition: Partition) -> Iterator[Finding]:
+    """Segments without an .index, and indexes without a segment."""
+    for segment in partition.segments:
+        if segment.log is not None and INDEX not in segment.beside:
+            yield found("index-missing", segment.log, "no .index beside it", offset=segment.offset)
+    for at in partition.orphans:
+        yield found("index-orphan", at, "no .log of this name", offset=at.name_offset)

@@ -1,0 +1,165 @@
+"""Family records: what is wrong inside a batch whose checksum holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from kdump.check.batch import batch_finding, first_offset, record_findings
+from kdump.check.catalogue import INFO, WARNING
+from kdump.check.finding import Finding, found
+from kdump.check.rule import Known, Part
+from kdump.format.batch import BATCH_ATTRIBUTES
+from kdump.format.control import CONTROL_TYPES, decode_control
+from kdump.format.record import Columns, headers
+from kdump.log import legacy
+from kdump.log.payload import columns_of, records
+from kdump.log.region import Batch, BatchLegacy, BatchV2
+
+KNOWN_BITS = sum(bits.mask for bits in BATCH_ATTRIBUTES)
+MARKERS = ("COMMIT", "ABORT")
+Make = Callable[..., Finding]
+
+
+def findings(part: Part, known: Known, batch: Batch) -> Iterator[Finding]:
+    """What is wrong with its header and its records. Reads it through once. Whatever decoding has met
+    is told here: of a sound batch nothing was known before."""
+    make: Make = partial(_found, part, batch)
+    limit = known.max_message_bytes
+    if limit is not None and batch.size > limit:
+        yield make("size-over-limit", f"{batch.size} bytes, max.message.bytes is {limit}", expected=limit)
+    if isinstance(batch, BatchV2):
+        yield from _header(make, batch)
+        yield from _control(part, make, batch) if batch.isControlBatch else _data(make, known, batch)
+    elif isinstance(batch, BatchLegacy):
+        yield from _messages(part, make, known, batch)
+    for problem in batch.problems:
+        yield batch_finding(part.target, batch, problem)
+
+
+def _found(part: Part, batch: Batch, code: str, message: str, offset: int | None = None, **more: object) -> Finding:
+    at = first_offset(batch) if offset is None else offset
+    return found(code, part.target, message, position=batch.position, size=batch.size, offset=at, **more)  # type: ignore[arg-type]
+
+
+def _header(make: Make, batch: BatchV2) -> Iterator[Finding]:
+    unknown = batch.attributes & 0xFFFF & ~KNOWN_BITS
+    if unknown:
+        yield make("attributes-reserved", f"attributes 0x{batch.attributes & 0xFFFF:04x}: bits 0x{unknown:04x}")
+    header = batch.header
+    said = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
+    if header.producerId < 0:
+        if header.isTransactional:
+            yield make("producer-fields-invalid", f"a transactional batch without a producer: {said}")
+    elif header.producerEpoch < 0:
+        yield make("producer-fields-invalid", f"a producer without an epoch: {said}")
+    elif header.baseSequence < 0 and not header.isControlBatch:
+        yield make("producer-fields-invalid", f"data of a producer without a sequence: {said}")
+
+
+def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
+    last = -1
+    largest = None
+    reserved = unkeyed = misplaced = 0
+    first_unkeyed = 0
+    bad_header: tuple[int, str] | None = None
+    end = batch.lastOffsetDelta or 0
+    for columns, _ in columns_of(batch):
+        deltas = columns.offset_delta
+        for delta in deltas:
+            if not last < delta <= end:
+                if not misplaced:
+                    reason = "negative" if delta < 0 else f"behind {last}" if delta <= last else f"beyond {end}"
+                    yield make("offset-delta-invalid", f"offsetDelta {delta} is {reason}", actual=delta)
+                misplaced += 1
+            last = max(last, delta)
+        top = max(columns.timestamp_delta)
+        largest = top if largest is None else max(largest, top)
+        reserved += sum(1 for bits in columns.attributes if bits)
+        if known.compacted and min(columns.key_size) < 0:
+            if not unkeyed:
+                first_unkeyed = deltas[next(i for i, size in enumerate(columns.key_size) if size < 0)]
+            unkeyed += sum(1 for size in columns.key_size if size < 0)
+        if bad_header is None and any(columns.headers_count):
+            bad_header = _bad_header(columns)
+    base = batch.header.baseOffset
+    if reserved:
+        yield make("attributes-reserved", f"attributes of {reserved} records are not 0", severity=INFO)
+    if unkeyed:
+        yield make("null-key-compacted", f"{unkeyed} records without a key", offset=base + first_unkeyed)
+    if bad_header is not None:
+        delta, reason = bad_header
+        yield make("header-key-invalid", reason, offset=base + delta, severity=WARNING, consequence=NOT_TEXT)
+    if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
+        return
+    expected = max(-1, batch.header.baseTimestamp + largest)
+    if expected != batch.maxTimestamp:
+        message = f"maxTimestamp {batch.maxTimestamp}, the records' largest is {expected}"
+        yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
+
+
+NOT_TEXT = "consumers get the key as text with U+FFFD in it, or with a null character"
+
+
+def _bad_header(columns: Columns) -> tuple[int, str] | None:
+    """The offsetDelta of the first record with a header key that is no clean text, and why."""
+    for i, count in enumerate(columns.headers_count):
+        for key, _ in headers(columns.data, columns.headers_start[i], count, columns.end[i]) if count else ():
+            if b"\0" in key:
+                return columns.offset_delta[i], "a header key with a null character"
+            try:
+                key.decode()
+            except UnicodeDecodeError:
+                return columns.offset_delta[i], f"a header key that is not UTF-8: 0x{key[:32].hex()}"
+    return None
+
+
+def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
+    count = 0
+    markers = False
+    for record in records(batch):
+        count += 1
+        yield from record_findings(part.target, record)
+        control = decode_control(record.key, record.value)
+        markers = markers or control.type in MARKERS
+        if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
+            message = f"control record of type {control.typeId}, which Kafka 4.3 does not know"
+            yield make("control-batch-invalid", message, severity=INFO, consequence="brokers and consumers skip it")
+    if markers and count > 1:
+        yield make("control-batch-invalid", f"{count} records in the batch of a transaction marker, 1 is legal")
+
+
+def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Iterator[Finding]:
+    last = largest = None
+    count = unkeyed = 0
+    other_magic: int | None = None
+    for record in legacy.messages(batch):
+        count += 1
+        yield from record_findings(part.target, record)
+        last = record.offset
+        if record.timestamp is not None:
+            largest = record.timestamp if largest is None else max(largest, record.timestamp)
+        if record.magic != batch.magic:
+            other_magic = record.magic
+        unkeyed += record.keySize < 0
+    if known.compacted and unkeyed:
+        yield make("null-key-compacted", f"{unkeyed} messages without a key")
+    if not batch.is_compressed:
+        if batch.attributes & ~0x0F:
+            yield make("attributes-reserved", f"attributes 0x{batch.attributes & 0xFF:02x}")
+        return
+    mild = {"severity": WARNING, "consequence": "readers of today go by the inner messages and ignore it"}
+    if batch.header.keySize >= 0:
+        yield make("message-set-invalid", "a wrapper with a key", **mild)
+    if other_magic is not None:
+        yield make("message-set-invalid", f"magic {other_magic} inside a wrapper of magic {batch.magic}", **mild)
+    if batch.problems or not count:
+        return
+    if batch.magic == 0 and last != batch.lastOffset:
+        message = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last}"
+        yield make("message-set-invalid", message, expected=last, actual=batch.lastOffset)
+    if batch.magic == 1 and batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
+        expected = max(-1, largest)
+        if expected != batch.maxTimestamp:
+            message = f"the wrapper's timestamp is {batch.maxTimestamp}, the messages' largest is {expected}"
+            yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)

@@ -1,0 +1,215 @@
+"""From paths to units of work, each of which can run by itself: the root of a log directory, a partition, a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from kdump.check.catalogue import FAMILIES
+from kdump.check.finding import Finding, found
+from kdump.check.identity import registered
+from kdump.check.indexes import OffsetIndex, TimeIndex
+from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
+from kdump.check.options import Options
+from kdump.check.partition import PartitionCheck
+from kdump.check.rule import Known, Part
+from kdump.check.surroundings import Surroundings, absent, file_findings, kraft_snapshot, transaction_index
+from kdump.check.totals import Totals
+from kdump.log import kinds
+from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target, target
+from kdump.state.metadata import Metadata
+
+Met = Callable[[int], None]
+
+
+@dataclass
+class Unit:
+    """Something that can be checked by itself. `name` is what a person calls it; `size` the bytes of its segments."""
+
+    name: str
+    size: int
+    known: Known
+    options: Options
+    partition: Partition | None = None
+    target: Target | None = None
+    directory: LogDirectory | None = None
+    here: frozenset[tuple[str, int]] = frozenset()
+    duplicates: tuple[tuple[Target, str], ...] = ()
+    metadata: Metadata | None = None
+
+    def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
+        """The findings that are asked for."""
+        for finding in self._run(totals, met):
+            if self.options.wants(finding.code):
+                yield finding
+
+    def _run(self, totals: Totals, met: Met) -> Iterator[Finding]:
+        if self.directory is not None:
+            yield from self._root(self.directory, totals)
+        elif self.partition is not None:
+            totals.partitions += 1
+            totals.unread += self.partition.refused
+            check = PartitionCheck(self.partition, self.known, self.options, totals)
+            check.met = met
+            yield from check.findings()
+            if not self.options.headers_only:
+                yield from Surroundings(self.partition, self.known, self.options, totals).findings(check)
+        elif self.target is not None:
+            yield from self._file(self.target, totals, met)
+
+    def _root(self, directory: LogDirectory, totals: Totals) -> Iterator[Finding]:
+        options = self.options
+        for at in directory.files.values():
+            if at.kind is kinds.KRAFT_SNAPSHOT:
+                yield from kraft_snapshot(at, self.known, options, totals)
+            elif "checkpoints" in options.chosen:
+                yield from file_findings(at, options, totals)
+                if at.kind is kinds.META_PROPERTIES and self.metadata is not None:
+                    yield from registered(at, ids(directory, options), self.metadata)
+                if at.kind is kinds.OFFSET_CHECKPOINT:
+                    yield from absent([key for key in checkpoint(at, options) if key not in self.here], at)
+        if "files" in options.chosen:
+            for path in directory.unknown:
+                at = Target(path, None, None, None, None, directory.path)
+                yield found("directory-unknown", at, f"{os.path.basename(path)} is not named topic-partition")
+            for at in directory.others:
+                yield found("file-unknown", at, f"{os.path.basename(at.path)}: a name that Kafka does not know")
+            for at, other in self.duplicates:
+                yield found("partition-duplicate", at, f"it is live in {other} too")
+
+    def _file(self, at: Target, totals: Totals, met: Met) -> Iterator[Finding]:
+        kind, options = at.kind, self.options
+        if kind is None and at.path != "-":
+            try:
+                window = options.open(at)
+            except SourceError as error:
+                totals.unread.append(str(error))
+                return
+            kind = kinds.by_content(window)
+            window.source.close()
+            at = at._replace(kind=kind)
+        if kind is None or kind is kinds.SEGMENT:
+            here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
+            check = PartitionCheck(here, self.known, options, totals, alone=True)
+            check.met = met
+            yield from check.findings()
+        elif kind in (kinds.INDEX, kinds.TIME_INDEX):
+            yield from self._index(at, totals, met)
+        elif kind is kinds.KRAFT_SNAPSHOT:
+            yield from kraft_snapshot(at, self.known, options, totals)
+        elif kind is kinds.TXN_INDEX:
+            totals.files += 1
+            yield from transaction_index(at, options, totals)
+        else:
+            yield from file_findings(at, options, totals)
+
+    def _index(self, at: Target, totals: Totals, met: Met) -> Iterator[Finding]:
+        """An index by itself, and against its segment if that stands beside it."""
+        assert at.kind is not None
+        log = os.path.splitext(at.path)[0] + ".log"
+        segment = Segment("", at.name_offset or 0, None, {at.kind: at})
+        here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [segment])
+        if os.path.isfile(log):
+            segment.log = target(log, source=at.source)
+            check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
+            check.met = met
+            yield from (finding for finding in check.findings() if finding.file == at.path)
+            return
+        rule_type = OffsetIndex if at.kind is kinds.INDEX else TimeIndex
+        check = PartitionCheck(here, self.known, self.options, totals)
+        rule = rule_type(check.entries, self.known)
+        part = Part(segment, at, self.known.last is not False, None, self.known.now, None)
+        rule.begin(part)
+        while rule.entry is not None:
+            rule.advance(part)
+        yield from rule.finish(part)
+
+
+def units(paths: tuple[str, ...], options: Options, refused: Callable[[SourceError], None]) -> list[Unit]:
+    """What is to be done for the paths, in order. A path with nothing of Kafka is told to `refused`."""
+    found_places: list[Place] = []
+    for path in paths:
+        try:
+            found_places.extend(places(path, refused))
+        except SourceError as error:
+            refused(error)
+    directories = [place for place in found_places if isinstance(place, LogDirectory)]
+    named = {id(directory): ids(directory, options) for directory in directories}
+    siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
+    for one, other in permutations(directories, 2):
+        if same_broker(named[id(one)], named[id(other)]):
+            siblings[id(one)].append(other)
+    made: list[Unit] = []
+    for place in found_places:
+        if isinstance(place, LogDirectory):
+            made.extend(_of_directory(place, options, siblings[id(place)]))
+        elif isinstance(place, Partition):
+            made.append(Unit(place.path, _size(place), _known(place, options), options, partition=place))
+        else:
+            made.append(Unit(place.path, _bytes(place), _known_of_file(place, options), options, target=place))
+    return made
+
+
+def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> Iterator[Unit]:
+    surrounds = Surrounds(directory, options, siblings)
+    live = [each for each in directory.partitions if not each.state]
+    here = frozenset((each.topic or "", each.partition or 0) for each in live)
+    duplicates = []
+    for sibling in siblings:
+        theirs = {each.name for each in sibling.partitions if not each.state}
+        for each in live:
+            if each.name in theirs:
+                at = Target(each.path, None, each.topic, each.partition, None, directory.path)
+                duplicates.append((at, sibling.path))
+    if not options.headers_only:
+        known = Known(now=options.now)
+        yield Unit(
+            directory.path,
+            0,
+            known,
+            options,
+            directory=directory,
+            here=here,
+            duplicates=tuple(duplicates),
+            metadata=surrounds.metadata,
+        )
+    for each in directory.partitions:
+        yield Unit(each.path, _size(each), surrounds.known(each), options, partition=each)
+
+
+def _known(place: Partition, options: Options) -> Known:
+    """Of a partition's directory that was asked for: its log directory, if it lies in one, says more."""
+    above = place_of(os.path.dirname(os.path.abspath(place.path)))
+    return Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
+
+
+def _known_of_file(at: Target, options: Options) -> Known:
+    if "://" in at.path or not os.path.isfile(at.path):
+        return Known(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
+    directory = os.path.dirname(os.path.abspath(at.path))
+    place = place_of(directory)
+    if not isinstance(place, Partition):
+        return Known(now=options.now, max_message_bytes=options.max_message_bytes)
+    newest = max((segment.offset for segment in place.segments), default=None)
+    last = None if at.name_offset is None or newest is None else at.name_offset >= newest
+    return replace(_known(place, options), last=last)
+
+
+def _size(place: Partition) -> int:
+    return sum(_bytes(segment.log) for segment in place.segments if segment.log is not None)
+
+
+def _bytes(at: Target) -> int:
+    try:
+        return os.stat(at.path).st_size
+    except OSError:
+        return 0
+
+
+def family_names() -> list[str]:
+    """What --only takes."""
+    return [name for family, inner in FAMILIES.items() for name in (family, *inner)]

@@ -1,0 +1,249 @@
+"""Family files, in a partition's directory: what stands beside the segments and is held against the whole log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from kdump.check.batch import file_finding
+from kdump.check.catalogue import ERROR, INFO, WARNING
+from kdump.check.damage import batch_findings, region_finding
+from kdump.check.finding import Finding, found
+from kdump.check.identity import content
+from kdump.check.options import Options
+from kdump.check.partition import PartitionCheck, missing_indexes
+from kdump.check.rule import Known, Part
+from kdump.check.totals import Totals
+from kdump.format.control import decode_control
+from kdump.log import kinds
+from kdump.log.disk import METADATA_TOPIC, Partition, Segment
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.region import Batch, Problem, Region
+
+STATES = {
+    "delete": ("the broker is deleting it", "it is deleted when the broker runs: save what is needed before"),
+    "future": ("a replica that moves here from another log directory", "the broker goes on with it when it starts"),
+    "stray": ("the broker does not know it", "it is deleted when the broker runs: save what is needed before"),
+}
+
+
+class Surroundings:
+    """The files around the segments of one partition."""
+
+    def __init__(self, partition: Partition, known: Known, options: Options, totals: Totals) -> None:
+        self.partition = partition
+        self.known = known
+        self.options = options
+        self.totals = totals
+
+    def findings(self, log: PartitionCheck) -> Iterator[Finding]:
+        """`log` has run: it knows where the log begins and ends."""
+        partition, chosen = self.partition, self.options.chosen
+        if "indexes" in chosen:
+            if not partition.state:
+                yield from missing_indexes(partition)
+            yield from self._transaction_indexes()
+        if "snapshots" in chosen:
+            for at in partition.snapshots:
+                yield from file_findings(at, self.options, self.totals)
+        if "checkpoints" in chosen:
+            for at in partition.texts:
+                yield from file_findings(at, self.options, self.totals)
+            yield from self._topic_id()
+            yield from self._checkpoints(log)
+        for at in partition.kraft_snapshots:
+            yield from kraft_snapshot(at, self.known, self.options, self.totals)
+        is_metadata = partition.topic == METADATA_TOPIC and "checkpoints" in chosen
+        if is_metadata and log.log_start and not partition.kraft_snapshots:
+            assert partition.segments[0].log is not None
+            message = f"the metadata log begins at offset {log.log_start}, and no .checkpoint is there"
+            yield found("kraft-snapshot-missing", partition.segments[0].log, message, offset=log.log_start)
+        if "files" in chosen:
+            yield from self._leftovers()
+
+    def _leftovers(self) -> Iterator[Finding]:
+        partition = self.partition
+        if partition.state:
+            what, follows = STATES[partition.state]
+            at = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
+            yield found("directory-stray", at, f"a -{partition.state} directory: {what}", consequence=follows)
+        for at in partition.unfinished:
+            done = "finishes" if at.path.endswith(".swap") else "deletes"
+            yield found(
+                "compaction-interrupted", at, os.path.basename(at.path), consequence=f"the next start {done} it"
+            )
+        for at in partition.others:
+            deleted = at.path.endswith(".deleted")
+            consequence = None if deleted else "the broker ignores it"
+            what = "a file that is being deleted" if deleted else "a name that Kafka does not know"
+            yield found("file-unknown", at, f"{os.path.basename(at.path)}: {what}", consequence=consequence)
+
+    def _transaction_indexes(self) -> Iterator[Finding]:
+        for segment in self.partition.segments:
+            at = segment.beside.get(kinds.TXN_INDEX)
+            if at is not None:
+                yield from transaction_index(at, self.options, self.totals)
+
+    def _topic_id(self) -> Iterator[Finding]:
+        at = self.partition.text("partition.metadata")
+        if at is None or self.known.topic_id is None:
+            return
+        for item in _items(at, self.options, self.totals, count=False):
+            if isinstance(item, Entry) and item.values.get("name") == "topic_id":
+                said = item.values["value"]
+                if said != self.known.topic_id:
+                    message = f"topic_id {said}, the cluster's metadata has {self.known.topic_id}"
+                    yield found(
+                        "partition-metadata-invalid",
+                        at,
+                        message,
+                        position=item.position,
+                        size=item.size,
+                        expected=self.known.topic_id,
+                        actual=said,
+                        consequence="the broker takes the directory for a stray of a topic that was deleted",
+                    )
+
+    def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
+        if log.log_end is None or self.partition.state:
+            return
+        for name, noted in self.known.checkpoints.items():
+            if noted.offset <= log.log_end:
+                continue
+            start = name == "log-start-offset"
+            message = f"{name}-checkpoint says {noted.offset}, the log ends at {log.log_end}"
+            yield found(
+                "checkpoint-beyond-log",
+                noted.at._replace(topic=self.known.topic, partition=self.known.partition),
+                message,
+                position=noted.position,
+                size=noted.size,
+                offset=noted.offset,
+                expected=log.log_end,
+                actual=noted.offset,
+                severity=ERROR if start else WARNING,
+                consequence="the broker deletes every segment of the log when it starts" if start else None,
+            )
+
+
+def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
+    """Everything in a file without batches; one that cannot be read is noted."""
+    try:
+        window = options.open(at)
+        kind = at.kind or kinds.by_content(window)
+    except SourceError as error:
+        _refused(totals, at, error)
+        return
+    if count:
+        totals.files += 1
+        totals.bytes += window.source.size or 0
+    try:
+        yield from entries(kind, window, at.name_offset or 0)
+    except SourceError as error:
+        _refused(totals, at, error)
+    finally:
+        window.source.close()
+
+
+def _refused(totals: Totals, at: Target, error: SourceError) -> None:
+    if os.path.lexists(at.path):
+        totals.unread.append(str(error))
+    else:
+        totals.notes.append(f"{at.path}: went away while this ran")
+
+
+def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
+    """What is wrong with a checkpoint, a snapshot or another small file by itself."""
+    said: dict[str, str] = {}
+    sound = True
+    for item in _items(at, options, totals):
+        if isinstance(item, Problem):
+            sound = False
+            yield file_finding(at, item)
+        elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
+            said[item.values["name"]] = item.values["value"]
+        elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
+            yield found("snapshot-invalid", at, item.reason, position=item.position, size=item.size)
+    if sound:
+        yield from content(at, said)
+
+
+def transaction_index(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
+    """What is wrong with a .txnindex by itself."""
+    last = -1 if at.name_offset is None else at.name_offset - 1
+    for item in _items(at, options, totals, count=False):
+        if isinstance(item, Region):
+            yield found("txn-index-invalid", at, item.reason, position=item.position, size=item.size)
+        if not isinstance(item, Entry):
+            continue
+        values = item.values
+        reason = ""
+        if values["version"] > 0:
+            reason = f"version {values['version']}, 0 is known"
+        elif values["lastOffset"] <= last:
+            reason = f"lastOffset {values['lastOffset']}, more than {last} is right here"
+        if reason:
+            yield found("txn-index-invalid", at, reason, position=item.position, size=item.size)
+        last = max(last, values["lastOffset"])
+
+
+def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -> Iterator[Finding]:
+    """A snapshot of KRaft's metadata: sound batches, the header record first and the footer record last."""
+    try:
+        window = options.open(at)
+    except SourceError as error:
+        _refused(totals, at, error)
+        return
+    totals.files += 1
+    totals.bytes += window.source.size or 0
+    part = Part(Segment("", 0, at), at, False, False, known.now, window.source.size)
+    first = last = None
+    position = 0
+    damaged = False
+    try:
+        for region in regions(window, limits=options.limits):
+            if not isinstance(region, Batch):
+                damaged = True
+                yield region_finding(part, region)
+                continue
+            totals.batches += 1
+            totals.records += region.recordCount or 0
+            if not region.crcValid or region.problems:
+                damaged = True
+                yield from batch_findings(part, region)
+                continue
+            said = [_control_types(region)] if region.isControlBatch else [("",)]
+            first = said[0][0] if first is None and said[0] else first
+            last = said[0][-1] if said[0] else last
+            position = region.position
+    except SourceError as error:
+        _refused(totals, at, error)
+        return
+    finally:
+        window.source.close()
+    if "checkpoints" not in options.chosen or damaged:
+        return
+    bootstrap = os.path.basename(at.path).startswith("bootstrap")
+    for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", last, position)):
+        if is_there != name and not (bootstrap and first is None):
+            what = "begin with" if where == 0 else "end with"
+            message = f"it does not {what} a {name} record but with {is_there or 'data'}"
+            yield found("kraft-snapshot-invalid", at, message, position=where, expected=name, actual=is_there)
+
+
+def _control_types(batch: Batch) -> tuple[str, ...]:
+    return tuple(decode_control(record.key, record.value).type for record in records(batch))
+
+
+def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Finding]:
+    """A checkpoint's partitions that are not in the log directory."""
+    names = [f"{topic}-{partition}" for topic, partition in entries_at]
+    if names:
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        message = f"partitions that are not here: {shown}"
+        consequence = "the broker drops these lines when it next writes the file"
+        yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)

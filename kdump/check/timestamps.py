@@ -1,0 +1,55 @@
+"""Family log, timestamps: none lies in the future of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+
+from kdump.check.finding import Finding, found
+from kdump.check.rule import DAY, NONE, Part, Rule, Run, Seen
+
+
+def utc(timestamp: int) -> str:
+    """Epoch ms as ISO 8601, as far as the calendar goes."""
+    try:
+        return datetime.fromtimestamp(timestamp / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp} ms"
+
+
+class Timestamps(Rule):
+    """maxTimestamp covers every record: a wrong one is another rule's."""
+
+    def __init__(self) -> None:
+        self.run = Run()
+        self.largest = 0
+
+    def batch(self, seen: Seen) -> Iterable[Finding]:
+        timestamp = seen.batch.maxTimestamp
+        if seen.sound and timestamp is not None and timestamp > seen.part.modified + DAY:
+            self.largest = max(self.largest, timestamp) if self.run.first else timestamp
+            self.run.add(seen)
+            return NONE
+        return list(self._told()) if self.run.first else NONE
+
+    def finish(self, part: Part) -> Iterable[Finding]:
+        return self._told()
+
+    def _told(self) -> Iterator[Finding]:
+        taken = self.run.take()
+        if taken:
+            first, count, end, _ = taken
+            batch, modified = first.batch, first.part.modified
+            batches = "a batch" if count == 1 else f"{count} batches"
+            message = f"timestamps up to {utc(self.largest)} in {batches}; the file was last changed {utc(modified)}"
+            yield found(
+                "timestamp-in-future",
+                first.part.target,
+                message,
+                position=batch.position,
+                size=end - batch.position,
+                offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,
+                expected=modified,
+                actual=self.largest,
+                consequence=f"retention by time keeps this segment until {utc(self.largest)}, and retention.ms longer",
+            )

@@ -1,0 +1,34 @@
+"""What was checked, so that 'nothing found' means something."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Totals:
+    """Counts; `unread` says what could not be read, `notes` what else is to be said. `log_end` is the offset behind the
+    last batch, `first` the first offset, None without any batch."""
+
+    partitions: int = 0
+    files: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+    known: int = 0
+    """Findings that the baseline has accepted."""
+    unread: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, other: Totals) -> None:
+        self.partitions += other.partitions
+        self.files += other.files
+        self.bytes += other.bytes
+        self.batches += other.batches
+        self.records += other.records
+        self.findings.update(other.findings)
+        self.known += other.known
+        self.unread += other.unread
+        self.notes += other.notes

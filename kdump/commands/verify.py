@@ -1,0 +1,200 @@
+"""`kdump verify`: tell sound from broken."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kdump.check.baseline import Baseline, read_baseline
+from kdump.check.catalogue import CATALOGUE, SEVERITIES
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.run import Unit, family_names, units
+from kdump.check.totals import Totals
+from kdump.check.workers import run_all
+from kdump.commands.files import complain
+from kdump.commands.params import SizeParam, duration
+from kdump.commands.rate import RateParam
+from kdump.log.errors import SourceError
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.render import jsonl
+from kdump.render.objects import code_object, finding_object, summary_object
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.report import Report
+
+EXAMPLES = """
+\b
+Examples:
+  kdump verify /var/lib/kafka
+  kdump verify --crc /var/lib/kafka/payments-0
+  kdump verify --json 00000000000000000000.log | jq -r 'select(.type=="finding") | .code'
+  kdump verify --list
+
+\b
+Exit status: 0 nothing at or above --fail-on, 1 something was, 2 usage, or something could not be read.
+"""
+
+
+def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
+    def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> frozenset[str]:
+        names = frozenset(name.strip() for name in (value or "").split(",") if name.strip())
+        unknown = sorted(names - set(known))
+        if unknown:
+            raise click.BadParameter(f"{unknown[0]!r} is no {what}: {', '.join(known)}")
+        return names
+
+    return parse
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="PATH…", nargs=-1)
+@click.option("--crc", "headers_only", is_flag=True, help="Only headers and checksums: nothing is decompressed.")
+@click.option("--only", metavar="FAMILY,…", callback=_names(family_names(), "family"), help="Check these families.")
+@click.option("--ignore", metavar="CODE,…", callback=_names(list(CATALOGUE), "code"), help="Leave these findings out.")
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary.")
+@click.option("--info", is_flag=True, help="Show what is legal and unusual, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
+@click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Partitions that are read side by side.  [1]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster, all jobs together: 50MB/s.")
+@click.option("--baseline", metavar="FILE", help="Leave out what an earlier --json run found.")
+@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
+@click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
+@click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.")
+@click.option(
+    "--max-decompressed-size",
+    type=SizeParam(),
+    default=DEFAULT_MAX_DECOMPRESSED,
+    help="Decompress no more of a batch than this.  [256M]",
+)
+@click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Check segments, their indexes, snapshots and checkpoints: files, directories of a partition, log directories,
+    or directories above. Says what is damaged, where, and what a broker or a consumer does about it. Nothing is
+    written to the disk that is read."""
+    output = Output()
+    if options["listing"]:
+        if paths:
+            raise click.UsageError("--list takes no path")
+        _list(output, options["as_json"])
+        return
+    if not paths:
+        raise click.UsageError("Missing argument 'PATH…'")
+    if options["headers_only"] and options["only"] - {"bytes"}:
+        raise click.UsageError("--crc checks the family bytes alone: choose one of --crc and --only")
+    if options["quiet"] and options["as_json"]:
+        raise click.UsageError("choose one of --quiet and --json")
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    try:
+        baseline = read_baseline(options["baseline"]) if options["baseline"] else None
+        failed = _Run(paths, options, output, baseline).run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(failed)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(
+        self, paths: tuple[str, ...], options: dict[str, Any], output: Output, baseline: Baseline | None
+    ) -> None:
+        self.paths = paths
+        self.options = options
+        self.output = output
+        self.baseline = baseline
+        self.totals = Totals()
+        self.report = Report(output, info=options["info"] or options["fail_on"] == "info")
+        self.check = Options(
+            only=options["only"],
+            ignore=options["ignore"],
+            headers_only=options["headers_only"],
+            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+            transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
+            max_message_bytes=options["max_message_bytes"],
+            now=int(time.time() * 1000),
+            window=options["window"],
+        )
+
+    def run(self) -> int:
+        """The exit status."""
+        began = time.monotonic()
+        work = units(self.paths, self.check, self._refused)
+        total = sum(unit.size for unit in work)
+        done = 0
+        with Progress("verify", self.output, always=not self.options["as_json"]) as progress:
+
+            def met(size: int) -> None:
+                nonlocal done
+                done += size
+                progress.at(done, total or None)
+
+            for unit, findings in run_all(work, self.options["jobs"], self.options["max_rate"], self.totals, met):
+                self._unit(unit, findings)
+        seconds = time.monotonic() - began
+        if self.options["as_json"]:
+            self.output.line(jsonl.line(summary_object(self.totals, seconds)))
+            self.output.flush()
+        elif not self.options["quiet"]:
+            self.report.write(self.totals, seconds, self._families())
+        if self.options["as_json"] or self.options["quiet"]:
+            for unread in self.totals.unread:
+                complain(unread)
+        severe = SEVERITIES[: SEVERITIES.index(self.options["fail_on"]) + 1]
+        if any(self.totals.findings[severity] for severity in severe):
+            return 1
+        return 2 if self.totals.unread else 0
+
+    def _unit(self, unit: Unit, findings: Any) -> None:
+        self.report.unit(unit.name)
+        for finding in findings:
+            if self.baseline is not None and finding in self.baseline:
+                self.totals.known += 1
+                continue
+            self._finding(finding)
+
+    def _finding(self, finding: Finding) -> None:
+        self.totals.findings[finding.severity] += 1
+        if self.options["as_json"]:
+            self.output.line(jsonl.line(finding_object(finding)))
+        elif not self.options["quiet"]:
+            self.report.add(finding)
+
+    def _refused(self, error: SourceError) -> None:
+        self.totals.unread.append(str(error))
+
+    def _families(self) -> str:
+        if self.options["headers_only"]:
+            return "headers and checksums"
+        return ", ".join(sorted(self.options["only"] | {"bytes"})) if self.options["only"] else "everything"
+
+
+def _list(output: Output, as_json: bool) -> None:
+    if as_json:
+        for code in CATALOGUE.values():
+            output.line(jsonl.line(code_object(code)))
+    else:
+        from kdump.render.table import Column, Table
+
+        columns = [
+            Column("code", "CODE", lambda code: code.code),
+            Column("family", "FAMILY", lambda code: code.family),
+            Column("severity", "SEVERITY", lambda code: code.severity + (" *" if code.unless else "")),
+            Column("meaning", "MEANING", lambda code: code.meaning, least=20),
+        ]
+        table = Table(columns, output)
+        for code in CATALOGUE.values():
+            table.add(code)
+        table.flush()
+        output.line("\n* milder in some cases, and worse in none but checkpoint-beyond-log: see docs/findings.md")
+    output.flush()

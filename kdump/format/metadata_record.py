@@ -1,0 +1,102 @@
+"""Records of KRaft's metadata log and of its snapshots: a frame of three varints, then one of Kafka's own messages.
+
+Kafka throws on every problem here, which faults the node that reads the log; what it throws on and this reads is a
+version newer than the known ones, with a note.
+
+Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and
+org.apache.kafka.metadata.MetadataRecordSerde, KIP-631.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from kdump.format.errors import DecodeError
+from kdump.format.messages import attempt
+from kdump.format.schema import Schema, load_folder
+from kdump.format.varint import read_unsigned
+
+FRAME_VERSION = 1
+"""The only one. The preview of KRaft in Kafka 2.8 wrote 0, which no later release reads."""
+FRAME = "MetadataRecord"
+MAX_SHORT = 0x7FFF
+
+
+class MetadataRecord(NamedTuple):
+    """What a metadata record says.
+
+    `name` is that of its message, UNKNOWN(99) for an apiKey that Kafka has not given out, UNKNOWN where the frame does
+    not say one. `values` are the fields of the message, those in front of the `problem` if there is one; None without
+    a known message. `version` is the one that the frame says. `note` says what is unusual and legal.
+    """
+
+    name: str
+    apiKey: int | None
+    version: int | None
+    values: dict[str, Any] | None
+    problem: DecodeError | None = None
+    note: str = ""
+
+
+class _Frame(NamedTuple):
+    apiKey: int
+    version: int
+    position: int
+    """Where the message begins."""
+
+
+def decode_metadata_record(value: bytes | None) -> MetadataRecord:
+    """The metadata record with this value. Never raises: what does not decode is its `problem`, whose position is one
+    in the value."""
+    try:
+        frame = _read_frame(value)
+    except DecodeError as error:
+        return MetadataRecord("UNKNOWN", None, None, None, error)
+    assert value is not None
+    schema = _schemas().get(frame.apiKey)
+    if schema is None:
+        problem = DecodeError(FRAME, "apiKey", 1, f"no record has apiKey {frame.apiKey}")
+        return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
+    decoded, error_in_message = attempt(schema, frame.version, value, frame.position)
+    # A newer version may well have more fields than are known; in a known one, Kafka throws on what is left over.
+    if error_in_message is None and decoded.rest and not decoded.note:
+        reason = f"{len(decoded.rest)} bytes are left over behind the message"
+        error_in_message = DecodeError(schema.name, "", decoded.position, reason)
+    return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decoded.note)
+
+
+def metadata_record_name(value: bytes | None) -> str:
+    """As the name of `decode_metadata_record`, read from the frame alone: for those who want few of the records."""
+    try:
+        frame = _read_frame(value)
+    except DecodeError:
+        return "UNKNOWN"
+    schema = _schemas().get(frame.apiKey)
+    return schema.name if schema else f"UNKNOWN({frame.apiKey})"
+
+
+@cache
+def _schemas() -> dict[int, Schema]:
+    """The messages by their apiKey."""
+    return {schema.apiKey: schema for schema in load_folder("metadata").values() if schema.apiKey is not None}
+
+
+def _read_frame(value: bytes | None) -> _Frame:
+    """What stands in front of the message. Raises DecodeError."""
+    if value is None:
+        raise DecodeError(FRAME, "frameVersion", 0, "null")
+    frame_version, position = _short(value, 0, "frameVersion")
+    if frame_version != FRAME_VERSION:
+        raise DecodeError(FRAME, "frameVersion", 0, f"version {frame_version} of the frame, the known one is 1")
+    api_key, position = _short(value, position, "apiKey")
+    version, position = _short(value, position, "version")
+    return _Frame(api_key, version, position)
+
+
+def _short(value: bytes, position: int, field: str) -> tuple[int, int]:
+    """An unsigned varint that has to fit into an INT16: its value and the position behind it. Raises DecodeError."""
+    number, end = read_unsigned(value, position, len(value), 32, FRAME, field)
+    if number > MAX_SHORT:
+        raise DecodeError(FRAME, field, position, f"{number} does not fit into an INT16")
+    return number, end

@@ -1,0 +1,215 @@
+"""The page cache of a live broker is left as it was found: what reading brought in goes again, and only that.
+
+POSIX_FADV_DONTNEED throws out anyone's pages. So cachestat(2) (Linux 6.5) says first which are there; where it cannot
+be asked, nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import stat
+import sys
+import time
+from collections.abc import Iterable
+
+PAGE = mmap.PAGESIZE
+ALIGN = max(PAGE, 64 * 1024)
+"""The largest block of a file system, which is cached as a whole."""
+GRANULE = 2 * 1024 * 1024
+"""What is dropped at once, at least. Readahead makes folios up to this size, and half a folio cannot be dropped."""
+READAHEAD = 4 * 1024 * 1024
+"""Where the kernel does not say: the most that a file system sets by itself (btrfs)."""
+ZONES = 3
+"""Places in a file that are read by turns: where the walk is, a look at what follows, one back."""
+
+CACHESTAT = 451
+MACHINES = ("x86_64", "aarch64")
+
+Run = tuple[int, int]
+"""Start and stop, in bytes."""
+
+
+class _Range(ctypes.Structure):
+    _fields_ = [("off", ctypes.c_uint64), ("len", ctypes.c_uint64)]
+
+
+class _Counts(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_uint64)
+        for name in ("nr_cache", "nr_dirty", "nr_writeback", "nr_evicted", "nr_recently_evicted")
+    ]
+
+
+def cached_pages(fd: int, start: int, stop: int) -> int:
+    """How many of the pages that hold the bytes start..stop are in the page cache. Raises OSError where that cannot be
+    asked: ENOSYS by an old kernel or another system, EPERM by a sandbox or for a file of somebody else's."""
+    counts = _Counts()
+    if _call(CACHESTAT, fd, ctypes.byref(_Range(start, stop - start)), ctypes.byref(counts), 0):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    count: int = counts.nr_cache
+    return count
+
+
+def _unavailable(*_arguments: object) -> int:
+    import errno
+
+    ctypes.set_errno(errno.ENOSYS)
+    return -1
+
+
+if sys.platform == "linux" and platform.machine() in MACHINES:
+    _call = ctypes.CDLL(None, use_errno=True).syscall
+    _call.restype = ctypes.c_long
+    _call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long]
+else:
+    _call = _unavailable  # type: ignore[assignment]
+
+
+class PageCache:
+    """The pages of one open file.
+
+    `before` each read notes which pages are not there, also of those that the kernel may read ahead of it; those pages
+    go once reading has moved on, and at `close`. Pages that others bring in meanwhile cannot be told from ours: so no
+    more is noted in advance than readahead can reach.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.works = _can_be_asked(fd)
+        """Whether pages are dropped at all."""
+        self._zones: list[Run] = []  # what is being read, the latest last: all that was not there in it is ours
+        self._ours: list[Run] = []
+        self._late: list[Run] = []
+        if self.works:
+            readahead = _readahead(fd)
+            self._reach = 2 * readahead  # one portion that is under way, and one behind it
+            self._granule = max(GRANULE, 1 << (readahead - 1).bit_length())
+
+    def before(self, position: int, count: int, size: int) -> None:
+        """The bytes position..position+count of a file of `size` bytes are about to be read."""
+        if not self.works:
+            return
+        ahead = position + count + self._reach
+        if self._zones:
+            start, stop = self._zones[-1]
+            if start <= position and min(ahead, size) <= stop:
+                return
+        # Not beyond the end: what a broker appends there is none of ours.
+        wanted = (_down(position, ALIGN), min(_up(ahead, self._granule), _up(size, PAGE)))
+        absent = [run for gap in without([wanted], merged(self._zones)) for run in self._absent(*gap)]
+        self._ours = merged([*self._ours, *absent])
+        self._move(position, wanted)
+        kept = merged((_down(start, self._granule), stop) for start, stop in self._zones)
+        gone = without(self._ours, kept)
+        if gone:
+            left = self._drop(gone)
+            # Once more later, not for ever: what stays then is in somebody's use.
+            self._ours = merged([*without(self._ours, gone), *without(left, self._late)])
+            self._late = left
+
+    def _move(self, position: int, wanted: Run) -> None:
+        start, stop = wanted
+        for zone in reversed(self._zones):
+            if zone[0] <= position <= zone[1]:
+                self._zones.remove(zone)
+                start, stop = max(zone[0], _down(position, self._granule)), max(zone[1], stop)
+                break
+        self._zones = [*self._zones[1 - ZONES :], (start, stop)]
+
+    def _absent(self, start: int, stop: int) -> list[Run]:
+        """The pages in start..stop that are not there. Counts are all the kernel tells, so it is asked by halves."""
+        if start >= stop:
+            return []
+        cached = self._cached(start, stop)
+        pages = (stop - start) // PAGE
+        if not cached:
+            return [(start, stop)]
+        if cached >= pages or pages == 1:
+            return []
+        middle = start + pages // 2 * PAGE
+        return [*self._absent(start, middle), *self._absent(middle, stop)]
+
+    def _cached(self, start: int, stop: int) -> int:
+        try:
+            return cached_pages(self.fd, start, stop)
+        except OSError:  # it could be asked at first; all there means that none is dropped
+            return (stop - start) // PAGE
+
+    def _drop(self, runs: list[Run]) -> list[Run]:
+        """The pages that are not gone then: while they are being read ahead they cannot be dropped."""
+        for start, stop in runs:
+            os.posix_fadvise(self.fd, start, stop - start, os.POSIX_FADV_DONTNEED)
+        return [left for run in runs if self._cached(*run) for left in without([run], merged(self._absent(*run)))]
+
+    def close(self) -> None:
+        """Drop the rest. To be called while the file is still open."""
+        self._zones = []
+        ours, self._ours = self._ours, []
+        for attempt in range(6):
+            ours = self._drop(ours)
+            if not ours:
+                return
+            time.sleep(0.001 * 2**attempt)
+
+
+def _down(position: int, unit: int) -> int:
+    return position // unit * unit
+
+
+def _up(position: int, unit: int) -> int:
+    return -(-position // unit) * unit
+
+
+def _can_be_asked(fd: int) -> bool:
+    try:
+        cached_pages(fd, 0, PAGE)
+    except OSError:
+        return False
+    return True
+
+
+def _readahead(fd: int) -> int:
+    """The most that the kernel reads ahead in this file, in bytes."""
+    status = os.fstat(fd)
+    device = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+    name = f"{os.major(device)}:{os.minor(device)}"
+    for directory in (f"class/bdi/{name}", f"dev/block/{name}/queue", f"dev/block/{name}/../queue"):  # a partition's
+        try:
+            with open(f"/sys/{directory}/read_ahead_kb") as file:
+                return max(PAGE, int(file.read()) * 1024)
+        except (OSError, ValueError):
+            continue
+    return READAHEAD
+
+
+def merged(runs: Iterable[Run]) -> list[Run]:
+    """The same bytes, in order, in as few runs as can be."""
+    found: list[Run] = []
+    for start, stop in sorted(runs):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], stop))
+        else:
+            found.append((start, stop))
+    return found
+
+
+def without(runs: list[Run], holes: list[Run]) -> list[Run]:
+    """What of `runs` is in none of the `holes`. Both are as `merged` makes them."""
+    found = []
+    index = 0
+    for start, stop in runs:
+        while index < len(holes) and holes[index][1] <= start:
+            index += 1
+        at = index
+        while at < len(holes) and holes[at][0] < stop:
+            if start < holes[at][0]:
+                found.append((start, holes[at][0]))
+            start = holes[at][1]
+            at += 1
+        if start < stop:
+            found.append((start, stop))
+    return found

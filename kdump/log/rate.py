@@ -1,0 +1,63 @@
+"""Reading no faster than a broker can spare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:  # it takes its time
+    from multiprocessing.context import BaseContext
+
+BURST = 0.25
+"""Seconds' worth of bytes that may be read at once after a pause."""
+
+
+class _Moment(Protocol):
+    value: float
+
+
+class _Local:
+    value = 0.0
+
+
+class Rate:
+    """A token bucket of `per_second` bytes a second, of which BURST seconds' worth are there at first.
+
+    With a `context` of multiprocessing it is shared by the processes of that context that it is handed to as they
+    start (args of a Process, initargs of a pool); together they read no faster than that. `clock` is to be the same in
+    all of them, as time.monotonic is.
+    """
+
+    def __init__(
+        self,
+        per_second: int,
+        context: BaseContext | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if per_second <= 0:
+            raise ValueError(f"{per_second} bytes a second")
+        self.per_second = per_second
+        self._clock = clock
+        self._sleep = sleep
+        # All there is to a bucket: the moment when what was taken so far is paid for. The past is a full one.
+        self._paid: _Moment
+        self._lock: AbstractContextManager[Any]
+        if context is None:
+            self._paid, self._lock = _Local(), nullcontext()
+        else:
+            paid = context.Value("d", 0.0)
+            self._paid, self._lock = paid, paid.get_lock()
+        self._paid.value = clock() - BURST
+
+    def take(self, count: int) -> None:
+        """Wait until `count` more bytes may be read. More than the bucket holds are waited for, too."""
+        with self._lock:
+            now = self._clock()
+            paid = max(self._paid.value, now - BURST) + count / self.per_second
+            self._paid.value = paid
+        if paid > now:
+            self._sleep(paid - now)

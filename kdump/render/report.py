@@ -1,0 +1,186 @@
+"""Findings for a person: the verdict first, then what is wrong by partition and by cause, then what was checked."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING
+from kdump.check.finding import Finding
+from kdump.check.totals import Totals
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.style import painter
+
+STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
+NEAR = 4096
+"""Bytes within which damage is one story: the block of a disk."""
+PLAIN_WIDTH = 120
+STORIES = 200
+"""Stories of one partition that are told; of those beyond only the number."""
+
+
+@dataclass
+class Story:
+    """Findings with one cause: the first of them, how many there are of each code, and where they reach to."""
+
+    first: Finding
+    codes: Counter[str] = field(default_factory=Counter)
+    end: int = 0
+    last_offset: int | None = None
+
+    def is_near(self, damage: Finding) -> bool:
+        """Whether this is damage, too, and reaches up to that."""
+        first = self.first
+        return (
+            CATALOGUE[first.code].family == "bytes" and first.file == damage.file and damage.position <= self.end + NEAR
+        )
+
+    def add(self, finding: Finding) -> None:
+        self.codes[finding.code] += 1
+        self.end = max(self.end, finding.position + finding.size)
+        if finding.offset is not None:
+            self.last_offset = max(finding.offset, self.last_offset or 0)
+
+
+class Group:
+    """What is wrong in one partition, or at the root of a log directory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stories: list[Story] = []
+        self.untold = 0
+        self._by_code: dict[tuple[str, str], Story] = {}
+
+    def add(self, finding: Finding) -> None:
+        """Damage that touches damage is one story; so is one code in one file."""
+        damage = CATALOGUE[finding.code].family == "bytes"
+        last = self.stories[-1] if self.stories else None
+        if damage and last is not None and last.is_near(finding):
+            last.add(finding)
+            return
+        story = None if damage else self._by_code.get((finding.code, finding.file))
+        if story is None:
+            if len(self.stories) >= STORIES:
+                self.untold += 1
+                return
+            story = Story(finding)
+            self.stories.append(story)
+            self._by_code[(finding.code, finding.file)] = story
+        story.add(finding)
+
+
+class Report:
+    """Takes the findings as they come; writes when all are known."""
+
+    def __init__(self, output: Output, *, info: bool) -> None:
+        self.output = output
+        self.info = info
+        self.paint = painter(output.colour)
+        self.width = min(output.width or PLAIN_WIDTH, 160)
+        self.groups: list[Group] = []
+        self.counts: Counter[str] = Counter()
+        self.told_info: Counter[str] = Counter()
+        self.hit: set[str] = set()
+
+    def unit(self, name: str) -> None:
+        """What follows is of this partition."""
+        self.groups.append(Group(name))
+
+    def add(self, finding: Finding) -> None:
+        self.counts[finding.severity] += 1
+        if finding.severity == INFO and not self.info:
+            self.told_info[finding.code] += 1
+            return
+        self.hit.add(self.groups[-1].name)
+        self.groups[-1].add(finding)
+
+    def write(self, totals: Totals, seconds: float, families: str) -> None:
+        self._verdict(totals)
+        for group in self.groups:
+            if group.stories:
+                self._group(group)
+        self.output.line("")
+        if self.told_info:
+            kinds = ", ".join(f"{count} {code}" for code, count in self.told_info.most_common())
+            self._text(f"legal and unusual: {kinds} (--info shows them)", "dim")
+        if totals.known:
+            self._text(f"{totals.known} findings of the baseline are not shown", "dim")
+        self._text(f"checked {families}: {checked(totals, seconds)}", "")
+        for note in totals.notes:
+            self._text(f"note: {printable(path_text(note))}", "dim")
+        for unread in totals.unread:
+            self._text(f"not checked: {printable(path_text(unread))}", "bad")
+        self.output.flush()
+
+    def _verdict(self, totals: Totals) -> None:
+        errors, warnings = self.counts[ERROR], self.counts[WARNING]
+        parts = [_many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
+        places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
+        if errors:
+            word, style = "DAMAGED", "bad"
+        elif totals.unread and not totals.batches and not totals.files:
+            word, style = "NOTHING WAS READ", "bad"
+        elif warnings:
+            word, style = "NO DAMAGE", "torn"
+        else:
+            word, style = ("SOUND, as far as it could be read" if totals.unread else "SOUND"), "name"
+        said = ", ".join(parts) + (f" in {places}" if places and parts else "")
+        self.output.line(self.paint(word, style) + (f": {said}" if said else ""))
+
+    def _group(self, group: Group) -> None:
+        self.output.line("")
+        self.output.line(self.paint(printable(path_text(group.name)), "head"))
+        for story in group.stories:
+            self._story(story, group.name)
+        if group.untold:
+            self._text(f"  and {group.untold} more findings; --json shows all", "dim")
+
+    def _story(self, story: Story, place: str) -> None:
+        finding = story.first
+        count = sum(story.codes.values())
+        where = os.path.basename(finding.file) if finding.file != place else ""
+        head = f"  {finding.severity:7} {finding.code}"
+        at = f"  {printable(path_text(where))}" if where else ""
+        if finding.size or finding.position:
+            at += f" at {finding.position}"
+            if finding.size:
+                at += f", {finding.size:,} bytes"
+        if finding.offset is not None:
+            at += f", offset {finding.offset}"
+        self.output.line(self.paint(head, STYLE[finding.severity]) + at)
+        self._text(f"          {printable(finding.message)}", "")
+        if count > 1:
+            kinds = ", ".join(f"{number} {code}" for code, number in story.codes.most_common())
+            reach = f" up to offset {story.last_offset}" if story.last_offset is not None else ""
+            self._text(f"          one of {count} here ({kinds}), to byte {story.end}{reach}", "")
+        self._text(f"          so: {printable(finding.consequence)}", "dim")
+
+    def _text(self, text: str, style: str) -> None:
+        indent = " " * (len(text) - len(text.lstrip()))
+        for line in wrap(text, self.width, subsequent_indent=indent or "  ", break_on_hyphens=False):
+            self.output.line(self.paint(line, style) if style else line)
+
+
+def checked(totals: Totals, seconds: float) -> str:
+    """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s"""
+    parts = [_many(totals.partitions, "partition")] if totals.partitions else []
+    parts += [_many(totals.files, "file"), size_text(totals.bytes)]
+    parts += [_many(totals.batches, "batch", "batches"), _many(totals.records, "record")]
+    return ", ".join(parts) + f" in {seconds:.1f} s"
+
+
+def size_text(count: int) -> str:
+    """Bytes in the unit in which a person reads them."""
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -1,0 +1,1 @@
+"""Batches -> what a broker would rebuild from them when it starts."""

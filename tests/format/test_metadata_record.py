@@ -1,0 +1,146 @@
+"""Records of KRaft's metadata: every one that kafka-dump-log printed, hand-made frames, and bytes that lie."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.format.messages import Decoded, kafka_json
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_record_name
+from kdump.format.schema import load, load_folder
+from kdump.log.payload import records
+from tests.conftest import FIXTURES, batches, read_regions
+
+ORACLES = {
+    "kafka-4.3-clean-1/__cluster_metadata-0/00000000000000000000.log": "kafka-4.3/clean-1",
+    "kafka-4.3-clean-1/__cluster_metadata-0/00000000000000000327-0000000001.checkpoint": "kafka-4.3/clean-1",
+    "kafka-4.3-tiered/__cluster_metadata-0/00000000000000000000.log": "kafka-4.3-tiered/disk",
+}
+ID = bytes(range(16))
+TOPIC = bytes.fromhex("01 02 00 02 61") + ID + b"\0"
+"""A TopicRecord: frame, "a", ID, no tags."""
+
+
+def kafkas_name(name: str) -> str:
+    """As MetadataRecordType spells it."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+
+
+def printed(record: MetadataRecord) -> dict[str, Any]:
+    """As kafka-dump-log prints it."""
+    assert record.values is not None
+    assert record.version is not None
+    decoded = Decoded(record.values, record.version, 0, "", b"")
+    data = kafka_json(load(record.name), decoded)
+    return {"type": kafkas_name(record.name), "version": record.version, "data": data}
+
+
+def values_of(path: Path) -> dict[int, bytes | None]:
+    """The values of the data records in a sound file, by offset."""
+    found: dict[int, bytes | None] = {}
+    for batch in batches(read_regions(path)):
+        if not batch.isControlBatch:
+            found.update({record.offset: record.value for record in records(batch) if record.offset is not None})
+    return found
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_every_record_is_what_kafka_says(shared: Path, name: str) -> None:
+    path = shared / "disks" / ORACLES[name] / name.split("/", 1)[1]
+    words = (shared / "oracle" / f"{name}.txt").read_text(encoding="utf-8")
+    said = {
+        int(found[1]): json.loads(found[2])
+        for found in re.finditer(r"^\| offset: (\d+) .* payload: (.*)$", words, re.M)
+    }
+    values = values_of(path)
+    assert len(said) > 70
+    assert said.keys() == values.keys()
+    for offset, value in values.items():
+        record = decode_metadata_record(value)
+        assert record.problem is None
+        assert record.note == ""
+        assert printed(record) == said[offset], offset
+        assert metadata_record_name(value) == record.name
+
+
+def test_fixtures_are_the_copies_of_what_the_oracle_read(shared: Path) -> None:
+    for path in (FIXTURES / "clean-1" / "__cluster_metadata-0").iterdir():
+        assert path.read_bytes() == (shared / "disks" / "kafka-4.3" / path.relative_to(FIXTURES)).read_bytes()
+
+
+def test_a_record() -> None:
+    record = decode_metadata_record(TOPIC)
+    assert record == MetadataRecord("TopicRecord", 2, 0, {"name": "a", "topicId": "AAECAwQFBgcICQoLDA0ODw"})
+    assert kafkas_name(record.name) == "TOPIC_RECORD"
+
+
+def test_every_api_key_has_one_schema() -> None:
+    keys = [schema.apiKey for schema in load_folder("metadata").values()]
+    assert None not in keys
+    assert len(set(keys)) == len(keys) == 26
+
+
+WRONG = {
+    "null": (None, "UNKNOWN", "frameVersion", 0, "null"),
+    "empty": (b"", "UNKNOWN", "frameVersion", 0, "end inside a varint"),
+    "the preview's frame": (b"\0" + TOPIC[1:], "UNKNOWN", "frameVersion", 0, "version 0 of the frame"),
+    "a newer frame": (b"\x02" + TOPIC[1:], "UNKNOWN", "frameVersion", 0, "version 2 of the frame"),
+    "no version": (TOPIC[:2], "UNKNOWN", "version", 2, "end inside a varint"),
+    "a long varint": (b"\x01\xff\xff\xff\xff\xff\x01", "UNKNOWN", "apiKey", 1, "longer than 5 bytes"),
+    "a large version": (b"\x01\x02\x80\x80\x02" + TOPIC[3:], "UNKNOWN", "version", 2, "32768 does not fit"),
+    "an unknown type": (b"\x01\x63\x00" + TOPIC[3:], "UNKNOWN(99)", "apiKey", 1, "apiKey 99"),
+    "a short message": (TOPIC[:-4], "TopicRecord", "topicId", 5, "16 bytes needed"),
+    "bytes left over": (TOPIC + b"xy", "TopicRecord", "", len(TOPIC), "2 bytes are left over"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong(case: str) -> None:
+    value, name, field, position, reason = WRONG[case]
+    record = decode_metadata_record(value)
+    assert record.name == metadata_record_name(value) == name
+    assert record.problem is not None
+    assert (record.problem.field, record.problem.position) == (field, position)
+    assert reason in record.problem.reason
+
+
+def test_what_stands_in_front_of_a_problem_is_kept() -> None:
+    record = decode_metadata_record(TOPIC[:-4])
+    assert record.values == {"name": "a"}
+    assert (record.apiKey, record.version) == (2, 0)
+
+
+def test_a_newer_version_is_read_as_the_newest_known() -> None:
+    record = decode_metadata_record(b"\x01\x02\x07" + TOPIC[3:] + b"more")
+    assert record.problem is None
+    assert record.version == 7
+    assert record.values == {"name": "a", "topicId": "AAECAwQFBgcICQoLDA0ODw"}
+    assert "version 7 is newer" in record.note
+
+
+def test_damage_never_raises() -> None:
+    values = values_of(FIXTURES / "clean-1" / "__cluster_metadata-0" / "00000000000000000000.log")
+    one_of_each = {decode_metadata_record(value).name: value for value in values.values() if value is not None}
+    assert len(one_of_each) > 10
+    for value in one_of_each.values():
+        for size in range(len(value)):
+            assert decode_metadata_record(value[:size]).problem is not None
+        for bit in range(len(value) * 8):
+            damaged = bytearray(value)
+            damaged[bit // 8] ^= 1 << bit % 8
+            record = decode_metadata_record(bytes(damaged))
+            assert record.problem is None or 0 <= record.problem.position <= len(value)
+            assert metadata_record_name(bytes(damaged)) == record.name
+
+
+@given(st.integers(0, 30), st.integers(0, 5), st.binary(max_size=80))
+def test_any_bytes(api_key: int, version: int, data: bytes) -> None:
+    decode_metadata_record(data)
+    decode_metadata_record(struct.pack(">bbb", 1, api_key, version) + data)
