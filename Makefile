@@ -33,6 +33,7 @@ lint: $(VENV)/.ready
 # Rewrites the outputs in docs/ and README.md, docs/json.md, and the picture.
 docs: $(VENV)/.ready
 	$(BIN)/python tools/json_reference.py > docs/json.md
+	$(BIN)/python tools/findings_reference.py > docs/findings.md
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
 

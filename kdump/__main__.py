@@ -1,3 +1,6 @@
+"""python -m kdump"""
+
 from kdump.cli import main
 
-main()
+if __name__ == "__main__":  # a worker of verify --jobs imports this, too
+    main()

@@ -1096,13 +1096,18 @@ done(
 )  # fmt: skip
 
 ID = "0123456789abcdef0123456789abcdef"
-for kind in ("delete", "future", "stray"):
+for kind in ("delete", "stray"):
     done(
         f"directory-{kind}", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-{kind}",
         f"a partition directory that ends in -{kind}",
         lambda root, kind=kind: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-{kind}"),
         severity="warning",
     )  # fmt: skip
+done(
+    "directory-future", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
+    "a partition that was moving here from another log directory",
+    lambda root: (root / "orders-zstd-0").rename(root / f"orders-zstd-0.{ID}-future"), severity="warning",
+)  # fmt: skip
 for kind in ("cleaned", "swap"):
     done(
         f"compaction-{kind}", "compaction-interrupted", "clean-1", f"users-0/{ZERO}.log.{kind}",
@@ -1158,6 +1163,11 @@ edited(
 done(
     "quorum-lost", "quorum-state-invalid", "clean-0", METADATA, "the controller's quorum-state is gone",
     lambda root: (root / QUORUM).unlink(), severity="info",
+)  # fmt: skip
+done(
+    "directory-future-beside", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
+    "a -future directory beside the live one in one log directory",
+    lambda root: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-future"), severity="error",
 )  # fmt: skip
 for checkpoint, name in ((RECOVERY, "recovery"), (REPLICATION, "replication"), (START, "start"), (CLEANER, "cleaner")):
     edited(f"{name}-empty", "checkpoint-invalid", "clean-1", checkpoint, "an empty file", lambda _: b"")

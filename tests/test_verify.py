@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,147 @@ def test_every_code_is_provoked() -> None:
 def test_fixtures_are_sound() -> None:
     code, findings, _ = rows(FIXTURES)
     assert code == 0, findings
+
+
+# --- The command ------------------------------------------------------------------------------------------------------
+
+TRIMMED = FIXTURES / "clean-1" / "trimmed-0" / f"{0:020}.log"
+
+
+@pytest.fixture
+def flipped(tmp_path: Path) -> Path:
+    """A segment with one bit wrong in its second batch."""
+    partition = tmp_path / "trimmed-0"
+    partition.mkdir()
+    data = bytearray(TRIMMED.read_bytes())
+    data[700] ^= 0x10
+    (partition / TRIMMED.name).write_bytes(data)
+    return partition / TRIMMED.name
+
+
+def test_one_flipped_bit_is_named(flipped: Path) -> None:
+    code, findings, summary = rows(flipped)
+    assert code == 1
+    assert [row["code"] for row in findings if row["severity"] == "error"] == ["crc-mismatch"]
+    assert {row["code"]: row["severity"] for row in findings[1:]} == {"sequence-gap": "info", "offset-gap": "info"}
+    assert "bit 4 of the byte at 700" in findings[0]["message"]
+    assert findings[0]["position"] <= 700 < findings[0]["position"] + findings[0]["size"]
+    assert summary["findings"] == {"error": 1, "warning": 0, "info": 2}
+
+
+def test_quiet_and_report(flipped: Path) -> None:
+    assert verify("-q", flipped) == (1, "", "")
+    code, out, err = verify(flipped)
+    assert (code, err) == (1, "")
+    assert out.startswith("DAMAGED: 1 error\n")
+    assert "crc-mismatch" in out
+    assert "CorruptRecordException" in out
+
+
+def test_fail_on_and_ignore(flipped: Path) -> None:
+    assert verify("--ignore", "crc-mismatch", flipped)[0] == 0
+    assert verify(KAFKA / "crash-1")[0] == 0
+    assert verify("--fail-on", "warning", KAFKA / "crash-1")[0] == 1
+    assert verify("--fail-on", "info", KAFKA / "clean-1" / "payments-0")[0] == 1
+
+
+def test_baseline(flipped: Path, tmp_path: Path) -> None:
+    accepted = tmp_path / "accepted.jsonl"
+    accepted.write_text(verify("--json", flipped)[1])
+    code, findings, summary = rows("--baseline", accepted, flipped)
+    assert (code, findings, summary["known"]) == (0, [], 3)
+    data = bytearray(flipped.read_bytes())
+    data[100] ^= 1
+    flipped.write_bytes(data)
+    code, findings, summary = rows("--baseline", accepted, flipped)
+    assert code == 1
+    assert [(row["code"], row["offset"]) for row in findings if row["severity"] == "error"] == [("crc-mismatch", 0)]
+    accepted.write_text("no json\n")
+    code, _, err = verify("--baseline", accepted, flipped)
+    assert code == 2
+    assert "line 1" in err
+
+
+def test_jobs_say_the_same() -> None:
+    code, out, _ = verify("--json", KAFKA / "clean-1")
+    side_by_side = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "kdump",
+            "verify",
+            "--json",
+            "--jobs",
+            "2",
+            "--max-rate",
+            "1GB/s",
+            str(KAFKA / "clean-1"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert side_by_side.returncode == code
+    assert side_by_side.stdout.splitlines()[:-1] == out.splitlines()[:-1]
+    ours, theirs = (json.loads(text.splitlines()[-1]) for text in (out, side_by_side.stdout))
+    assert ours | {"seconds": 0} == theirs | {"seconds": 0}
+
+
+def test_crc_finds_what_holds_no_batch(tmp_path: Path) -> None:
+    data = TRIMMED.read_bytes()
+    torn = tmp_path / TRIMMED.name
+    torn.write_bytes(data[:1000] + b"junk" * 100 + data[1000:-5])
+    code, findings, _ = rows("--crc", torn)
+    assert code == 1
+    assert {row["code"] for row in findings} >= {"crc-mismatch", "batch-truncated"}
+
+
+def test_bad_usage(tmp_path: Path) -> None:
+    for arguments in (
+        ["--crc", "--only", "records", str(TRIMMED)],
+        ["--only", "nonsense", str(TRIMMED)],
+        ["--ignore", "nonsense", str(TRIMMED)],
+        ["-q", "--json", str(TRIMMED)],
+        [],
+        ["--list", str(TRIMMED)],
+    ):
+        assert verify(*arguments)[0] == 2, arguments
+    assert verify(tmp_path)[0] == 2
+    assert verify(tmp_path / "absent")[0] == 2
+
+
+def test_list() -> None:
+    code, out, _ = verify("--list")
+    assert code == 0
+    assert all(name in out for name in CATALOGUE)
+    assert [json.loads(line)["code"] for line in verify("--list", "--json")[1].splitlines()] == list(CATALOGUE)
+
+
+def test_the_page_of_findings_is_current() -> None:
+    from tools.findings_reference import page
+
+    assert (FIXTURES.parent / "docs" / "findings.md").read_text() == page()
+
+
+def test_nothing_is_written(copies: Path) -> None:
+    before = sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in copies.rglob("*"))
+    assert verify(copies / "clean-1")[0] == 0
+    assert sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in copies.rglob("*")) == before
+
+
+def test_a_segment_that_goes_away_is_noted(copies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kdump.check import workers
+
+    gone = copies / "clean-1" / "clicks-0" / f"{11263:020}.log"
+    real = workers.careful_source
+
+    def open_source(path: str, rate: Any = None) -> Any:
+        if path == str(gone) and gone.exists():
+            gone.unlink()
+        return real(path, rate)
+
+    monkeypatch.setattr(workers, "careful_source", open_source)
+    code, _, summary = rows("--only", "log", copies / "clean-1" / "clicks-0")
+    shutil.copy(KAFKA / "clean-1" / "clicks-0" / gone.name, gone)
+    assert code == 0
+    assert "went away" in summary["notes"][0]

@@ -13,11 +13,12 @@ from kdump.format.batch import BatchHeader
 from kdump.log.region import PADDING, TORN, Batch, Region
 
 
-def region_finding(part: Part, region: Region) -> Finding:
+def region_finding(part: Part, region: Region, end: int | None) -> Finding:
     """What bytes that no batch claims amount to. At the end of a last segment that a broker will recover, a torn batch
-    is no more than a write that power cut short, and zeros are what preallocation leaves."""
+    is no more than a write that power cut short, and zeros are what preallocation leaves. `end` is where the file ends,
+    in bytes."""
     code = region.code
-    at_end = part.last and part.recovers is not False and region.end == part.size
+    at_end = part.last and part.recovers is not False and region.end == end
     severity, consequence = ERROR, None
     if at_end and region.kind == TORN:
         severity = WARNING
@@ -25,7 +26,7 @@ def region_finding(part: Part, region: Region) -> Finding:
     elif at_end and region.kind == PADDING:
         severity = INFO
         consequence = "on restart the broker cuts the zeros off"
-    elif region.kind == PADDING and region.position == 0 and region.end == part.size:
+    elif region.kind == PADDING and region.position == 0 and region.end == end:
         consequence = "the segment is empty of batches, whatever its size says; a broker that recovers it truncates it"
     claimed = region.claimed
     offset = claimed[0] if claimed is not None and claimed[0] >= 0 else None

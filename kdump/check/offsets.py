@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen
 
 MOST = 2147483647
 KEPT = 1000
@@ -71,7 +71,7 @@ class Offsets(Rule):
             severity = consequence = None
             if seen.damage is not None:
                 message += f": the damage at {seen.damage} lies there"
-                severity, consequence = INFO, "these offsets are lost to the damage that is reported in their place"
+                severity, consequence = INFO, LOST
             gap = found(
                 "offset-gap",
                 target,

@@ -149,8 +149,8 @@ class PartitionCheck:
             self.met(region.size)
             if not isinstance(region, Batch):
                 damage = region.position if damage is None else damage
-                if not (region.end == part.size and isinstance(source, FileSource) and self._grows(part, source)):
-                    yield from self._hold(part, region_finding(part, region))
+                if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
+                    yield from self._hold(part, region_finding(part, region, source.size))
                     for rule in rules:
                         yield from rule.region(part, region)
                 continue

@@ -10,7 +10,7 @@ from typing import Any
 
 from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen
+from kdump.check.rule import DAY, LOST, NONE, Known, Part, Rule, Seen
 from kdump.format.batch import sequence
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -105,7 +105,7 @@ class Sequences(Rule):
             if before.damages != self.damages:
                 severity = INFO
                 said += "; damage lies between the two"
-                consequence = "the batches between are lost to the damage that is reported in its place"
+                consequence = LOST
         return found(
             code,
             seen.part.target,

@@ -15,6 +15,8 @@ DAY = 86_400_000
 COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
 INTERNAL_TOPICS = (*COMPACTED_TOPICS, "__share_group_state", "__remote_log_metadata", METADATA_TOPIC)
 
+LOST = "what lies between is lost to the damage that is reported in its place"
+"""The consequence of a finding that follows from damage."""
 NONE: tuple[Finding, ...] = ()
 
 

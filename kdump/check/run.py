@@ -89,8 +89,13 @@ class Unit:
             except SourceError as error:
                 totals.unread.append(str(error))
                 return
-            kind = kinds.by_content(window)
-            window.source.close()
+            try:
+                kind = kinds.by_content(window)
+            except SourceError as error:
+                totals.unread.append(str(error))
+                return
+            finally:
+                window.source.close()
             at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])

@@ -208,7 +208,7 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
         for region in regions(window, limits=options.limits):
             if not isinstance(region, Batch):
                 damaged = True
-                yield region_finding(part, region)
+                yield region_finding(part, region, window.source.size)
                 continue
             totals.batches += 1
             totals.records += region.recordCount or 0

@@ -110,9 +110,10 @@ class Transactions(Rule):
     def _left_open(self, producer_id: int, running: Open) -> Finding:
         known = self.known
         code, severity = "transaction-open", None
+        records = "record" if running.records == 1 else "records"
         age = self.newest - running.timestamp if running.timestamp >= 0 else 0
         message = (
-            f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} records from offset "
+            f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} {records} from offset "
             f"{running.first_offset}, begun {utc(running.timestamp)}"
         )
         if known.coordinator is not None and known.topic is not None and known.partition is not None:

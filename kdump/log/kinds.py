@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     pattern: re.Pattern[str]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KINDS.__getitem__, (self.name,)  # a copy in another process is the same kind
+        return named, (self.name,)  # a copy in another process is the same kind
 
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); a tier's copy and the cache of remote
@@ -75,6 +75,13 @@ KINDS = {
         CLEAN_SHUTDOWN,
     )
 }
+
+
+def named(name: str) -> Kind:
+    """The kind with that name. Raises KeyError."""
+    return KINDS[name]
+
+
 BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
 """Kinds that are files of record batches."""
 

@@ -9,6 +9,7 @@ from textwrap import wrap
 
 from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING
 from kdump.check.finding import Finding
+from kdump.check.rule import LOST
 from kdump.check.totals import Totals
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
@@ -30,6 +31,8 @@ class Story:
     codes: Counter[str] = field(default_factory=Counter)
     end: int = 0
     last_offset: int | None = None
+    lost: str = ""
+    """Which offsets the damage has taken."""
 
     def is_near(self, damage: Finding) -> bool:
         """Whether this is damage, too, and reaches up to that."""
@@ -71,6 +74,17 @@ class Group:
             self._by_code[(finding.code, finding.file)] = story
         story.add(finding)
 
+    def explains(self, finding: Finding) -> bool:
+        """Whether it follows from damage that has been told: then it belongs to that story."""
+        for story in reversed(self.stories):
+            first = story.first
+            damage = CATALOGUE[first.code].family == "bytes" and first.file == finding.file
+            if damage and first.position <= finding.position:
+                if finding.code == "offset-gap" and not story.lost:
+                    story.lost = finding.message.partition(":")[0]
+                return True
+        return False
+
 
 class Report:
     """Takes the findings as they come; writes when all are known."""
@@ -91,6 +105,8 @@ class Report:
 
     def add(self, finding: Finding) -> None:
         self.counts[finding.severity] += 1
+        if finding.consequence == LOST and self.groups[-1].explains(finding):
+            return
         if finding.severity == INFO and not self.info:
             self.told_info[finding.code] += 1
             return
@@ -132,7 +148,9 @@ class Report:
 
     def _group(self, group: Group) -> None:
         self.output.line("")
-        self.output.line(self.paint(printable(path_text(group.name)), "head"))
+        self.output.line(
+            self.paint(printable(path_text(group.name)) if group.name != "-" else "standard input", "head")
+        )
         for story in group.stories:
             self._story(story, group.name)
         if group.untold:
@@ -150,12 +168,17 @@ class Report:
                 at += f", {finding.size:,} bytes"
         if finding.offset is not None:
             at += f", offset {finding.offset}"
-        self.output.line(self.paint(head, STYLE[finding.severity]) + at)
+        first, *rest = wrap(head + at, self.width, subsequent_indent=" " * 10, break_on_hyphens=False)
+        self.output.line(self.paint(head, STYLE[finding.severity]) + first[len(head) :])
+        for line in rest:
+            self.output.line(line)
         self._text(f"          {printable(finding.message)}", "")
         if count > 1:
             kinds = ", ".join(f"{number} {code}" for code, number in story.codes.most_common())
             reach = f" up to offset {story.last_offset}" if story.last_offset is not None else ""
             self._text(f"          one of {count} here ({kinds}), to byte {story.end}{reach}", "")
+        if story.lost:
+            self._text(f"          {story.lost}", "")
         self._text(f"          so: {printable(finding.consequence)}", "dim")
 
     def _text(self, text: str, style: str) -> None:

@@ -1,0 +1,76 @@
+"""Every bit of small segments of each format, flipped: found, and at its batch where a checksum covers it."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.partition import PartitionCheck
+from kdump.check.rule import EpochStart, Known
+from kdump.check.totals import Totals
+from kdump.log.disk import Partition, Segment
+from kdump.log.paths import target
+from kdump.log.source import SeekableSource
+from tests import craft
+from tests.conftest import segment
+
+NAME = f"t-0/{0:020}.log"
+SEGMENTS = {
+    "v2": ("clean-1/trimmed-0", 3),
+    "v2-lz4": ("clean-1/payments-0", 3),
+    "v2-gzip": ("clean-1/kafkajs-gzip-0", 1),
+    "v1": ("legacy/v1-client010-none-0", 3),
+    "v1-gzip": ("legacy/v1-compacted-gzip-0", 2),
+    "v0": ("legacy/v0-client09-none-0", 3),
+    "v0-gzip": ("legacy/v0-client09-gzip-0", 1),
+}
+
+
+UNDETECTABLE = {("v2-gzip", byte) for byte in range(4, 8)}
+"""The base offset of the only batch of a segment: above the file's name, by less than 2^31, any is legal. With another
+batch behind it, an index, or another segment, it is found."""
+
+
+def check(data: bytes) -> list[Finding]:
+    at = target(NAME)
+    here = Partition("t-0", "t-0", "t", 0, "", [Segment("", 0, at)])
+    epochs = (EpochStart(0, 0, 4, 4),)
+    known = Known("t", 0, clean=True, epochs=epochs, epochs_at=at, now=int(time.time() * 1000))
+    options = Options(open_source=lambda path: SeekableSource(path, io.BytesIO(data)), now=known.now)
+    return list(PartitionCheck(here, known, options, Totals(), alone=True).findings())
+
+
+def covered(batch: bytes, byte: int) -> bool:
+    """Whether the checksum of the batch covers one of its bytes."""
+    return byte >= (21 if batch[16] > 1 else 16)
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+def test_every_bit(name: str) -> None:
+    path, count = SEGMENTS[name]
+    batches = craft.split(segment(path).read_bytes())[:count]
+    data = b"".join(batches)
+    before = {finding.code for finding in check(data) if finding.severity != "info"}
+    assert not before
+    unfound = []
+    position = 0
+    for batch in batches:
+        step = max(1, len(batch) * 8 // 3000)  # of a long batch, some bits of the payload
+        bits = [*range(100 * 8), *range(100 * 8, len(batch) * 8, step)]
+        for bit in bits:
+            if bit >= len(batch) * 8:
+                break
+            findings = [one for one in check(craft.flip(data, position * 8 + bit)) if one.code != "transaction-open"]
+            byte = position + bit // 8
+            here = [one for one in findings if one.position <= byte < one.position + max(one.size, 1)]
+            magic = bit // 8 == 16
+            if covered(batch, bit // 8) and not magic:
+                assert any(one.severity in ("error", "warning") for one in here), (byte, bit % 8, findings)
+            elif not any(one.severity != "info" or one.code == "offset-gap" for one in findings):
+                unfound.append((name, byte))
+        position += len(batch)
+    assert set(unfound) <= UNDETECTABLE

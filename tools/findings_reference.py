@@ -1,0 +1,60 @@
+"""findings_reference.py > docs/findings.md: every code of the catalogue, with what a real broker did about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kdump.check.catalogue import CATALOGUE, FAMILIES, Code
+
+TRIALS = Path(__file__).resolve().parents[1] / "docs" / "broker-trials.json"
+
+HEAD = """# The findings
+
+What `kdump verify` can find: 63 codes. This page is made from the catalogue in the code (`make docs`), and a test holds
+it to that; `kdump verify --list` prints it in short, `--list --json` in full.
+
+Severity: an **error** is damage, or would stop a broker or a consumer; a **warning** is for a human to look at; an
+**info** explains something legal and unusual. `--fail-on` says from where on the exit status is 1.
+
+Before any repair: stop the broker, keep a copy of the partition's directory, and compare with another replica.
+"""
+TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files around it"}
+
+
+def section(code: Code, trials: list[dict[str, Any]]) -> str:
+    lines = [f"### {code.code}", "", code.meaning, ""]
+    unless = f" ({code.unless})" if code.unless else ""
+    lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
+    lines += [f"- So: {code.consequence.replace('{offset}', 'N')}."]
+    lines += [f"- Do: {code.fix}."]
+    lines += [f"- Kafka: {code.source}"]
+    for trial in trials:
+        lines += [
+            "",
+            f"Tried with Kafka {trial['kafka']}: {trial['what']}. Broker: {trial['broker']}. "
+            f"Consumer: {trial['consumer']}.",
+        ]
+        said = [*trial.get("brokerLog", [])[:2], *trial.get("consumerLog", [])[:2]]
+        if said:
+            lines += ["", "```text", *(line[:300] for line in said), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    trials: dict[str, list[dict[str, Any]]] = {}
+    if TRIALS.is_file():
+        for trial in json.loads(TRIALS.read_text()):
+            trials.setdefault(trial["code"], []).append(trial)
+    parts = [HEAD]
+    for family, inner in FAMILIES.items():
+        parts.append(f"## {TITLES[family]}\n")
+        for code in CATALOGUE.values():
+            if code.family in (family, *inner):
+                parts.append(section(code, trials.get(code.code, [])[:2]))
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
