@@ -109,3 +109,25 @@ def test_read_only_and_unchanged(tmp_path: Path) -> None:
         assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
     finally:
         copy.chmod(0o755)
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_verify_of_a_disk_with_every_file_damaged(
+    damage: Callable[[bytearray, random.Random], None], tmp_path: Path
+) -> None:
+    dice = random.Random(damage.__name__)
+    for disk in (SHARED / "disks" / "kafka-4.3" / "crash-1", SHARED / "disks" / "kafka-2.8-legacy"):
+        copy = tmp_path / disk.name
+        for path in sorted(disk.rglob("*")):
+            if not path.is_file() or not 0 < path.stat().st_size < LARGE:
+                continue
+            data = bytearray(path.read_bytes())
+            damage(data, dice)
+            target = copy / path.relative_to(disk)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        for options in ([], ["--json", "--info"], ["--crc"]):
+            result = CliRunner().invoke(cli, ["verify", str(copy), *options])
+            assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+            assert result.exit_code == 1
