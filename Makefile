@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs trials clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,10 @@ docs: $(VENV)/.ready
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
+
+# Real brokers on damaged disks: what docs/findings.md quotes. JARS and DISKS: see tools/broker_trials.py.
+trials: $(VENV)/.ready
+	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

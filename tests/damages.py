@@ -599,7 +599,7 @@ appended(
 )  # fmt: skip
 appended(
     "control-type-unknown", "control-batch-invalid", "clean-1", PAYMENTS,
-    "a control record of type 99", control(struct.pack(">hh", 0, 99), b""), severity="info",
+    "a control record of type 99", control(struct.pack(">hh", 0, 99), b""),
 )  # fmt: skip
 appended(
     "transactional-without-producer", "producer-fields-invalid", "clean-1", "aiokafka-lz4-0",

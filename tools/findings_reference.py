@@ -18,6 +18,10 @@ it to that; `kdump verify --list` prints it in short, `--list --json` in full.
 Severity: an **error** is damage, or would stop a broker or a consumer; a **warning** is for a human to look at; an
 **info** explains something legal and unusual. `--fail-on` says from where on the exit status is 1.
 
+What is quoted was said by a real broker or consumer of Kafka 4.3.1, on a disk that was damaged in that way after
+a clean shutdown or a crash (`make trials`; all results are in [broker-trials.json](broker-trials.json)). A clean start
+reads little of a log, so a broker that starts normally has not found the damage: it is the consumer that meets it.
+
 Before any repair: stop the broker, keep a copy of the partition's directory, and compare with another replica.
 """
 TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files around it"}

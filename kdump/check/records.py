@@ -124,7 +124,11 @@ def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
         markers = markers or control.type in MARKERS
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
             message = f"control record of type {control.typeId}, which Kafka 4.3 does not know"
-            yield make("control-batch-invalid", message, severity=INFO, consequence="brokers and consumers skip it")
+            if batch.isTransactional:  # ProducerAppendInfo.append takes it for an end marker
+                consequence = "a broker that rebuilds its producer state from it exits (IllegalArgumentException)"
+                yield make("control-batch-invalid", message, consequence=consequence)
+            else:
+                yield make("control-batch-invalid", message, severity=INFO, consequence="it is skipped")
     if markers and count > 1:
         yield make("control-batch-invalid", f"{count} records in the batch of a transaction marker, 1 is legal")
 

@@ -20,7 +20,8 @@ BYTES = (
         ERROR,
         "The length is below the format's minimum (49 for a batch, 14 for a message), negative, or contradicted by "
         "what follows.",
-        "broker and consumer look for the next batch at the wrong place: reads stop at offset {offset}; " + TRUNCATES,
+        "broker and consumer look for the next batch at the wrong place: reads stop at offset {offset}, and a broker "
+        "that reads a length below the minimum as it loads the log exits; " + TRUNCATES,
         RESTORE,
         "FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize",
     ),
@@ -59,7 +60,8 @@ BYTES = (
         "bytes",
         ERROR,
         "Zeros where a batch should start, as preallocation or a lost write leaves.",
-        "reads stop in front of them ('found record size 0 smaller than minimum record overhead'); " + TRUNCATES,
+        "a broker that reads them as it loads the log exits ('Found record size 0 smaller than minimum record "
+        "overhead'), and reads stop in front of them; " + TRUNCATES,
         RESTORE,
         "FileLogInputStream.nextBatch, LogSegment.recover",
         "info at the end of a log's last segment, if the log was not shut down cleanly: preallocate=true leaves them",

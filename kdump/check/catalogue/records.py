@@ -76,10 +76,11 @@ RECORDS = (
         ERROR,
         "A control record with a key under 4 bytes or a value that does not decode, or more than one in the batch of a "
         "transaction marker.",
-        "a read_committed consumer or a broker that reaches offset {offset} stops with InvalidRecordException",
+        "a broker that rebuilds its producer state from offset {offset} exits, and a consumer that reaches it stops "
+        "with InvalidRecordException",
         RESTORE,
         "ControlRecordType.parse, EndTransactionMarker.deserialize",
-        "info for a control record of an unknown type",
+        "info for a control record of an unknown type outside a transaction",
     ),
     Code(
         "producer-fields-invalid",

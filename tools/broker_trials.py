@@ -1,0 +1,59 @@
+"""python -m tools.broker_trials JARS DISKS [--only CODE,…] [--out docs/broker-trials.json]
+
+Starts a real Kafka broker on a copy of a disk damaged by each recipe of tests/damages.py, consumes the damaged
+partition with Kafka's own console consumer, and records what both did.
+
+JARS is a directory with the jars of kafka_2.13 and kafka-tools 4.3.1 and of slf4j-simple 1.7 (and no slf4j-nop: what
+the broker logs is the result). DISKS holds kafka-4.3 and kafka-2.8-legacy. --only takes codes or names of recipes and
+replaces those in OUT. Needs Java 17 and, for all recipes, about half an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from pathlib import Path
+
+from tools.trials.trial import Lab, Result
+
+
+def order(result: Result) -> tuple[str, str]:
+    return result["code"], result["name"]
+
+
+def save(out: Path, results: dict[str, Result]) -> None:
+    text = json.dumps(sorted(results.values(), key=order), indent=2, ensure_ascii=False)
+    out.with_suffix(".new").write_text(text + "\n")
+    out.with_suffix(".new").replace(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("disks", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=Path("docs/broker-trials.json"))
+    options = parser.parse_args()
+    recipes = importlib.import_module("tests.damages")
+    only = set(filter(None, options.only.split(",")))
+    every = [*recipes.DAMAGES, *recipes.DOUBTS]
+    chosen = [damage for damage in every if not only or damage.code in only or damage.name in only]
+    lab = Lab(options.jars.resolve(), options.disks.resolve(), recipes, lambda text: print(text, file=sys.stderr))
+    results: dict[str, Result] = {}
+    if only and options.out.exists():
+        results = {result["name"]: result for result in json.loads(options.out.read_text())}
+    names = {damage.name for damage in every}
+    results = {name: result for name, result in results.items() if name in names}
+    doubts = {damage.name for damage in recipes.DOUBTS}
+    for group in lab.groups(chosen):
+        for result in lab.run(group):
+            if result["name"] in doubts:
+                result["doubt"] = True
+            results[result["name"]] = result
+        save(options.out, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""A controller and a broker on copied disks, and Kafka's own tools against them. Everything listens on 127.0.0.1."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+KAFKA = "4.3.1"
+START_SECONDS = 45
+IDLE_MS = 4000
+"""A consumer that gets nothing for so long has read what it can read."""
+
+LOGGING = [
+    f"-Dorg.slf4j.simpleLogger.{option}"
+    for option in ("showThreadName=false", "showShortLogName=true", "log.org.apache.kafka.common.config=warn")
+]
+TOOL = "org.apache.kafka.tools."
+
+COMMON = """
+node.id={node}
+process.roles={role}
+controller.quorum.voters=0@127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={dirs}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+log.cleaner.backoff.ms=500
+log.cleaner.dedupe.buffer.size=20000000
+log.retention.ms=-1
+log.retention.check.interval.ms=2000
+log.initial.task.delay.ms=1000
+log.segment.delete.delay.ms=600000
+log.index.size.max.bytes=65536
+auto.create.topics.enable=false
+unclean.leader.election.enable=true
+transaction.max.timeout.ms=900000
+broker.session.timeout.ms=4000
+"""
+LISTENERS = {
+    "controller": "listeners=CONTROLLER://127.0.0.1:{port}\n",
+    "broker": "listeners=PLAINTEXT://127.0.0.1:{port}\ninter.broker.listener.name=PLAINTEXT\n",
+}
+
+
+class Reading(NamedTuple):
+    """What a consumer got, and what it said."""
+
+    offsets: list[int]
+    lines: list[str]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def said(text: str) -> list[str]:
+    """Lines of a log without stack frames."""
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("\t")]
+
+
+class Cluster:
+    """Both processes, from `with` to its end. `dirs` are the broker's log directories."""
+
+    def __init__(self, jars: Path, work: Path, controller_dir: Path, dirs: Sequence[Path]) -> None:
+        self.jars = jars
+        self.work = work
+        self.ports = {"controller": free_port(), "broker": free_port()}
+        self.dirs = {"controller": [controller_dir], "broker": list(dirs)}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Cluster:
+        for node, role in enumerate(self.ports):
+            text = COMMON.format(
+                node=node, role=role, port=self.ports["controller"], dirs=",".join(map(str, self.dirs[role]))
+            )
+            (self.work / f"{role}.properties").write_text(text + LISTENERS[role].format(port=self.ports[role]))
+            with (self.work / f"{role}.log").open("wb") as log:
+                command = self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
+                self.processes[role] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.work)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def java(self, name: str, *arguments: str, heap: str = "500m") -> list[str]:
+        classpath = os.path.join(self.jars, "*")
+        return ["java", f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *LOGGING, "-cp", classpath, name, *arguments]
+
+    def log(self, role: str) -> list[str]:
+        """The lines so far; the temporary directory stands as an ellipsis."""
+        text = (self.work / f"{role}.log").read_text(errors="replace")
+        return said(text.replace(f"{self.work}/", "…/"))
+
+    def ended(self, role: str) -> bool:
+        return self.processes[role].poll() is not None
+
+    def started(self) -> bool:
+        """Waits until both are up (True), or one of them has ended or takes too long."""
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until:
+            time.sleep(0.3)
+            if self.ended("broker") or self.ended("controller"):
+                return False
+            if any("Kafka Server started" in line for line in self.log("broker")):
+                time.sleep(2)
+                return not self.ended("broker")
+        return False
+
+    def tool(self, name: str, *arguments: str, timeout: float = 60) -> tuple[str, str]:
+        command = self.java(TOOL + name, "--bootstrap-server", f"127.0.0.1:{self.ports['broker']}", *arguments)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout)
+            return result.stdout, result.stderr
+        return "", "the tool does not end"
+
+    def ends(self, when: str = "latest", *topic: str) -> dict[str, int]:
+        """The offset of each partition that the broker serves: latest, earliest, or at a timestamp."""
+        out, _ = self.tool("GetOffsetShell", "--time", when, *(f"--topic={name}" for name in topic))
+        found = re.findall(r"^(\S+):(\d+):(-?\d*)$", out, re.MULTILINE)
+        return {f"{name}-{number}": int(offset) for name, number, offset in found if offset}
+
+    def consume(self, partition: str, start: str = "earliest", committed: bool = False, limit: int = 0) -> Reading:
+        topic, _, number = partition.rpartition("-")
+        arguments = ["--topic", topic, "--partition", number, "--offset", start, "--timeout-ms", str(IDLE_MS)]
+        for option in ("print.offset=true", "print.value=false"):
+            arguments += ["--formatter-property", option]
+        if committed:
+            arguments += ["--isolation-level", "read_committed"]
+        if limit:
+            arguments += ["--max-messages", str(limit)]
+        out, err = self.tool("consumer.ConsoleConsumer", *arguments)
+        lines = [
+            line for line in said(err) if re.match(r"\[?\w*\]?\s*(WARN|ERROR)|[\w.$]+(Exception|Error)|Caused", line)
+        ]
+        quiet = [line for line in lines if "TimeoutException" not in line]
+        if len(quiet) < len(lines):
+            quiet = [line for line in quiet if "terminating consumer process" not in line]
+        return Reading([int(offset) for offset in re.findall(r"^Offset:(\d+)", out, re.MULTILINE)], quiet)

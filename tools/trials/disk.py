@@ -1,0 +1,48 @@
+"""What a start did to the files of a log directory."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+INDEXES = (".index", ".timeindex", ".txnindex")
+Files = dict[str, tuple[int, str]]
+
+
+def files(root: Path) -> Files:
+    """Size and digest of every file; zeros at the end, which preallocation leaves, do not count for the digest."""
+    found: Files = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            found[str(path.relative_to(root))] = len(data), hashlib.sha256(data.rstrip(b"\0")).hexdigest()
+    return found
+
+
+def part(all_files: Files, directory: str) -> Files:
+    return {name: facts for name, facts in all_files.items() if name.startswith(directory)}
+
+
+def actions(sound: Files, before: Files, after: Files) -> list[str]:
+    """From an undamaged disk's files, those of the damaged one, and what was there some seconds after the start."""
+    done = []
+    moved = {name.split(".")[0] for name in after if "-stray/" in name and name not in before}
+    if moved:
+        done.append("renames or deletes files")
+    logs = [name for name in before if name.endswith(".log") and name.split("/")[0] not in moved]
+    if any(name in after and after[name][0] < before[name][0] for name in logs):
+        done.append("truncates the log")
+    if any(name not in after for name in logs):
+        done.append("deletes segments")
+    damaged = [name for name in before if sound.get(name) != before[name]]
+    lost = [name for name in sound if name not in before]
+    for name in damaged:
+        if name.endswith(INDEXES) and name in after and after[name][1] != before[name][1]:
+            done.append("rebuilds the index")
+        if name.endswith(".snapshot") and name in sound and after.get(name) != before[name]:
+            done.append("rewrites the snapshot" if name in after else "deletes the snapshot")
+        if name not in after and name not in sound and not name.endswith(".log"):
+            done.append("renames or deletes files")
+    if any(name.endswith(INDEXES) and name in after for name in lost):
+        done.append("rebuilds the index")
+    return list(dict.fromkeys(done))

@@ -1,0 +1,400 @@
+"""A start of a real broker on damaged disks, and what it and a consumer did, for docs/broker-trials.json."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tools.trials.cluster import KAFKA, Cluster, Reading
+from tools.trials.disk import Files, actions, files, part
+
+# The recipes are test code, which is not type-checked: tests.damages.Damage, Expected and copy_disk.
+Recipe = Any
+Result = dict[str, Any]
+
+ALONE = {
+    "checkpoint-invalid",
+    "partition-metadata-invalid",
+    "meta-properties-invalid",
+    "quorum-state-invalid",
+    "kraft-snapshot-missing",
+    "kraft-snapshot-invalid",
+    "partition-duplicate",
+    "directory-unknown",
+    "directory-stray",
+    "control-batch-invalid",
+    "checkpoint-beyond-log",
+    "file-unknown",
+}
+"""Codes that may concern the whole directory: each gets a start of its own."""
+
+TRANSACTIONS = ("transaction-", "txn-", "control-", "producer-fields-")
+LEGACY_HOSTS = [
+    f"{client}-{codec}-0"
+    for client in ("librdkafka", "kafkapython", "aiokafka", "franz")
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd")
+]
+"""Partitions of 120 records like the legacy ones, whose files can take their place: a 4.x broker reads the old formats
+but has no way to create such topics."""
+
+NOISE = re.compile(r"TimeoutException|Processed a total|is defined in the broker role|could not be established|SLF4J")
+TELLING = re.compile(
+    r"truncat|delet|recover|rebuil|corrupt|invalid|stray|renam|swap|split|skipp|found|unclean|fail|error|inconsisten|"
+    r"mismatch|missing|beyond|ignor|offline|Shutdown|shutting down|Exception",
+    re.IGNORECASE,
+)
+USUAL = re.compile(r" (INFO|DEBUG) ")
+LINES = 12
+ALIKE = 56
+"""Lines about many partitions that begin with so much in common say the same."""
+
+
+class Ground(NamedTuple):
+    """An undamaged disk: its files, how a broker starts on it, and what is read from it."""
+
+    files: Files
+    shapes: set[str]
+    ends: dict[str, int]
+    read: dict[tuple[str, bool], Reading]
+
+
+def shape(line: str) -> str:
+    """A line without its numbers and ids: what two starts have in common."""
+    return re.sub(r"\d+|[A-Za-z0-9_-]{22}", "#", re.sub(r"…/\S*", "…", line))
+
+
+def decisive(lines: Iterable[str], usual: set[str], names: tuple[str, ...]) -> list[str]:
+    """The lines that tell, about these partitions if any are named, less those of an undamaged start.
+
+    An exception's own lines follow the line that logged it.
+    """
+    found: dict[str, str] = {}
+    told = False
+    for line in lines:
+        if NOISE.search(line):
+            continue
+        levelled = re.match(r"\[?\w*\]?\s*(TRACE|DEBUG|INFO|WARN|ERROR) ", line)
+        if levelled:
+            about = not names or any(name in line for name in names)
+            telling = levelled[1] in ("WARN", "ERROR") or TELLING.search(line)
+            told = bool(about and telling and shape(line) not in usual)
+        elif not re.match(r"[\w.$]+(Exception|Error)\b|Caused by|Suppressed", line):
+            told = told and False
+        if told:
+            key = shape(line) if names else shape(line)[:ALIKE]
+            found.setdefault(key, line.strip()[:600])
+    return list(found.values())[:LINES]
+
+
+def partition_of(damage: Recipe, expected: Any) -> str | None:
+    """The partition to consume, if the damage has one."""
+    name = expected.file.split("/")[0].split(".")[0]
+    if re.search(r"-\d+$", name) and not name.startswith("__"):
+        return str(name)
+    by_topic = {"start": "trimmed-0", "cleaner": "users-0", "replication": "orders-lz4-0"}
+    return None if damage.disk == "clean-0" else by_topic.get(damage.name.split("-")[0], "orders-none-0")
+
+
+def is_about_transactions(damage: Recipe) -> bool:
+    return bool(damage.code.startswith(TRANSACTIONS))
+
+
+class Lab:
+    """Makes copies, starts and stops Kafka, and remembers what undamaged disks do."""
+
+    def __init__(self, jars: Path, disks: Path, recipes: Any, say: Callable[[str], None]) -> None:
+        self.jars, self.disks, self.recipes, self.say = jars, disks, recipes, say
+        self.grounds: dict[str, Ground] = {}
+
+    # --- disks ---
+
+    def copy(self, disk: str, target: Path) -> Path:
+        return Path(self.recipes.copy_disk(self.disks / self.recipes.DISKS[disk], target))
+
+    def graft(self, source: Path, partition: str, root: Path, host: str) -> None:
+        """The files of a legacy partition in place of the host's."""
+        for path in (root / host).iterdir():
+            if path.name.startswith("0"):
+                path.unlink()
+        for path in (source / partition).glob("0*"):
+            shutil.copy(path, root / host)
+
+    def ground(self, disk: str, wanted: Iterable[tuple[str, bool]]) -> Ground:
+        """The undamaged disk; each (partition, read_committed) that is wanted has been consumed once."""
+        known = self.grounds.get(disk)
+        missing = sorted(set(wanted) - set(known.read if known else ()))
+        if known and not missing:
+            return known
+        with tempfile.TemporaryDirectory() as name:
+            work = Path(name)
+            broker_disk = "clean-1" if disk in ("clean-0", "legacy") else disk
+            root, controller = self.copy(broker_disk, work / "disk-1"), self.copy("clean-0", work / "disk-0")
+            hosts = {partition: partition for partition, _ in missing}
+            if disk == "legacy":
+                legacy = self.copy("legacy", work / "legacy")
+                hosts = dict(zip(hosts, LEGACY_HOSTS))
+                for partition, host in hosts.items():
+                    self.graft(legacy, partition, root, host)
+            facts = files(controller if disk == "clean-0" else legacy if disk == "legacy" else root)
+            with Cluster(self.jars, work, controller, [root]) as cluster:
+                if not cluster.started():
+                    raise SystemExit(f"the undamaged {disk} does not start:\n" + "\n".join(cluster.log("broker")[-30:]))
+                ends = cluster.ends()
+                with ThreadPoolExecutor(3) as pool:
+                    read = pool.map(lambda want: cluster.consume(hosts[want[0]], committed=want[1]), missing)
+                    readings = dict(zip(missing, read))
+                lines = cluster.log("broker") + cluster.log("controller")
+        ends |= {partition: ends[host] for partition, host in hosts.items() if host in ends}
+        for want, reading in readings.items():
+            if reading.lines:
+                raise SystemExit(f"{disk} {want}: an undamaged partition is not read: {reading.lines}")
+        old = known or Ground({}, set(), {}, {})
+        self.grounds[disk] = Ground(
+            facts, {shape(line) for line in lines} | old.shapes, old.ends | ends, old.read | readings
+        )
+        return self.grounds[disk]
+
+    # --- one start ---
+
+    def groups(self, recipes: Iterable[Recipe]) -> Iterator[list[Recipe]]:
+        """Those that cannot disturb each other go together: same disk, other partitions."""
+        open_groups: dict[str, list[tuple[set[str], list[Recipe]]]] = {}
+        for damage in recipes:
+            if damage.code in ALONE or damage.disk == "clean-0":
+                yield [damage]
+                continue
+            place = self.place(damage)
+            for places, group in open_groups.setdefault(damage.disk, []):
+                if (damage.disk == "legacy" and len(group) < len(LEGACY_HOSTS)) or place not in places:
+                    places.add(place)
+                    group.append(damage)
+                    break
+            else:
+                open_groups[damage.disk].append(({place}, [damage]))
+        for found in open_groups.values():
+            yield from (group for _, group in found)
+
+    def place(self, damage: Recipe) -> str:
+        """The directory that a recipe changes, found by trying it."""
+        with tempfile.TemporaryDirectory() as name:
+            return str(damage.apply(self.copy(damage.disk, Path(name) / "disk")).file.split("/")[0].split(".")[0])
+
+    def run(self, group: list[Recipe]) -> list[Result]:
+        self.say(f"{group[0].disk}: {', '.join(damage.name for damage in group)}")
+        results = self.start(group)
+        if results is None:
+            return [result for damage in group for result in self.start([damage]) or []]
+        return results
+
+    def start(self, group: list[Recipe]) -> list[Result] | None:
+        """None if the whole broker went down and it is not clear by whom."""
+        disk = group[0].disk
+        with tempfile.TemporaryDirectory() as name:
+            work = Path(name)
+            controller = self.copy("clean-0", work / "disk-0")
+            root = self.copy("crash-1" if disk == "crash-1" else "clean-1", work / "disk-1")
+            trials: list[tuple[Recipe, Any, str | None]] = []
+            for number, damage in enumerate(group):
+                target = controller if disk == "clean-0" else root
+                if disk == "legacy":
+                    target = self.copy("legacy", work / f"legacy-{number}")
+                expected = damage.apply(target)
+                host = partition_of(damage, expected)
+                if disk == "legacy":
+                    host = LEGACY_HOSTS[number]
+                    self.graft(target, expected.file.split("/")[0], root, host)
+                trials.append((damage, expected, host))
+            wanted = [(self.origin(trial), committed) for trial in trials for committed in self.levels(trial)]
+            ground = self.ground(disk, wanted)
+            dirs = [root, *(path for path in [self.recipes.second_directory(root)] if path.exists())]
+            watched = controller if disk == "clean-0" else root
+            before = files(watched)
+            with Cluster(self.jars, work, controller, dirs) as cluster:
+                up = cluster.started()
+                if not up and len(group) > 1:
+                    return None
+                after = files(watched)
+                ends = self.served({host for _, _, host in trials if host}, cluster) if up else {}
+                with ThreadPoolExecutor(3) as pool:
+                    results = list(pool.map(lambda trial: self.judge(trial, cluster, ground, ends, up), trials))
+                role = "controller" if disk == "clean-0" else "broker"
+                down = cluster.ended(role)
+                lines = cluster.log(role)
+            if down and up and len(group) > 1:
+                return None
+        for result, (damage, expected, host) in zip(results, trials):
+            everything = down or not up or damage.code in ALONE or not host
+            names = () if everything else (str(host),)
+            if disk == "legacy":
+                sound, files_before, files_after = {}, {}, {}
+                if damage.disk == "legacy" and host:
+                    files_before, files_after = part(before, host + "/"), part(after, host + "/")
+            else:
+                directory = "" if len(group) == 1 else f"{expected.file.split('/')[0].split('.')[0]}"
+                sound, files_before, files_after = (part(x, directory) for x in (ground.files, before, after))
+            done = actions(sound, files_before, files_after)
+            told = decisive(lines, ground.shapes, names)
+            if any("Swapping in cleaned segment" in line for line in told):
+                done = ["cleans the log" if word == "truncates the log" else word for word in done]
+            if down:
+                offline = any("Stopping serving logs in dir" in line for line in lines)
+                done = [*(["takes the log directory offline"] if offline else []), "exits"]
+            elif not up:
+                done.append("does not come up")
+            elif host and host not in ends:
+                done.append("refuses the partition")
+            if disk == "legacy":
+                result["servedAs"] = host
+            result["broker"] = ", ".join(done) or "starts normally"
+            result["brokerLog"] = told
+        return results
+
+    @staticmethod
+    def served(hosts: set[str], cluster: Cluster) -> dict[str, int]:
+        """The ends of all partitions; some take their time."""
+        ends = cluster.ends()
+        for _ in range(3):
+            if hosts <= set(ends):
+                break
+            time.sleep(3)
+            ends = cluster.ends()
+        return ends
+
+    @staticmethod
+    def origin(trial: tuple[Recipe, Any, str | None]) -> str:
+        """The partition whose undamaged state counts."""
+        damage, expected, host = trial
+        if damage.disk == "legacy":
+            return str(expected.file.split("/")[0])
+        return host or "orders-none-0"
+
+    @staticmethod
+    def levels(trial: tuple[Recipe, Any, str | None]) -> tuple[bool, ...]:
+        return (False, True) if is_about_transactions(trial[0]) or trial[2] == "payments-0" else (False,)
+
+    # --- the consumer ---
+
+    def judge(
+        self, trial: tuple[Recipe, Any, str | None], cluster: Cluster, ground: Ground, ends: dict[str, int], up: bool
+    ) -> Result:
+        damage, expected, host = trial
+        result: Result = {"code": damage.code, "name": damage.name, "disk": damage.disk, "what": damage.what}
+        result |= {"severity": expected.severity, "kafka": KAFKA}
+        partition = self.origin(trial)
+        result["logEndBefore"], result["logEndAfter"] = ground.ends.get(partition), ends.get(host or partition)
+        if not up or (host or partition) not in ends:
+            return result | {"consumer": "not tried", "consumerLog": []}
+        for committed in self.levels(trial):
+            suffix = "Committed" if committed else ""
+            reading = cluster.consume(host or partition, committed=committed)
+            word = verdict(ground.read[partition, committed], reading)
+            result |= {f"consumer{suffix}": word, f"consumerLog{suffix}": once(reading.lines)}
+            offsets = reading.offsets
+            result[f"consumed{suffix}"] = {"records": len(offsets), "last": max(offsets, default=None)}
+            if missing := sorted(set(ground.read[partition, committed].offsets) - set(offsets)):
+                result[f"consumed{suffix}"]["missing"] = ranges(missing)
+            extra = sorted(set(offsets) - set(ground.read[partition, committed].offsets))
+            if extra:
+                result[f"consumed{suffix}"]["new"] = ranges(extra)
+        if damage.code.startswith("index-") and expected.file.endswith((".index", ".log")):
+            result |= self.seek(trial, cluster)
+        if "timeindex" in expected.file or damage.name == "time-index-lost":
+            result |= self.search(trial, cluster)
+        if damage.code == "timestamp-in-future":
+            result |= self.retain(trial, cluster)
+        return result
+
+    def sound_entries(self, damage: Recipe, file: str, size: int) -> list[bytes]:
+        data = (self.disks / self.recipes.DISKS[damage.disk] / file).read_bytes().rstrip(b"\0")
+        return [data[i : i + size].ljust(size, b"\0") for i in range(0, len(data), size)]
+
+    def seek(self, trial: tuple[Recipe, Any, str | None], cluster: Cluster) -> Result:
+        """Reads that begin in the middle and go through the index: is the first record the one asked for?"""
+        damage, expected, host = trial
+        assert host
+        base = int(Path(expected.file).name.split(".")[0])
+        entries = self.sound_entries(damage, str(Path(expected.file).with_suffix(".index")), 8)
+        around = expected.position // 8
+        targets = set()
+        for entry in entries[max(0, around - 2) : around + 4]:
+            offset = base + int.from_bytes(entry[:4], "big")
+            targets |= {max(0, offset - 60), offset - 20, offset}
+        with ThreadPoolExecutor(2) as pool:
+            firsts = list(
+                pool.map(lambda target: (target, cluster.consume(host, str(target), limit=1)), sorted(targets))
+            )
+        wrong = [{"from": target, "first": min(got.offsets, default=None)} for target, got in firsts]
+        wrong = [read for read in wrong if read["from"] != read["first"]]
+        lines = once([line for _, got in firsts for line in got.lines])
+        found: Result = {"reads": {"tried": len(firsts), "wrong": wrong}}
+        if wrong:
+            nothing = any(read["first"] is None for read in wrong)
+            found |= {"consumer": "stops" if nothing else "reads from a wrong offset", "consumerLog": lines}
+        return found
+
+    def search(self, trial: tuple[Recipe, Any, str | None], cluster: Cluster) -> Result:
+        """Offsets by time, which go through the time index, against what the batches say."""
+        damage, expected, host = trial
+        assert host
+        topic = host.rpartition("-")[0]
+        entries = self.sound_entries(damage, str(Path(expected.file).with_suffix(".timeindex")), 12)
+        times = [int.from_bytes(entry[:8], "big") for entry in entries]
+        found = {}
+        for moment in sorted({moment + step for moment in times for step in (-1, 0)}):
+            found[str(moment)] = cluster.ends(str(moment), topic).get(host)
+        return {"offsetsByTime": found}
+
+    def retain(self, trial: tuple[Recipe, Any, str | None], cluster: Cluster) -> Result:
+        """retention.ms of a second: does the segment go, as an undamaged one of that age would?"""
+        host = trial[2]
+        assert host
+        topic = host.rpartition("-")[0]
+        port = cluster.ports["broker"]
+        name, options = "kafka.admin.ConfigCommand", ["--alter", "--add-config", "retention.ms=1000"]
+        kinds = ["--bootstrap-server", f"127.0.0.1:{port}", "--entity-type", "topics", "--entity-name"]
+        other = "orders-zstd"
+        for entity in (topic, other):
+            subprocess.run(cluster.java(name, *kinds, entity, *options), capture_output=True, check=False, timeout=60)
+        time.sleep(6)
+        starts = cluster.ends("earliest")
+        return {"retention": {"logStart": starts.get(host), "logStartOfASoundTopic": starts.get(f"{other}-0")}}
+
+
+def once(lines: Iterable[str]) -> list[str]:
+    found: dict[str, str] = {}
+    for line in lines:
+        found.setdefault(shape(line), line.strip()[:600])
+    return list(found.values())[:LINES]
+
+
+def ranges(numbers: list[int]) -> str:
+    """1..3,7"""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    text = ",".join("..".join(map(str, part)) for part in parts[:8])
+    return text + (",…" if len(parts) > 8 else "")
+
+
+def verdict(sound: Reading, got: Reading) -> str:
+    """What the consumer did, next to what it does on the undamaged disk."""
+    end = max(sound.offsets, default=-1)
+    if got.lines or max(got.offsets, default=-1) < end:
+        return "stops"
+    if set(sound.offsets) - set(got.offsets):
+        return "skips records"
+    if len(got.offsets) != len(set(got.offsets)):
+        return "reads records twice"
+    if any(offset <= end for offset in set(got.offsets) - set(sound.offsets)):
+        return "reads records that it should not"
+    return "reads everything"
