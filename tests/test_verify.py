@@ -284,3 +284,18 @@ def test_a_segment_that_goes_away_is_noted(copies: Path, monkeypatch: pytest.Mon
     shutil.copy(KAFKA / "clean-1" / "clicks-0" / gone.name, gone)
     assert code == 0
     assert "went away" in summary["notes"][0]
+
+
+@pytest.mark.parametrize("disk", HEALTHY, ids=lambda disk: disk.name)
+def test_crc_of_a_healthy_disk(disk: Path) -> None:
+    code, findings, summary = rows("--crc", disk)
+    assert code == 0
+    assert {row["code"] for row in findings} <= {"zero-padding"}
+    assert summary["batches"] > 1
+
+
+def test_a_warning_of_many_partitions_is_told_once() -> None:
+    code, out, _ = verify(FIXTURES)
+    assert code == 0
+    assert out.count("warning index-missing") == 1
+    assert "partitions\n  warning index-missing" in out

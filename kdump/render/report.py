@@ -19,6 +19,8 @@ STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
 """Bytes within which damage is one story: the block of a disk."""
 PLAIN_WIDTH = 120
+EVERYWHERE = 5
+"""Partitions beyond which the same warning is told once for all."""
 STORIES = 200
 """Stories of one partition that are told; of those beyond only the number."""
 
@@ -115,9 +117,12 @@ class Report:
 
     def write(self, totals: Totals, seconds: float, families: str) -> None:
         self._verdict(totals)
+        everywhere = self._everywhere()
         for group in self.groups:
             if group.stories:
                 self._group(group)
+        for code, groups in everywhere.items():
+            self._fold(code, groups)
         self.output.line("")
         if self.told_info:
             kinds = ", ".join(f"{count} {code}" for code, count in self.told_info.most_common())
@@ -130,6 +135,31 @@ class Report:
         for unread in totals.unread:
             self._text(f"not checked: {printable(path_text(unread))}", "bad")
         self.output.flush()
+
+    def _everywhere(self) -> dict[str, list[tuple[Group, Story]]]:
+        """Warnings that very many partitions have, by code; they are taken out of those."""
+        by_code: dict[str, list[tuple[Group, Story]]] = {}
+        for group in self.groups:
+            for story in group.stories:
+                if story.first.severity != ERROR:
+                    by_code.setdefault(story.first.code, []).append((group, story))
+        many = {code: told for code, told in by_code.items() if len({id(group) for group, _ in told}) > EVERYWHERE}
+        for told in many.values():
+            for group, story in told:
+                group.stories.remove(story)
+        return many
+
+    def _fold(self, code: str, told: list[tuple[Group, Story]]) -> None:
+        finding = told[0][1].first
+        names = list(dict.fromkeys(os.path.basename(os.path.abspath(group.name)) for group, _ in told))
+        shown = ", ".join(printable(path_text(name)) for name in names[:EVERYWHERE])
+        head = f"  {finding.severity:7} {code}"
+        self.output.line("")
+        self.output.line(self.paint(f"{len({id(group) for group, _ in told}):,} partitions", "head"))
+        self.output.line(self.paint(head, STYLE[finding.severity]))
+        self._text(f"          {printable(finding.message)}", "")
+        self._text(f"          {shown} …: --json shows all", "")
+        self._text(f"          so: {printable(finding.consequence)}", "dim")
 
     def _verdict(self, totals: Totals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
