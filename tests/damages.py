@@ -770,10 +770,11 @@ edited(
     "epochs-falling", EPOCHS, "clean-1", "kafkapython-zstd-0/leader-epoch-checkpoint",
     "the checkpoint's start offsets fall", lambda _: b"0\n2\n0 0\n1 -5\n", position=8, severity="warning",
 )  # fmt: skip
-appended(
-    "year-2100", "timestamp-in-future", "clean-1", "orders-lz4-0", "a record of the year 2100",
-    lambda log: log.next(baseTimestamp=YEAR_2100, maxTimestamp=YEAR_2100), severity="warning",
-)  # fmt: skip
+for disk in ("clean-1", "crash-1"):
+    appended(
+        f"year-2100-{disk[:5]}", "timestamp-in-future", disk, "orders-lz4-0", "a record of the year 2100",
+        lambda log: log.next(baseTimestamp=YEAR_2100, maxTimestamp=YEAR_2100), severity="warning",
+    )  # fmt: skip
 
 appended("sequence-gap", "sequence-gap", "clean-1", "franz-snappy-0", "125 for 120", lambda log: log.same_producer(125))
 appended(

@@ -14,6 +14,7 @@ import argparse
 import importlib
 import json
 import sys
+import traceback
 from pathlib import Path
 
 from tools.trials.trial import Lab, Result
@@ -48,7 +49,12 @@ def main() -> None:
     results = {name: result for name, result in results.items() if name in names}
     doubts = {damage.name for damage in recipes.DOUBTS}
     for group in lab.groups(chosen):
-        for result in lab.run(group):
+        try:
+            found = lab.run(group)
+        except Exception:  # the next ones may work
+            traceback.print_exc()
+            continue
+        for result in found:
             if result["name"] in doubts:
                 result["doubt"] = True
             results[result["name"]] = result

@@ -188,13 +188,16 @@ class Lab:
 
     def run(self, group: list[Recipe]) -> list[Result]:
         self.say(f"{group[0].disk}: {', '.join(damage.name for damage in group)}")
-        results = self.start(group)
-        if results is None:
-            return [result for damage in group for result in self.start([damage]) or []]
-        return results
+        found = self.start(group)
+        if isinstance(found, list):
+            return found
+        culprits = [damage for damage in group if damage.name in found] or group
+        rest = [damage for damage in group if damage not in culprits]
+        results = [result for damage in culprits for result in self.run([damage])]
+        return results + (self.run(rest) if rest else [])
 
-    def start(self, group: list[Recipe]) -> list[Result] | None:
-        """None if the whole broker went down and it is not clear by whom."""
+    def start(self, group: list[Recipe]) -> list[Result] | set[str]:
+        """The results, or the names of the recipes that brought the broker down for all (none: it does not say)."""
         disk = group[0].disk
         with tempfile.TemporaryDirectory() as name:
             work = Path(name)
@@ -219,7 +222,7 @@ class Lab:
             with Cluster(self.jars, work, controller, dirs) as cluster:
                 up = cluster.started()
                 if not up and len(group) > 1:
-                    return None
+                    return self.culprits(trials, cluster)
                 after = files(watched)
                 ends = self.served({host for _, _, host in trials if host}, cluster) if up else {}
                 with ThreadPoolExecutor(3) as pool:
@@ -227,8 +230,8 @@ class Lab:
                 role = "controller" if disk == "clean-0" else "broker"
                 down = cluster.ended(role)
                 lines = cluster.log(role)
-            if down and up and len(group) > 1:
-                return None
+                if down and len(group) > 1:
+                    return self.culprits(trials, cluster)
         for result, (damage, expected, host) in zip(results, trials):
             everything = down or not up or damage.code in ALONE or not host
             names = () if everything else (str(host),)
@@ -241,6 +244,9 @@ class Lab:
                 sound, files_before, files_after = (part(x, directory) for x in (ground.files, before, after))
             done = actions(sound, files_before, files_after)
             told = decisive(lines, ground.shapes, names)
+            if (result["logEndAfter"] or 0) < (result["logEndBefore"] or 0) and host in ends and not done:
+                done.append("ends the log early")
+                told += [line for line in lines if f"/{host}, " in line and "Completed load of Log" in line]
             if any("Swapping in cleaned segment" in line for line in told):
                 done = ["cleans the log" if word == "truncates the log" else word for word in done]
             if down:
@@ -255,6 +261,11 @@ class Lab:
             result["broker"] = ", ".join(done) or "starts normally"
             result["brokerLog"] = told
         return results
+
+    @staticmethod
+    def culprits(trials: list[tuple[Recipe, Any, str | None]], cluster: Cluster) -> set[str]:
+        failed = [line for line in cluster.log("broker") if "Error while loading logs in" in line]
+        return {damage.name for damage, _, host in trials if any(f"/{host} in " in line for line in failed)}
 
     @staticmethod
     def served(hosts: set[str], cluster: Cluster) -> dict[str, int]:
@@ -298,6 +309,11 @@ class Lab:
             result |= {f"consumer{suffix}": word, f"consumerLog{suffix}": once(reading.lines)}
             offsets = reading.offsets
             result[f"consumed{suffix}"] = {"records": len(offsets), "last": max(offsets, default=None)}
+            unread = (ends[host or partition] - (ground.ends.get(partition) or 0)) - len(
+                set(offsets) - set(ground.read[partition, committed].offsets)
+            )
+            if damage.code == "offset-delta-invalid" and unread > 0:
+                result[f"consumer{suffix}"] = "skips records"
             if missing := sorted(set(ground.read[partition, committed].offsets) - set(offsets)):
                 result[f"consumed{suffix}"]["missing"] = ranges(missing)
             extra = sorted(set(offsets) - set(ground.read[partition, committed].offsets))
@@ -320,7 +336,10 @@ class Lab:
         damage, expected, host = trial
         assert host
         base = int(Path(expected.file).name.split(".")[0])
-        entries = self.sound_entries(damage, str(Path(expected.file).with_suffix(".index")), 8)
+        index = Path(expected.file).with_suffix(".index")
+        if not (self.disks / self.recipes.DISKS[damage.disk] / index).exists():
+            return {}
+        entries = self.sound_entries(damage, str(index), 8)
         around = expected.position // 8
         targets = set()
         for entry in entries[max(0, around - 2) : around + 4]:
