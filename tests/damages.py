@@ -447,7 +447,7 @@ appended(
 )  # fmt: skip
 appended(
     "last-offset-delta-negative", "offset-invalid", "clean-1", "aiokafka-zstd-0",
-    "lastOffsetDelta of an empty batch is -1", lambda log: log.next([], lastOffsetDelta=-1), "offset-not-monotonic",
+    "lastOffsetDelta of an empty batch is -41", lambda log: log.next([], lastOffsetDelta=-41), "offset-not-monotonic",
 )  # fmt: skip
 
 # --- Batches and records ----------------------------------------------------------------------------------------------
@@ -748,11 +748,30 @@ done(
     "a second segment from 80 on holds what the first one holds too", overlap, BACK, severity="error",
 )  # fmt: skip
 
-EPOCHS = "leader-epoch-checkpoint-mismatch"
-changed(
-    "epoch-falls", "leader-epoch-decreased", "clean-1", ("librdkafka-gzip-0", 0, 1),
-    "leader epoch 3 between two batches of epoch 0", field(False, partitionLeaderEpoch=3), EPOCHS, points_at=2,
+
+def overlap_stale(root: Path) -> None:
+    log = Log(root, "librdkafka-gzip-0")
+    header = BATCH_HEADER.read(log.batches[2])
+    times = {"baseTimestamp": header.maxTimestamp, "maxTimestamp": header.maxTimestamp}
+    left = [record(delta, key=b"k", value=b"left by the cleaner") for delta in (0, 20, 39)]
+    stem = log.path.with_name(f"{80:020}")
+    stem.with_suffix(".log").write_bytes(batch(left, offset=80, lastOffsetDelta=39, **times))
+    stem.with_suffix(".index").touch()
+    stem.with_suffix(".timeindex").write_bytes(struct.pack(">qi", header.maxTimestamp, 39))
+
+
+done(
+    "overlap-stale", "segment-overlap", "clean-1", f"librdkafka-gzip-0/{80:020}.log",
+    "a second segment from 80 on holds three of the forty records of the first one", overlap_stale, BACK, *LOST,
+    "sequence-duplicate", severity="error",
 )  # fmt: skip
+
+EPOCHS = "leader-epoch-checkpoint-mismatch"
+for disk in ("clean-1", "crash-1"):
+    changed(
+        f"epoch-falls-{disk[:5]}", "leader-epoch-decreased", disk, ("aiokafka-gzip-0", 0, 1),
+        "leader epoch 3 between two batches of epoch 0", field(False, partitionLeaderEpoch=3), EPOCHS, points_at=2,
+    )  # fmt: skip
 changed(
     "epoch-missing", "leader-epoch-missing", "clean-1", ("aiokafka-gzip-0", 0, 1),
     "a batch with leader epoch -1", field(False, partitionLeaderEpoch=-1), severity="info",
@@ -768,7 +787,7 @@ edited(
 )  # fmt: skip
 edited(
     "epochs-falling", EPOCHS, "clean-1", "kafkapython-zstd-0/leader-epoch-checkpoint",
-    "the checkpoint's start offsets fall", lambda _: b"0\n2\n0 0\n1 -5\n", position=8, severity="warning",
+    "the checkpoint's start offsets fall", lambda _: b"0\n3\n0 0\n1 60\n2 50\n", position=13, severity="warning",
 )  # fmt: skip
 for disk in ("clean-1", "crash-1"):
     appended(
@@ -887,8 +906,8 @@ edited(
 )  # fmt: skip
 edited(
     "time-index-offset", "time-index-mismatch", "clean-1", TIME_INDEX,
-    "an entry's offset lies in the batch behind the right one",
-    entry(TIME_INDEX_ENTRY, 1, relativeOffset=200), position=12,
+    "an entry's offset lies two batches behind the right one",
+    entry(TIME_INDEX_ENTRY, 0, relativeOffset=179), position=0,
 )  # fmt: skip
 edited(
     "index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.index", "64 zeros at the end",
@@ -981,6 +1000,8 @@ EPOCH_FILE = "orders-none-0/leader-epoch-checkpoint"
 edited("epoch-version", "checkpoint-invalid", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n")
 edited("epoch-count", "checkpoint-invalid", "clean-1", EPOCH_FILE, "2 entries announced, 1 there",
        lambda _: b"0\n2\n0 0\n", position=2)  # fmt: skip
+edited("epoch-negative", "checkpoint-invalid", "clean-1", EPOCH_FILE, "a negative start offset",
+       lambda _: b"0\n2\n0 0\n1 -5\n", position=8)  # fmt: skip
 edited("epoch-line", "checkpoint-invalid", "clean-1", EPOCH_FILE, "a line that is none", lambda _: b"0\n1\n0 zero\n",
        position=4)  # fmt: skip
 

@@ -18,6 +18,7 @@ from kdump.cli import cli
 from kdump.log.region import Batch
 from tests.conftest import FIXTURES, SHARED, read_regions
 from tests.damages import DAMAGES, DISKS, Damage, Expected, second_directory
+from tests.lookalikes import LOOKALIKES, Lookalike
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
 KAFKA = SHARED / "disks" / "kafka-4.3"
@@ -299,3 +300,24 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
     assert code == 0
     assert out.count("warning index-missing") == 1
     assert "partitions\n  warning index-missing" in out
+
+
+@pytest.mark.parametrize("twin", LOOKALIKES, ids=lambda twin: twin.code)
+def test_each_lookalike(twin: Lookalike, copies: Path, tmp_path: Path) -> None:
+    disk = tmp_path / twin.disk
+    subprocess.run(["cp", "-r", "--sparse=always", str(copies / twin.disk), str(disk)], check=True)
+    try:
+        twin.act(disk)
+        code, findings, _ = rows(disk)
+    finally:
+        shutil.rmtree(disk)
+    errors = [(row["code"], row["file"], row["message"]) for row in findings if row["severity"] == "error"]
+    assert (code, errors) == (0, [])
+    usual = CATALOGUE[twin.code].severity
+    place = disk / twin.place
+    fired = [row for row in findings if row["code"] == twin.code and row["severity"] == usual]
+    assert not [row["message"] for row in fired if Path(row["file"]).is_relative_to(place)]
+
+
+def test_every_code_has_a_lookalike() -> None:
+    assert set(CATALOGUE) == {twin.code for twin in LOOKALIKES}

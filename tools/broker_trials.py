@@ -17,7 +17,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from tools.trials.trial import Lab, Result
+from tools.trials.probe import Result
+from tools.trials.trial import Lab
 
 
 def order(result: Result) -> tuple[str, str]:

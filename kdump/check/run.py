@@ -15,7 +15,14 @@ from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.rule import Known, Part
-from kdump.check.surroundings import Surroundings, absent, file_findings, kraft_snapshot, transaction_index
+from kdump.check.surroundings import (
+    Surroundings,
+    absent,
+    file_findings,
+    kraft_snapshot,
+    stranger,
+    transaction_index,
+)
 from kdump.check.totals import Totals
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
@@ -77,7 +84,7 @@ class Unit:
                 at = Target(path, None, None, None, None, directory.path)
                 yield found("directory-unknown", at, f"{os.path.basename(path)} is not named topic-partition")
             for at in directory.others:
-                yield found("file-unknown", at, f"{os.path.basename(at.path)}: a name that Kafka does not know")
+                yield found("file-unknown", at, f"{os.path.basename(at.path)}: {stranger(at.path)}")
             for at, other in self.duplicates:
                 yield found("partition-duplicate", at, f"it is live in {other} too")
 

@@ -79,7 +79,7 @@ class Surroundings:
         for at in partition.others:
             deleted = at.path.endswith(".deleted")
             consequence = None if deleted else "the broker ignores it"
-            what = "a file that is being deleted" if deleted else "a name that Kafka does not know"
+            what = "a file that is being deleted" if deleted else stranger(at.path)
             yield found("file-unknown", at, f"{os.path.basename(at.path)}: {what}", consequence=consequence)
 
     def _transaction_indexes(self) -> Iterator[Finding]:
@@ -237,6 +237,13 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
 
 def _control_types(batch: Batch) -> tuple[str, ...]:
     return tuple(decode_control(record.key, record.value).type for record in records(batch))
+
+
+def stranger(path: str) -> str:
+    """What a file is that no broker reads."""
+    if path.endswith(".tmp"):
+        return "a temporary file, of a write that did not finish"
+    return "a name that Kafka does not know"
 
 
 def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Finding]:

@@ -58,7 +58,8 @@ def epoch_checkpoint(data: bytes) -> Iterator[Line]:
     """Version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile)."""
 
     def entry(words: list[bytes]) -> dict[str, Any] | None:
-        numbers = [_number(word) for word in words]
+        # A broker that loads a negative one ends (LeaderEpochFileCache.assign).
+        numbers = [_number(word, 0) for word in words]
         if len(numbers) != 2 or None in numbers:
             return None
         return {"epoch": numbers[0], "startOffset": numbers[1]}

@@ -17,6 +17,8 @@ from kdump.log.paths import PARTITION, Target, directories, is_live, natural, ta
 
 REMOTE_CACHE = "remote-log-index-cache"
 """Where a broker keeps copies of a tier's indexes: a directory of its own in a log directory (RemoteIndexCache)."""
+LOCK = ".lock"
+"""What a running broker holds in each of its log directories (LogManager.LockFileName)."""
 METADATA_TOPIC = "__cluster_metadata"
 BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
 
@@ -150,6 +152,8 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 def _log_directory(directory: str, entries: list[os.DirEntry[str]]) -> LogDirectory:
     found = LogDirectory(directory)
     for entry in entries:
+        if entry.name == LOCK:
+            continue
         if not _is_directory(entry):
             at = target(entry.path, source=directory)
             if at.kind is None or not is_live(entry.name) or entry.name != ENDINGS.sub("", entry.name):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +13,11 @@ from typing import Any, NamedTuple
 
 from tools.trials.cluster import KAFKA, Cluster, Reading
 from tools.trials.disk import Files, actions, files, part
+from tools.trials.probe import Probes, Result
+from tools.trials.wording import LINES, once, ranges, shape
 
 # The recipes are test code, which is not type-checked: tests.damages.Damage, Expected and copy_disk.
 Recipe = Any
-Result = dict[str, Any]
 
 ALONE = {
     "checkpoint-invalid",
@@ -51,7 +51,6 @@ TELLING = re.compile(
     re.IGNORECASE,
 )
 USUAL = re.compile(r" (INFO|DEBUG) ")
-LINES = 12
 ALIKE = 56
 """Lines about many partitions that begin with so much in common say the same."""
 
@@ -63,11 +62,6 @@ class Ground(NamedTuple):
     shapes: set[str]
     ends: dict[str, int]
     read: dict[tuple[str, bool], Reading]
-
-
-def shape(line: str) -> str:
-    """A line without its numbers and ids: what two starts have in common."""
-    return re.sub(r"\d+|[A-Za-z0-9_-]{22}", "#", re.sub(r"…/\S*", "…", line))
 
 
 def decisive(lines: Iterable[str], usual: set[str], names: tuple[str, ...]) -> list[str]:
@@ -112,6 +106,7 @@ class Lab:
     def __init__(self, jars: Path, disks: Path, recipes: Any, say: Callable[[str], None]) -> None:
         self.jars, self.disks, self.recipes, self.say = jars, disks, recipes, say
         self.grounds: dict[str, Ground] = {}
+        self.probes = Probes(disks, recipes)
 
     # --- disks ---
 
@@ -226,7 +221,7 @@ class Lab:
                 after = files(watched)
                 ends = self.served({host for _, _, host in trials if host}, cluster) if up else {}
                 with ThreadPoolExecutor(3) as pool:
-                    results = list(pool.map(lambda trial: self.judge(trial, cluster, ground, ends, up), trials))
+                    results = list(pool.map(lambda trial: self.judge(trial, root, cluster, ground, ends, up), trials))
                 role = "controller" if disk == "clean-0" else "broker"
                 down = cluster.ended(role)
                 lines = cluster.log(role)
@@ -258,7 +253,8 @@ class Lab:
                 done.append("refuses the partition")
             if disk == "legacy":
                 result["servedAs"] = host
-            result["broker"] = ", ".join(done) or "starts normally"
+            refused = [result.pop("refused")] if "refused" in result else []
+            result["broker"] = ", ".join([*done, *refused] if done else ["starts normally", *refused])
             result["brokerLog"] = told
         return results
 
@@ -293,7 +289,13 @@ class Lab:
     # --- the consumer ---
 
     def judge(
-        self, trial: tuple[Recipe, Any, str | None], cluster: Cluster, ground: Ground, ends: dict[str, int], up: bool
+        self,
+        trial: tuple[Recipe, Any, str | None],
+        root: Path,
+        cluster: Cluster,
+        ground: Ground,
+        ends: dict[str, int],
+        up: bool,
     ) -> Result:
         damage, expected, host = trial
         result: Result = {"code": damage.code, "name": damage.name, "disk": damage.disk, "what": damage.what}
@@ -319,90 +321,9 @@ class Lab:
             extra = sorted(set(offsets) - set(ground.read[partition, committed].offsets))
             if extra:
                 result[f"consumed{suffix}"]["new"] = ranges(extra)
-        if damage.code.startswith("index-") and expected.file.endswith((".index", ".log")):
-            result |= self.seek(trial, cluster)
-        if "timeindex" in expected.file or damage.name == "time-index-lost":
-            result |= self.search(trial, cluster)
-        if damage.code == "timestamp-in-future":
-            result |= self.retain(trial, cluster)
-        return result
-
-    def sound_entries(self, damage: Recipe, file: str, size: int) -> list[bytes]:
-        data = (self.disks / self.recipes.DISKS[damage.disk] / file).read_bytes().rstrip(b"\0")
-        return [data[i : i + size].ljust(size, b"\0") for i in range(0, len(data), size)]
-
-    def seek(self, trial: tuple[Recipe, Any, str | None], cluster: Cluster) -> Result:
-        """Reads that begin in the middle and go through the index: is the first record the one asked for?"""
-        damage, expected, host = trial
-        assert host
-        base = int(Path(expected.file).name.split(".")[0])
-        index = Path(expected.file).with_suffix(".index")
-        if not (self.disks / self.recipes.DISKS[damage.disk] / index).exists():
-            return {}
-        entries = self.sound_entries(damage, str(index), 8)
-        around = expected.position // 8
-        targets = set()
-        for entry in entries[max(0, around - 2) : around + 4]:
-            offset = base + int.from_bytes(entry[:4], "big")
-            targets |= {max(0, offset - 60), offset - 20, offset}
-        with ThreadPoolExecutor(2) as pool:
-            firsts = list(
-                pool.map(lambda target: (target, cluster.consume(host, str(target), limit=1)), sorted(targets))
-            )
-        wrong = [{"from": target, "first": min(got.offsets, default=None)} for target, got in firsts]
-        wrong = [read for read in wrong if read["from"] != read["first"]]
-        lines = once([line for _, got in firsts for line in got.lines])
-        found: Result = {"reads": {"tried": len(firsts), "wrong": wrong}}
-        if wrong:
-            nothing = any(read["first"] is None for read in wrong)
-            found |= {"consumer": "stops" if nothing else "reads from a wrong offset", "consumerLog": lines}
-        return found
-
-    def search(self, trial: tuple[Recipe, Any, str | None], cluster: Cluster) -> Result:
-        """Offsets by time, which go through the time index, against what the batches say."""
-        damage, expected, host = trial
-        assert host
-        topic = host.rpartition("-")[0]
-        entries = self.sound_entries(damage, str(Path(expected.file).with_suffix(".timeindex")), 12)
-        times = [int.from_bytes(entry[:8], "big") for entry in entries]
-        found = {}
-        for moment in sorted({moment + step for moment in times for step in (-1, 0)}):
-            found[str(moment)] = cluster.ends(str(moment), topic).get(host)
-        return {"offsetsByTime": found}
-
-    def retain(self, trial: tuple[Recipe, Any, str | None], cluster: Cluster) -> Result:
-        """retention.ms of a second: does the segment go, as an undamaged one of that age would?"""
-        host = trial[2]
-        assert host
-        topic = host.rpartition("-")[0]
-        port = cluster.ports["broker"]
-        name, options = "kafka.admin.ConfigCommand", ["--alter", "--add-config", "retention.ms=1000"]
-        kinds = ["--bootstrap-server", f"127.0.0.1:{port}", "--entity-type", "topics", "--entity-name"]
-        other = "orders-zstd"
-        for entity in (topic, other):
-            subprocess.run(cluster.java(name, *kinds, entity, *options), capture_output=True, check=False, timeout=60)
-        time.sleep(6)
-        starts = cluster.ends("earliest")
-        return {"retention": {"logStart": starts.get(host), "logStartOfASoundTopic": starts.get(f"{other}-0")}}
-
-
-def once(lines: Iterable[str]) -> list[str]:
-    found: dict[str, str] = {}
-    for line in lines:
-        found.setdefault(shape(line), line.strip()[:600])
-    return list(found.values())[:LINES]
-
-
-def ranges(numbers: list[int]) -> str:
-    """1..3,7"""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][-1] == number - 1:
-            parts[-1][1:] = [number]
-        else:
-            parts.append([number])
-    text = ",".join("..".join(map(str, part)) for part in parts[:8])
-    return text + (",…" if len(parts) > 8 else "")
+        served, words = host or partition, {result.get("consumer"), result.get("consumerCommitted")}
+        sound = words <= {None, "reads everything"} and host is not None
+        return result | self.probes.of((damage, expected, served), root, cluster, ends[served], sound)
 
 
 def verdict(sound: Reading, got: Reading) -> str:
