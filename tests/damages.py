@@ -604,15 +604,17 @@ appended(
 appended(
     "transactional-without-producer", "producer-fields-invalid", "clean-1", "aiokafka-lz4-0",
     "a transactional batch with producerId -1", lambda log: log.next(attributes=0x10),
-    *OPEN, "transaction-hanging",
+    *OPEN, "transaction-hanging", severity="warning",
 )  # fmt: skip
 appended(
     "producer-without-epoch", "producer-fields-invalid", "clean-1", "aiokafka-none-0",
     "producerId 99 with producerEpoch -1", lambda log: log.next(producerId=99, baseSequence=0),
+    severity="warning",
 )  # fmt: skip
 appended(
     "producer-without-sequence", "producer-fields-invalid", "clean-1", "aiokafka-snappy-0",
     "producerId 99 with baseSequence -1", lambda log: log.next(producerId=99, producerEpoch=0),
+    severity="warning",
 )  # fmt: skip
 
 
@@ -662,6 +664,7 @@ legacy(
 legacy(
     "wrapper-offset-magic-0", "v0-client09-gzip-0", "the last message inside a wrapper v0 has another offset",
     lambda end: wrapper(0, [message(0, b"a", offset=end), message(0, b"b", offset=end + 1)], offset=end + 5), GAP,
+    severity="warning",
 )  # fmt: skip
 legacy(
     "wrapper-offset-magic-1", "v1-client010-lz4-0", "a relative offset in a wrapper v1 exceeds the wrapper's",
@@ -795,30 +798,35 @@ for disk in ("clean-1", "crash-1"):
         lambda log: log.next(baseTimestamp=YEAR_2100, maxTimestamp=YEAR_2100), severity="warning",
     )  # fmt: skip
 
-appended("sequence-gap", "sequence-gap", "clean-1", "franz-snappy-0", "125 for 120", lambda log: log.same_producer(125))
+appended(
+    "sequence-gap", "sequence-gap", "clean-1", "franz-snappy-0", "125 for 120", lambda log: log.same_producer(125),
+    severity="warning",
+)  # fmt: skip
 appended(
     "sequence-gap-old", "sequence-gap", "clean-1", "kafkajs-gzip-0", "125 for 120, two days later",
     lambda log: log.same_producer(
         125, baseTimestamp=log.last.maxTimestamp + 2 * DAY_MS, maxTimestamp=log.last.maxTimestamp + 2 * DAY_MS
     ),
-    severity="warning",
+    severity="info",
 )  # fmt: skip
 appended(
     "sequence-gap-compacted", "sequence-gap", "clean-1", ("users-0", 254), "9 for 1 in a compacted log",
     lambda log: log.same_producer(9), severity="info",
 )  # fmt: skip
 appended(
-    "sequence-again", "sequence-duplicate", "clean-1", "franz-zstd-0", "119 again", lambda log: log.same_producer(119)
+    "sequence-again", "sequence-duplicate", "clean-1", "franz-zstd-0", "119 again", lambda log: log.same_producer(119),
+    severity="warning",
 )  # fmt: skip
 appended(
     "sequence-new-epoch", "sequence-epoch-start", "clean-1", "kafkapython-gzip-0",
     "a new producer epoch starts with sequence 7", lambda log: log.same_producer(7, producerEpoch=1),
+    severity="warning",
 )  # fmt: skip
 appended(
     "producer-epoch-falls", "producer-epoch-decreased", "clean-1", "kafkapython-lz4-0",
     "a batch of producer epoch 0 behind one of epoch 1",
     lambda log: [log.same_producer(0, producerEpoch=1), log.same_producer(120, offset=log.end + 1)],
-    "sequence-gap", "sequence-duplicate",
+    "sequence-gap", "sequence-duplicate", severity="warning",
 )  # fmt: skip
 
 
@@ -866,9 +874,13 @@ appended(
 
 INDEX = f"orders-none-0/{ZERO}.index"
 TIME_INDEX = f"orders-none-0/{ZERO}.timeindex"
-edited("index-size", "index-size-invalid", "clean-1", INDEX, "3 bytes too many", behind(b"\0\1\2"), position=32)
 edited(
-    "index-swapped", "index-not-sorted", "clean-1", INDEX, "entries 1 and 2 change places", swapped(8, 1), position=16
+    "index-size", "index-size-invalid", "clean-1", INDEX, "3 bytes too many", behind(b"\0\1\2"), position=32,
+    severity="warning",
+)  # fmt: skip
+edited(
+    "index-falls", "index-not-sorted", "clean-1", INDEX, "an entry says that offset 7 is in the last batch",
+    entry(INDEX_ENTRY, 1, relativeOffset=7, position=21980), position=8,
 )  # fmt: skip
 edited(
     "index-inside-batch", "index-mismatch", "clean-1", INDEX, "an entry points one byte behind a batch's start",
@@ -894,11 +906,14 @@ edited(
 )  # fmt: skip
 edited(
     "time-index-size", "time-index-size-invalid", "clean-1", TIME_INDEX, "5 bytes too many",
-    behind(b"\0\1\2\3\4"), position=48,
+    behind(b"\0\1\2\3\4"), position=48, severity="warning",
 )  # fmt: skip
 edited(
-    "time-index-swapped", "time-index-not-sorted", "clean-1", TIME_INDEX, "entries 1 and 2 change places",
-    swapped(12, 1), position=24,
+    "time-index-falls", "time-index-not-sorted", "clean-1", TIME_INDEX,
+    "an entry with a smaller timestamp than the one before it names the last offset",
+    lambda data: entry(
+        TIME_INDEX_ENTRY, 1, timestamp=TIME_INDEX_ENTRY.read(data).timestamp - 1000, relativeOffset=299
+    )(data), position=12,
 )  # fmt: skip
 edited(
     "time-index-timestamp", "time-index-mismatch", "clean-1", TIME_INDEX, "an entry's timestamp is 1 ms too small",
@@ -911,7 +926,7 @@ edited(
 )  # fmt: skip
 edited(
     "index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.index", "64 zeros at the end",
-    behind(bytes(64)), position=16,
+    behind(bytes(64)), position=16, severity="warning",
 )  # fmt: skip
 edited(
     "time-index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.timeindex", "120 zeros at the end",
@@ -920,6 +935,7 @@ edited(
 edited(
     "index-zeros-earlier-segment", "index-padding", "crash-1", f"clicks-0/{11263:020}.index",
     "64 zeros at the end, in a segment before the last, below the recovery point", behind(bytes(64)), position=728,
+    severity="warning",
 )  # fmt: skip
 edited(
     "index-zeros-deleted", "index-padding", "clean-1", f"sessions-0/{67:020}.index.deleted",
@@ -1044,7 +1060,8 @@ for name, what, change in (
         line(b"LwBeI2NwS1e94oOXZaaFig", b"AwBeI2NwS1e94oOXZaaFig"),
     ),
 ):  # fmt: skip
-    edited(name, "partition-metadata-invalid", "clean-1", PARTITION, what, change)
+    severity = "warning" if name.endswith("version") else "error"
+    edited(name, "partition-metadata-invalid", "clean-1", PARTITION, what, change, severity=severity)
 META = "meta.properties"
 for name, what, change in (
     ("meta-version", "version 9", line(b"version=1", b"version=9")),
@@ -1091,6 +1108,10 @@ for disk in ("clean-0", "clean-1"):
     edited(
         f"kraft-snapshot-no-footer-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
         "the last batch, the footer, is gone", lambda data: b"".join(split(data)[:-1]),
+    )  # fmt: skip
+    edited(
+        f"kraft-snapshot-cut-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
+        "only the first batch, the header, is left", lambda data: split(data)[0],
     )  # fmt: skip
     edited(
         f"kraft-snapshot-no-header-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,

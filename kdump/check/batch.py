@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.check.catalogue.code import TRUNCATES
 from kdump.check.finding import Finding, found
 from kdump.format.control import decode_control
 from kdump.log.paths import Target
@@ -13,6 +14,10 @@ from kdump.log.region import Batch, Problem
 OUR_REASONS = ("--max-decompressed-size", "is not installed")
 OURS = "kdump could not look inside; nothing is known of what a consumer does"
 """Where a limit, or a library that is missing, is ours, nothing follows for a broker or a consumer."""
+
+
+WRAPPER = f"consumers check the messages inside it and not this checksum; {TRUNCATES}"
+"""Source: CompletedFetch.maybeEnsureValid, LogSegment.recover."""
 
 
 def findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
@@ -68,6 +73,8 @@ def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence
     """`looks_like` is a clause that says what may have happened to the bytes."""
     kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
     message = f"stored {kind} 0x{batch.crc:08x}, the bytes give 0x{batch.computedCrc:08x}"
+    if batch.magic < 2 and batch.is_compressed:
+        consequence = WRAPPER
     return found(
         "crc-mismatch",
         target,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
 from kdump.log import kinds
 from kdump.log.paths import Target
@@ -23,7 +24,8 @@ def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     if at.kind is kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
-            yield _found("partition-metadata-invalid", at, "version", version, "0")
+            mild = version is not None and NUMBER.match(version)
+            yield _found("partition-metadata-invalid", at, "version", version, "0", severity=WARNING if mild else None)
         if topic_id is None or not UUID.match(topic_id):
             yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "an id of 22 letters")
     elif at.kind is kinds.META_PROPERTIES:
@@ -61,6 +63,6 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata) -> Iterat
         yield _found("meta-properties-invalid", at, "directory.id", directory, f"one of {', '.join(own)}")
 
 
-def _found(code: str, at: Target, name: str, value: str | None, expected: str) -> Finding:
+def _found(code: str, at: Target, name: str, value: str | None, expected: str, severity: str | None = None) -> Finding:
     said = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
-    return found(code, at, f"{said}, {expected} is right", expected=expected, actual=value)
+    return found(code, at, f"{said}, {expected} is right", expected=expected, actual=value, severity=severity)

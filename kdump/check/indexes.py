@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kdump.check.catalogue import ERROR, INFO
+from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Seen
 from kdump.log.disk import METADATA_TOPIC
@@ -18,6 +18,7 @@ from kdump.log.kinds import INDEX, TIME_INDEX, Kind
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region
 
+PADDED = "it is preallocated; the broker cuts it off when it closes the file"
 Reader = Callable[[Target, Kind], Iterator[Item]]
 
 
@@ -26,6 +27,9 @@ class IndexRule(Rule):
 
     kind: Kind
     prefix: str
+    padded = ERROR
+    padding_does: str | None = None
+    """Severity and consequence of zeros that count as entries; None: what the catalogue says."""
 
     def __init__(self, read: Reader, known: Known) -> None:
         self.read = read
@@ -89,8 +93,8 @@ class IndexRule(Rule):
             legal = (
                 (part.last and part.recovers is not False) or known.topic == METADATA_TOPIC or known.state == "delete"
             )
-            severity = INFO if legal else ERROR
-            consequence = "it is preallocated; the broker cuts it off when it closes the file" if legal else None
+            severity = INFO if legal else self.padded
+            consequence = PADDED if legal else self.padding_does
             self.note("index-padding", region, region.reason, severity=severity, consequence=consequence)
 
     def finish(self, part: Part) -> Iterable[Finding]:
@@ -108,6 +112,7 @@ class OffsetIndex(IndexRule):
     """.index"""
 
     kind, prefix = INDEX, "index"
+    padded, padding_does = WARNING, "reads that go through it begin at the start of the segment: they are slow"
 
     def reset(self) -> None:
         self.ended = -1  # the last offset of all batches so far

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kdump.check.catalogue import INFO, WARNING
+from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, LOST, NONE, Known, Part, Rule, Seen
 from kdump.format.batch import sequence
@@ -96,7 +96,7 @@ class Sequences(Rule):
         batch = seen.batch
         severity = consequence = None
         if (batch.maxTimestamp or 0) - before.timestamp > DAY:
-            severity = WARNING
+            severity = INFO
             consequence = "the broker had forgotten the producer by then, and took the batch"
         if code != "sequence-duplicate":
             if self.known.compacted:

@@ -161,7 +161,7 @@ def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Itera
         return
     if batch.magic == 0 and last != batch.lastOffset:
         message = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last}"
-        yield make("message-set-invalid", message, expected=last, actual=batch.lastOffset)
+        yield make("message-set-invalid", message, expected=last, actual=batch.lastOffset, **mild)
     if batch.magic == 1 and batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:

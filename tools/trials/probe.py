@@ -44,7 +44,7 @@ class Probes:
         if damage.code.startswith(PRODUCERS):
             found |= self.next_of_producer(root, partition, cluster)
         if sound and damage.code != "timestamp-in-future":
-            found |= self.append(partition, cluster, end)
+            found |= self.append(root, partition, cluster, end)
         return found
 
     def sound_path(self, damage: Any, file: Path) -> Path:
@@ -123,16 +123,22 @@ class Probes:
         answer = self.send(partition, cluster, **producer)
         return {"producer": producer | {"answer": answer}} | self.refused(answer)
 
-    def append(self, partition: str, cluster: Cluster, end: int) -> Result:
-        """One batch more at the end: does the broker take it, and does a consumer get there?"""
-        answer = self.send(partition, cluster)
+    def append(self, root: Path, partition: str, cluster: Cluster, end: int) -> Result:
+        """One batch more at the end: does the broker take it, and does a consumer get there?
+
+        It is of the time of the log's first batch: a later one might begin a new segment."""
+        first = self.recipes.split(max((root / partition).glob("0*.log")).read_bytes())[:1]
+        time_ms = self.recipes.BATCH_HEADER.read(first[0]).baseTimestamp if first and first[0][16] == 2 else 0
+        times = {"baseTimestamp": time_ms, "maxTimestamp": time_ms} if time_ms > 0 else {}
+        answer = self.send(partition, cluster, **times)
         if answer != "NONE":
             return {"append": {"answer": answer}} | self.refused(answer)
         reading = cluster.consume(partition, str(end))
-        if reading.offsets:
+        if len(reading.offsets) == 1:
             return {"append": {"answer": answer, "read": True}}
         log = {"consumerLog": once(reading.lines)} if reading.lines else {}
-        return {"append": {"answer": answer, "read": False}, "consumer": "stops at what is appended"} | log
+        word = "reads old records for what is appended" if reading.offsets else "does not get what is appended"
+        return {"append": {"answer": answer, "read": False}, "consumer": word} | log
 
     @staticmethod
     def refused(answer: str) -> Result:
@@ -140,11 +146,10 @@ class Probes:
 
     def send(self, partition: str, cluster: Cluster, **fields: int) -> str:
         now = int(time.time() * 1000)
+        fields = {"baseTimestamp": now, "maxTimestamp": now} | fields
         make: Callable[..., bytes] = self.recipes.batch
         record = self.recipes.record(key=b"probe", value=b"appended by the trial")
         try:
-            return produce(
-                cluster.ports["broker"], partition, make([record], baseTimestamp=now, maxTimestamp=now, **fields)
-            )[0]
+            return produce(cluster.ports["broker"], partition, make([record], **fields))[0]
         except OSError as error:
             return str(error)

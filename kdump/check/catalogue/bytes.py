@@ -4,6 +4,11 @@ from kdump.check.catalogue.code import ERROR, RESTORE, SKIP, STOPS, TRUNCATES, C
 
 UNCLEAN = "at the end of a log's last segment, if the log was not shut down cleanly: recovery cuts it off"
 
+APPENDS = (
+    "a broker that recovers this log cuts them off; one that was shut down cleanly appends behind them, and no "
+    "consumer gets to what is appended"
+)
+
 BYTES = (
     Code(
         "crc-mismatch",
@@ -30,8 +35,7 @@ BYTES = (
         "bytes",
         ERROR,
         "The last batch runs past the end of the file.",
-        "a reader that reaches the end of the file waits for bytes that never come, or stops; a broker that recovers "
-        "this log cuts them off, one that was shut down cleanly appends behind them",
+        APPENDS,
         f"Start the broker with the log recovered (without .kafka_cleanshutdown). {RESTORE}",
         "FileLogInputStream.nextBatch, LogSegment.recover",
         f"warning {UNCLEAN}",
@@ -41,7 +45,7 @@ BYTES = (
         "bytes",
         ERROR,
         "Fewer bytes are left at the end of the file than a header has.",
-        "a broker that recovers this log cuts them off, one that was shut down cleanly appends behind them",
+        APPENDS,
         f"Start the broker with the log recovered (without .kafka_cleanshutdown). {RESTORE}",
         "FileLogInputStream.nextBatch, LogSegment.recover",
         f"warning {UNCLEAN}",
@@ -80,9 +84,10 @@ BYTES = (
         "bytes",
         ERROR,
         "A negative baseOffset or lastOffsetDelta.",
-        "broker and consumer lose their place at this batch; " + TRUNCATES,
+        "broker and consumer lose their place at this batch; if it is the last one, the log ends at a wrong offset and "
+        "offsets are given out again",
         RESTORE,
-        "DefaultRecordBatch, LogSegment.recover",
+        "DefaultRecordBatch, LogLoader.recoverSegment, LogSegment.readNextOffset",
     ),
     Code(
         "unreadable-bytes",

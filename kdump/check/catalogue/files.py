@@ -6,17 +6,18 @@ REBUILD = "Stop the broker and delete this file: the broker builds it anew from 
 UNCHECKED = (
     "a clean start does not check it: reads go wrong until the file is deleted, which makes the broker rebuild it"
 )
+ODD = "the broker ignores the odd bytes; what wrote them may have done more"
 OFFLINE = "the broker takes the log directory offline when it starts"
 
 FILES = (
     Code(
         "index-size-invalid",
         "indexes",
-        ERROR,
+        WARNING,
         "The size of an .index is no multiple of 8.",
-        "the broker finds it corrupt when it loads the segment, and rebuilds it",
+        ODD,
         REBUILD,
-        "OffsetIndex.sanityCheck",
+        "AbstractIndex.createMappedBuffer, OffsetIndex.sanityCheck",
     ),
     Code(
         "index-not-sorted",
@@ -49,11 +50,11 @@ FILES = (
     Code(
         "time-index-size-invalid",
         "indexes",
-        ERROR,
+        WARNING,
         "The size of a .timeindex is no multiple of 12.",
-        "the broker finds it corrupt when it loads the segment, and rebuilds it",
+        ODD,
         REBUILD,
-        "TimeIndex.sanityCheck",
+        "AbstractIndex.createMappedBuffer, TimeIndex.sanityCheck",
     ),
     Code(
         "time-index-not-sorted",
@@ -80,11 +81,12 @@ FILES = (
         "indexes",
         ERROR,
         "A zeroed tail of an index, which counts as entries.",
-        UNCHECKED,
+        "a search by time finds nothing in this segment, and retention by time takes it for old, until the file is "
+        "deleted, which makes the broker rebuild it",
         REBUILD,
         "AbstractIndex.trimToValidSize, OffsetIndex.lastEntry",
-        "info in the last segment of a log that was not shut down cleanly, in KRaft's, and in what is being deleted: "
-        "preallocation",
+        "warning in an .index: reads that go through it begin at the start of the segment; info in the last segment of "
+        "a log that was not shut down cleanly, in KRaft's, and in what is being deleted: preallocation",
     ),
     Code(
         "txn-index-invalid",
@@ -169,6 +171,7 @@ FILES = (
         "the broker takes the log directory offline, or takes the directory for a stray",
         "Stop the broker; compare the id with another replica's partition.metadata before you write it anew",
         "PartitionMetadataFile.read, LogManager.isStrayReplica",
+        "warning for another version, which a broker of 4.3 reads all the same",
     ),
     Code(
         "meta-properties-invalid",

@@ -2,8 +2,11 @@
 
 from kdump.check.catalogue.code import ERROR, INFO, RESTORE, WARNING, Code
 
-OLD = "warning where the producer's batch before is older than producer.id.expiration.ms"
+OLD = "info where the producer's batch before is older than producer.id.expiration.ms"
 COMPACTED = "info in a compacted log"
+APPENDED = (
+    "nothing that reads the log minds: the broker checks it only of what a producer sends, which it refuses with "
+)
 
 LOG = (
     Code(
@@ -82,9 +85,9 @@ LOG = (
     Code(
         "sequence-gap",
         "producers",
-        ERROR,
+        WARNING,
         "Sequence numbers of a producer are missing between two of its batches.",
-        "records of this producer are missing; the broker refuses such a batch with OutOfOrderSequenceException",
+        f"records of this producer are missing; {APPENDED}OutOfOrderSequenceException",
         "Compare with another replica; what it has not either was lost",
         "ProducerAppendInfo.checkSequence",
         f"{OLD}; {COMPACTED}",
@@ -92,9 +95,9 @@ LOG = (
     Code(
         "sequence-duplicate",
         "producers",
-        ERROR,
+        WARNING,
         "Sequence numbers of a producer come again.",
-        "consumers get these records twice; a broker answers such a batch with DuplicateSequenceException",
+        f"consumers may get these records twice; {APPENDED}DuplicateSequenceException",
         "Find out how the log was copied or restored: a broker never appends a batch twice",
         "ProducerAppendInfo.checkSequence, ProducerStateEntry.findDuplicateBatch",
         OLD,
@@ -102,9 +105,9 @@ LOG = (
     Code(
         "sequence-epoch-start",
         "producers",
-        ERROR,
+        WARNING,
         "The first batch of a new producer epoch has a sequence other than 0.",
-        "the first records of that epoch are missing; the broker refuses such a batch with OutOfOrderSequenceException",
+        f"the first records of that epoch are missing; {APPENDED}OutOfOrderSequenceException",
         "Compare with another replica; what it has not either was lost",
         "ProducerAppendInfo.checkSequence",
         f"{OLD}; {COMPACTED}",
@@ -112,9 +115,10 @@ LOG = (
     Code(
         "producer-epoch-decreased",
         "producers",
-        ERROR,
+        WARNING,
         "A batch of a producer has an older epoch than one before it.",
-        "a fenced producer has written: the broker refuses such a batch with InvalidProducerEpochException",
+        "a fenced producer has written; a broker that loads the log says so and goes on, and refuses such a batch with "
+        "InvalidProducerEpochException only when a producer sends it",
         "Look at both producers (kdump inspect --producer-id): two instances shared one transactional id",
         "ProducerAppendInfo.checkProducerEpoch",
         f"{OLD}; {COMPACTED}",
@@ -144,8 +148,8 @@ LOG = (
         "transactions",
         ERROR,
         "A non-transactional data batch of a producer whose transaction is open.",
-        "the broker refuses such a batch with InvalidTxnStateException; a read_committed consumer gets it as part of "
-        "the transaction's offsets",
+        "a broker that rebuilds its producer state from this batch, as the end of the log is after every start, exits "
+        "with InvalidTxnStateException",
         "Look at the producer (kdump inspect --producer-id)",
         "ProducerAppendInfo.appendDataBatch, appendEndTxnMarker",
         "warning for a marker with an older epoch than the producer's",

@@ -56,7 +56,7 @@ RECORDS = (
         "records",
         ERROR,
         "A record's offsetDelta is negative, not above the one before it, or beyond lastOffsetDelta.",
-        "a consumer gets records with wrong offsets from offset {offset} on, and commits them",
+        "a consumer gets records with wrong offsets from offset {offset} on, and skips those below where it is",
         f"{WRITER}. {SKIP}",
         "LogValidator.validateRecord, DefaultRecordBatch",
     ),
@@ -85,11 +85,11 @@ RECORDS = (
     Code(
         "producer-fields-invalid",
         "records",
-        ERROR,
+        WARNING,
         "A transactional batch without a producer id; or a producer id without an epoch, or, with data, without a "
         "sequence.",
-        "a broker that rebuilds its producer state from this batch fails, or takes the next batch of that producer "
-        "for out of order",
+        "no broker or consumer of 4.3 minds; without a producer id the transaction is never open, without a sequence "
+        "the batch is not known as a duplicate",
         WRITER,
         "DefaultRecordBatch.ensureValid, ProducerAppendInfo",
     ),
@@ -118,10 +118,11 @@ RECORDS = (
         ERROR,
         "A wrapper (magic 0, 1) inside a wrapper, with a null value, without messages or in zstd; in magic 0 a last "
         "inner offset that is not the wrapper's; in magic 1 one beyond a wrapper's offset.",
-        INVALID,
+        f"{INVALID}; a broker that rebuilds its producer state from here exits",
         f"{WRITER}. {SKIP}",
         "AbstractLegacyRecordBatch.DeepRecordsIterator",
-        "warning for a wrapper with a key, or with messages of another magic inside",
+        "warning for a wrapper with a key, with messages of another magic inside, or with another last inner offset in "
+        "magic 0, all of which brokers and consumers read",
     ),
     Code(
         "null-key-compacted",
