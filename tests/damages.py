@@ -799,7 +799,7 @@ for disk in ("clean-1", "crash-1"):
     )  # fmt: skip
 
 appended(
-    "sequence-gap", "sequence-gap", "clean-1", "franz-snappy-0", "125 for 120", lambda log: log.same_producer(125),
+    "sequence-gap", "sequence-gap", "clean-1", "orders-snappy-0", "305 for 300", lambda log: log.same_producer(305),
     severity="warning",
 )  # fmt: skip
 appended(
@@ -814,18 +814,18 @@ appended(
     lambda log: log.same_producer(9), severity="info",
 )  # fmt: skip
 appended(
-    "sequence-again", "sequence-duplicate", "clean-1", "franz-zstd-0", "119 again", lambda log: log.same_producer(119),
+    "sequence-again", "sequence-duplicate", "clean-1", "orders-zstd-0", "299 again", lambda log: log.same_producer(299),
     severity="warning",
 )  # fmt: skip
 appended(
-    "sequence-new-epoch", "sequence-epoch-start", "clean-1", "kafkapython-gzip-0",
+    "sequence-new-epoch", "sequence-epoch-start", "clean-1", "orders-gzip-0",
     "a new producer epoch starts with sequence 7", lambda log: log.same_producer(7, producerEpoch=1),
     severity="warning",
 )  # fmt: skip
 appended(
-    "producer-epoch-falls", "producer-epoch-decreased", "clean-1", "kafkapython-lz4-0",
+    "producer-epoch-falls", "producer-epoch-decreased", "clean-1", "orders-lz4-0",
     "a batch of producer epoch 0 behind one of epoch 1",
-    lambda log: [log.same_producer(0, producerEpoch=1), log.same_producer(120, offset=log.end + 1)],
+    lambda log: [log.same_producer(0, producerEpoch=1), log.same_producer(300, offset=log.end + 1)],
     "sequence-gap", "sequence-duplicate", severity="warning",
 )  # fmt: skip
 
@@ -984,12 +984,12 @@ edited(
     "a bit flips, on a disk that is to be recovered", lambda data: flip(data, 8 * 30),
 )  # fmt: skip
 edited(
-    "snapshot-sequence", "snapshot-mismatch", "clean-1", f"franz-gzip-0/{120:020}.snapshot",
-    "lastSequence is 118 for 119", producer(0, lastSequence=118), position=10,
+    "snapshot-sequence", "snapshot-mismatch", "clean-1", f"orders-gzip-0/{300:020}.snapshot",
+    "lastSequence is 298 for 299", producer(0, lastSequence=298), position=10,
 )  # fmt: skip
 edited(
-    "snapshot-behind", "snapshot-mismatch", "clean-1", f"franz-lz4-0/{120:020}.snapshot",
-    "the state after the last batch but one", producer(0, lastSequence=79, lastOffset=79, timestamp=1_600_000_000_079),
+    "snapshot-behind", "snapshot-mismatch", "clean-1", f"orders-zstd-0/{300:020}.snapshot",
+    "the state after the last batch but one", producer(0, lastSequence=239, lastOffset=239),
     position=10,
 )  # fmt: skip
 

@@ -48,6 +48,7 @@ log.index.size.max.bytes=65536
 auto.create.topics.enable=false
 unclean.leader.election.enable=true
 transaction.max.timeout.ms=900000
+producer.id.expiration.ms=2147483647
 broker.session.timeout.ms=4000
 """
 LISTENERS = {
