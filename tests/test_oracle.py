@@ -167,3 +167,26 @@ def test_records(words: Path, path: Path) -> None:
     decoded = any(part in str(path) for part in DECODED)
     for line, record in zip(said, ours):
         check_record(line, record, decoded)
+
+
+def invalid(path: Path, *options: str) -> tuple[list[int], int]:
+    """Where `verify --crc` finds a wrong checksum, and how many batches it saw."""
+    result = CliRunner().invoke(cli, ["verify", "--crc", "--json", *options, str(path)], catch_exceptions=False)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    return [row["position"] for row in rows if row.get("code") == "crc-mismatch"], rows[-1]["batches"]
+
+
+@pytest.mark.parametrize(("words", "path"), oracle_files())
+def test_verify_crc_agrees_with_isvalid(words: Path, path: Path, tmp_path: Path) -> None:
+    """Batch by batch; then again with the last byte of one batch changed, which only that batch may show."""
+    said = [dict(FIELD.findall(line)) for line in entries(words)[0]]
+    wrong = [int(theirs["position"]) for theirs in said if theirs["isvalid"] == "false"]
+    assert invalid(path) == (wrong, len(said))
+    if not said:
+        return
+    chosen = said[len(said) // 2]
+    data = bytearray(path.read_bytes())
+    data[int(chosen["position"]) + int(chosen["size"]) - 1] ^= 0x01
+    copy = tmp_path / path.name
+    copy.write_bytes(data)
+    assert invalid(copy) == (sorted({*wrong, int(chosen["position"])}), len(said))

@@ -51,7 +51,8 @@ LOG = (
         "epochs",
         ERROR,
         "partitionLeaderEpoch falls from one batch to the next (-1 aside).",
-        "a follower that truncates by leader epochs (KIP-101) cuts at the wrong offset",
+        "a broker that recovers this log drops entries of leader-epoch-checkpoint for it; a follower that truncates by "
+        "leader epochs (KIP-101) then cuts at the wrong offset",
         RESTORE,
         "LeaderEpochFileCache.assign, LogLoader",
     ),
