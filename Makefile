@@ -2,9 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Kafka's own jars, which Maven fetches, the disks that real brokers left, and which trials `make test-all` repeats.
+JARS ?= build/kafka-jars
+DISKS ?= ../shared/disks
+TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
+
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-.PHONY: demo test lint docs trials clean
+.PHONY: demo test test-all lint docs trials clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +30,13 @@ demo: $(VENV)/.ready
 test: lint
 	$(BIN)/python -m pytest -n 2
 
+# What needs Maven and a real broker, too: some of the trials, held against docs/broker-trials.json.
+test-all: test $(JARS)
+	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
+
+$(JARS):
+	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
+
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,8 +49,8 @@ docs: $(VENV)/.ready
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
 
-# Real brokers on damaged disks: what docs/findings.md quotes. JARS and DISKS: see tools/broker_trials.py.
-trials: $(VENV)/.ready
+# Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.
+trials: $(VENV)/.ready $(JARS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 
 clean:

@@ -1,11 +1,11 @@
-"""python -m tools.broker_trials JARS DISKS [--only CODE,…] [--out docs/broker-trials.json]
+"""python -m tools.broker_trials JARS DISKS [--only CODE,…] [--out docs/broker-trials.json] [--compare]
 
 Starts a real Kafka broker on a copy of a disk damaged by each recipe of tests/damages.py, consumes the damaged
 partition with Kafka's own console consumer, and records what both did.
 
-JARS is a directory with the jars of kafka_2.13 and kafka-tools 4.3.1 and of slf4j-simple 1.7 (and no slf4j-nop: what
-the broker logs is the result). DISKS holds kafka-4.3 and kafka-2.8-legacy. --only takes codes or names of recipes and
-replaces those in OUT. Needs Java 17 and, for all recipes, about half an hour.
+JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3 and kafka-2.8-legacy. --only
+takes codes or names of recipes and replaces those in OUT. --compare writes nothing: it says where broker or consumer
+did something else than OUT has, and then ends with 1. Needs Java 17 and, for all recipes, about an hour.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from tools.trials.probe import Result
 from tools.trials.trial import Lab
@@ -31,12 +32,26 @@ def save(out: Path, results: dict[str, Result]) -> None:
     out.with_suffix(".new").replace(out)
 
 
+def compare(lab: Lab, chosen: list[Any], known: dict[str, Result]) -> int:
+    """0 if broker and consumer do what they did before."""
+    differing = 0
+    for group in lab.groups(chosen):
+        for result in lab.run(group):
+            before = known.get(result["name"], {})
+            for what in ("broker", "consumer"):
+                if result[what] != before.get(what):
+                    differing += 1
+                    print(f"{result['name']}: {what}: {result[what]!r}, before {before.get(what)!r}")
+    return int(differing > 0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jars", type=Path)
     parser.add_argument("disks", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, default=Path("docs/broker-trials.json"))
+    parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
     recipes = importlib.import_module("tests.damages")
     only = set(filter(None, options.only.split(",")))
@@ -44,6 +59,8 @@ def main() -> None:
     chosen = [damage for damage in every if not only or damage.code in only or damage.name in only]
     lab = Lab(options.jars.resolve(), options.disks.resolve(), recipes, lambda text: print(text, file=sys.stderr))
     results: dict[str, Result] = {}
+    if options.compare:
+        sys.exit(compare(lab, chosen, {result["name"]: result for result in json.loads(options.out.read_text())}))
     if only and options.out.exists():
         results = {result["name"]: result for result in json.loads(options.out.read_text())}
     names = {damage.name for damage in every}
