@@ -17,7 +17,7 @@ from kdump.check.catalogue import CATALOGUE, families
 from kdump.cli import cli
 from kdump.log.region import Batch
 from tests.conftest import FIXTURES, SHARED, read_regions
-from tests.damages import DAMAGES, DISKS, Damage, Expected, second_directory
+from tests.damages import DAMAGES, DISKS, DOUBTS, Damage, Expected, second_directory
 from tests.lookalikes import LOOKALIKES, Lookalike
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
@@ -321,3 +321,22 @@ def test_each_lookalike(twin: Lookalike, copies: Path, tmp_path: Path) -> None:
 
 def test_every_code_has_a_lookalike() -> None:
     assert set(CATALOGUE) == {twin.code for twin in LOOKALIKES}
+
+
+# --- What real brokers did --------------------------------------------------------------------------------------------
+
+TRIALS = json.loads((FIXTURES.parent / "docs" / "broker-trials.json").read_text())
+UNMINDED = {"starts normally", "reads everything", "not tried", None}
+
+
+def test_every_recipe_was_tried_with_a_real_broker() -> None:
+    assert {trial["name"] for trial in TRIALS} == {damage.name for damage in [*DAMAGES, *DOUBTS]}
+
+
+@pytest.mark.parametrize("code", sorted(set(CATALOGUE) - {"unreadable-bytes"}))
+def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
+    """And what none minds, in no way of damage, is at most a warning."""
+    said = {trial.get(who) for trial in TRIALS if trial["code"] == code for who in ("broker", "consumer")}
+    said |= {trial.get("consumerCommitted") for trial in TRIALS if trial["code"] == code}
+    if CATALOGUE[code].severity == "error":
+        assert said - UNMINDED

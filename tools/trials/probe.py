@@ -43,6 +43,7 @@ class Probes:
             found |= self.retain(partition, cluster)
         if damage.code.startswith(PRODUCERS):
             found |= self.next_of_producer(root, partition, cluster)
+            end += found["producer"]["answer"] == "NONE"
         if sound and damage.code != "timestamp-in-future":
             found |= self.append(root, partition, cluster, end)
         return found

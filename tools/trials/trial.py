@@ -242,6 +242,8 @@ class Lab:
             if (result["logEndAfter"] or 0) < (result["logEndBefore"] or 0) and host in ends and not done:
                 done.append("ends the log early")
                 told += [line for line in lines if f"/{host}, " in line and "Completed load of Log" in line]
+            if any("caused truncation of conflicting entries" in line for line in told):
+                done.append("drops leader epochs")
             if any("Swapping in cleaned segment" in line for line in told):
                 done = ["cleans the log" if word == "truncates the log" else word for word in done]
             if down:

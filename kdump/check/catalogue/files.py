@@ -150,7 +150,10 @@ FILES = (
         ERROR,
         "A checkpoint with a wrong version, count or line. (An empty file is valid.)",
         "the broker takes the log directory offline, or ignores what the checkpoint says",
-        "Stop the broker and move the file away; see the page of the checkpoint for what is rebuilt from what",
+        "Stop the broker and move the file away. Without recovery-point-offset-checkpoint every log is recovered, "
+        "without replication-offset-checkpoint high watermarks start at 0, without cleaner-offset-checkpoint "
+        "compaction starts anew, without log-start-offset-checkpoint deleted records come back; "
+        "leader-epoch-checkpoint is rebuilt from the segments that are recovered",
         "CheckpointFile.read",
     ),
     Code(
@@ -205,7 +208,7 @@ FILES = (
         "checkpoints",
         ERROR,
         "A snapshot of the metadata that does not begin with its header record or end with its footer record.",
-        "the node cannot load its metadata from it and exits",
+        "what is missing at its end the node does not know: it exits, or goes on with a state that never was",
         "Copy the snapshot from another node of the quorum",
         "RecordsSnapshotReader, KIP-630",
     ),
