@@ -292,8 +292,8 @@ there(
     lambda path: len({TXN_INDEX_ENTRY.read(path.read_bytes(), at).producerId for at in (0, 34)}) == 2,
 )  # fmt: skip
 there(
-    "txn-index-mismatch", "clean-1", "__consumer_offsets-0", "transactions without a .txnindex, for none was aborted "
-    "or its data lies elsewhere", lambda path: any(h.attributes & 0x30 == 0x30 for h in headers(path / f"{ZERO}.log")),
+    "txn-index-mismatch", "clean-1", "users-0", "transactions without a .txnindex, for all were committed",
+    lambda path: any(h.attributes & 0x30 == 0x30 for h in headers(path / f"{ZERO}.log")),
 )  # fmt: skip
 innocent(
     "index-missing", "clean-1", "acks0-0", "an index without an entry",

@@ -27,6 +27,19 @@ Before any repair: stop the broker, keep a copy of the partition's directory, an
 TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files around it"}
 
 
+def telling(trial: dict[str, Any]) -> tuple[bool, bool]:
+    """First those in which somebody minded, of them first those in which it was said."""
+    harmless = trial["broker"] == "starts normally" and consumer(trial) == "reads everything"
+    return harmless, not (trial.get("brokerLog") or trial.get("consumerLog"))
+
+
+def consumer(trial: dict[str, Any]) -> str:
+    """What a consumer did; where one of committed records did something else, what that one did."""
+    committed = trial.get("consumerCommitted")
+    said = str(trial["consumer"])
+    return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
+
+
 def section(code: Code, trials: list[dict[str, Any]]) -> str:
     lines = [f"### {code.code}", "", code.meaning, ""]
     unless = f" ({code.unless})" if code.unless else ""
@@ -38,7 +51,7 @@ def section(code: Code, trials: list[dict[str, Any]]) -> str:
         lines += [
             "",
             f"Tried with Kafka {trial['kafka']}: {trial['what']}. Broker: {trial['broker']}. "
-            f"Consumer: {trial['consumer']}.",
+            f"Consumer: {consumer(trial)}.",
         ]
         said = [*trial.get("brokerLog", [])[:2], *trial.get("consumerLog", [])[:2]]
         if said:
@@ -56,7 +69,7 @@ def page() -> str:
         parts.append(f"## {TITLES[family]}\n")
         for code in CATALOGUE.values():
             if code.family in (family, *inner):
-                parts.append(section(code, trials.get(code.code, [])[:2]))
+                parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:2]))
     return "\n".join(parts)
 
 

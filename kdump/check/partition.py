@@ -251,11 +251,12 @@ class PartitionCheck:
             if sound:
                 yield at, rows
 
-    def _aborted(self, part: Part) -> tuple[Target, list[tuple[int, dict[str, int]]]] | None:
-        """The entries of the segment's .txnindex, None where there is none or it is not sound."""
+    def _aborted(self, part: Part) -> tuple[Target | None, list[tuple[int, dict[str, int]]]] | None:
+        """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.
+        A segment with its other indexes has none if nothing in it was aborted."""
         at = part.segment.beside.get(TXN_INDEX)
         if at is None:
-            return None
+            return (None, []) if INDEX in part.segment.beside else None
         rows: list[tuple[int, dict[str, int]]] = []
         for item in self.entries(at, TXN_INDEX):
             if not isinstance(item, Entry):

@@ -165,7 +165,10 @@ class TransactionIndex(Rule):
             return NONE
         return list(self._compared(part, *read))
 
-    def _compared(self, part: Part, at: Target, entries: list[tuple[int, dict[str, int]]]) -> Iterator[Finding]:
+    def _compared(self, part: Part, at: Target | None, entries: list[tuple[int, dict[str, int]]]) -> Iterator[Finding]:
+        if at is None:
+            yield from self._lost(part)
+            return
         indexed = set()
         for position, entry in entries:
             last = entry["lastOffset"]
@@ -180,3 +183,11 @@ class TransactionIndex(Rule):
                     f"the ABORT marker of producer {producer_id} at offset {offset} (byte {position}) has no entry"
                 )
                 yield found("txn-index-mismatch", at, message, offset=offset)
+
+    def _lost(self, part: Part) -> Iterator[Finding]:
+        missing = [offset for offset, (_, whole, _, _) in self.aborts.items() if whole]
+        if missing and not self.known.compacted:
+            _, _, position, size = self.aborts[missing[0]]
+            markers = "an ABORT marker" if len(missing) == 1 else f"{len(missing)} ABORT markers"
+            message = f"{markers} of data on disk from offset {missing[0]} on, and the segment has no .txnindex"
+            yield found("txn-index-mismatch", part.target, message, position=position, size=size, offset=missing[0])
