@@ -12,6 +12,7 @@ import click
 from kdump import __version__
 
 COMMANDS = {
+    "ls": "Show log directories at a glance: whose they are, what each partition holds.",
     "inspect": "Show batches, records or annotated bytes of segments.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
 }
