@@ -120,6 +120,7 @@ def _only_ends(walk: _Walk, at: Target, window: Window) -> bool:
     if not walk.first():
         return False
     skipped = entry.position > walk.position
+    walk.met(max(0, entry.position - walk.position))
     walk.straight(max(entry.position, walk.position))
     if skipped:
         walk.found.partial = True
@@ -206,9 +207,10 @@ class _Walk:
         found.batches += batches
         found.records = None if found.records is None else found.records + records
         found.times(oldest, newest)
-        self.met(position - told)
+        arrived = position == size or bool(only_one and held)
+        self.met((position if arrived else held_at) - told)
         self.position, self._last = position, last
-        if position == size or (only_one and held):
+        if arrived:
             return True
         if not only_one:
             # The last batch may have a wrong length: it is judged anew, too.

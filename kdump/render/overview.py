@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import tzinfo
+from textwrap import wrap
 from typing import Any, Protocol
 
 from kdump.render import jsonl
@@ -30,6 +31,8 @@ from kdump.state.partition_log import PartitionFacts
 
 MORE = "+?"
 """Behind formats and codecs that may not be all."""
+WIDE = 40
+"""Columns of a name from which on it is cut on a narrow terminal."""
 SHOWN = 5
 """Names that are told of a longer list."""
 
@@ -110,14 +113,19 @@ class TableOverview:
     def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
-            self.output.line("  " + self.paint(printable(text), style))
+            self._text(text, style)
         self.output.flush()
         self._widest = max((len(path_text(row.name)) for row in rows), default=0)
 
     def partition(self, facts: PartitionFacts) -> None:
         self._begin(facts.partition.path)
         for text in partition_lines(facts):
-            self.output.line("  " + printable(text))
+            self._text(text, "")
+
+    def _text(self, text: str, style: str) -> None:
+        lines = [printable(text)] if self.output.width is None else wrap(printable(text), self.output.width - 4)
+        for number, line in enumerate(lines):
+            self.output.line(("    " if number else "  ") + self.paint(line, style))
 
     def row(self, row: Row) -> None:
         said = row_object(row)
@@ -140,7 +148,7 @@ class TableOverview:
         self.output.flush()
 
     def finish(self) -> None:
-        if self._partial and not self.names:
+        if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
             text = f"{MORE}: not all headers were read, so there may be more formats and codecs, and older records"
             self.output.line(self.paint(text, "dim"))
         self.output.flush()
@@ -209,7 +217,9 @@ def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, wide
     """The columns of a table of such objects: the default ones, or those named. Raises UnknownColumn."""
     known = {key.name: _column(key.name, key.unit, zone) for key in OVERVIEW_TYPES[type_name]}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
-    known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda said: printable(str(said["name"])), least=20)
+    known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda said: printable(str(said["name"])))
+    if widest > WIDE:
+        known["name"] = known["name"]._replace(least=20)
     for name, label, rank in RANKED:
         if name in known:
             known[name] = known[name]._replace(label=label, rank=rank)

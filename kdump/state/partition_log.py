@@ -122,7 +122,7 @@ class PartitionFacts:
         for segment in self.segments:
             found = segment_damage(segment, self.clean)
             if found:
-                return found
+                return found if len(self.segments) == 1 else f"{segment.segment.name}.log: {found}"
         return ""
 
     def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:
