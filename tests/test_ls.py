@@ -379,10 +379,10 @@ def test_a_segment_that_goes_away(disk: Path, monkeypatch: pytest.MonkeyPatch) -
     gone = disk / "ledger-0" / f"{0:020}.log"
     real = partition_log.open_source
 
-    def open_source(path: str) -> Any:
+    def open_source(path: str, **options: Any) -> Any:
         if path == str(gone):
             gone.unlink(missing_ok=True)
-        return real(path)
+        return real(path, **options)
 
     monkeypatch.setattr(partition_log, "open_source", open_source)
     row = row_of(disk)

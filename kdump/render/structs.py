@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import groupby
+from textwrap import wrap
+from typing import NamedTuple
 
 from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, Row
@@ -13,7 +15,10 @@ from kdump.render.escape import printable
 from kdump.render.output import Output
 from kdump.render.struct_keys import versions_text
 from kdump.render.style import cut, painter
-from kdump.render.table import Column, Table
+from kdump.render.table import GAP, Column, Table
+
+ROOM = 24
+"""Columns of the terminal that meanings get, if others that say less can go for them."""
 
 
 def write_list(output: Output, structs: Iterable[Named]) -> None:
@@ -52,11 +57,17 @@ def write_struct(output: Output, struct: Named, rows: Iterable[Row], version: in
         output.flush()
         return
     merged = struct.schema is not None and version is None
-    fields = Table(_columns(found, merged=merged), output)
+    lines: list[Cells] = []
     for number, row in enumerate(found):
-        fields.add((row, found[number - 1] if number else None))
-        for bits in row.bits:
-            fields.add((bits, row))
+        lines.append(Cells(row, found[number - 1] if number else None, row.meaning))
+        lines += [Cells(bits, row, _bits_meaning(bits)) for bits in row.bits]
+    columns, room = _fitting(_columns(merged=merged), lines, output.width)
+    fields = Table(columns, output, chosen=True)
+    for line in lines:
+        first, *rest = wrap(line.meaning, room) if room and len(line.meaning) > room else [line.meaning]
+        fields.add(line._replace(meaning=first))
+        for text in rest:
+            fields.add(Cells(None, None, text))
     fields.flush()
     output.flush()
 
@@ -72,37 +83,53 @@ def _title(struct: Named, version: int | None) -> str:
     return f"{_extent(struct)}, flexible {flexible}"
 
 
-Cells = tuple["Row | Bits", "Row | None"]
-"""A field, or bits of the one behind it; and the field in front of it."""
+class Cells(NamedTuple):
+    """A line of the table: a field and the one in front of it; bits and their field; or more of a meaning."""
+
+    item: Row | Bits | None
+    before: Row | None
+    meaning: str
 
 
-def _columns(rows: list[Row], *, merged: bool) -> list[Column]:
-    """Columns that no row has anything for are left out."""
+def _columns(*, merged: bool) -> list[Column]:
     columns = [
         Column("position", "position", _position, right=True, rank=6),
         Column("size", "size", lambda cells: _of(cells, "size"), right=True, rank=5),
-        Column("type", "type", _type, rank=8),
+        Column("type", "type", _type),
         Column("name", "field", _name),
         Column("versions", "versions", lambda cells: _of(cells, "versions") if merged else "", rank=7),
         Column("nullable", "nullable", lambda cells: _nullable(cells, merged), rank=6),
         Column("tag", "tag", _tag, rank=6),
         Column("default", "default", _default, rank=4),
         Column("unit", "unit", lambda cells: _of(cells, "unit"), rank=1),
-        Column("meaning", "meaning", _meaning, rank=7, least=24),
+        Column("meaning", "meaning", lambda cells: cells.meaning),
     ]
-    if merged or all(row.position is None for row in rows):
-        columns = columns[2:] if merged else columns[1:]
-    return columns
+    return columns[2:] if merged else columns
+
+
+def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tuple[list[Column], int | None]:
+    """The columns that have something to show, as many as leave room for meanings; and that room, None in a pipe."""
+    columns = [column for column in columns if any(column.cell(line) for line in lines)]
+    if width is None or columns[-1].name != "meaning":
+        return columns, None
+    wanted = min(ROOM, max(len(line.meaning) for line in lines))
+    while True:
+        taken = [max(len(column.label), *(len(column.cell(line)) for line in lines)) for column in columns[:-1]]
+        room = width - sum(taken) - len(GAP) * len(taken)
+        lowest = min(columns, key=lambda column: column.rank)
+        if room >= wanted or lowest.rank == 9:
+            return columns, max(room, 20)
+        columns.remove(lowest)
 
 
 def _of(cells: Cells, name: str) -> str:
-    value = getattr(cells[0], name, None) if isinstance(cells[0], Row) else None
+    value = getattr(cells.item, name, None) if isinstance(cells.item, Row) else None
     return "" if value is None else str(value)
 
 
 def _position(cells: Cells) -> str:
-    row, before = cells
-    if isinstance(row, Bits):
+    row, before, _ = cells
+    if not isinstance(row, Row):
         return ""
     if row.position is not None:
         return str(row.position)
@@ -110,44 +137,43 @@ def _position(cells: Cells) -> str:
 
 
 def _type(cells: Cells) -> str:
-    row = cells[0]
-    if isinstance(row, Row):
-        return row.type
+    row = cells.item
+    if row is None or isinstance(row, Row):
+        return row.type if row else ""
     return f"  bit {row.shift}" if row.width == 1 else f"  bits {row.shift}-{row.shift + row.width - 1}"
 
 
 def _name(cells: Cells) -> str:
-    row, before = cells
+    row, before, _ = cells
+    if row is None:
+        return ""
     depth = row.depth if isinstance(row, Row) else before.depth + 1 if before is not None else 1
     return "  " * depth + row.name
 
 
 def _nullable(cells: Cells, merged: bool) -> str:
-    row = cells[0]
+    row = cells.item
     if not isinstance(row, Row) or not row.nullable:
         return ""
     return row.nullable if merged else "yes" if "NULLABLE" in row.type else ""
 
 
 def _tag(cells: Cells) -> str:
-    row = cells[0]
+    row = cells.item
     if not isinstance(row, Row) or row.tag is None:
         return ""
     return f"{row.tag} ({row.tagged})" if row.tagged and row.tagged != row.versions else str(row.tag)
 
 
 def _default(cells: Cells) -> str:
-    row = cells[0]
+    row = cells.item
     if not isinstance(row, Row) or row.default is NOT_GIVEN:
         return ""
     return printable(json.dumps(row.default, ensure_ascii=False))
 
 
-def _meaning(cells: Cells) -> str:
-    row = cells[0]
-    if isinstance(row, Row):
-        return row.meaning
-    values = ", ".join(f"{number} {text}" for number, text in row.meanings.items())
+def _bits_meaning(bits: Bits) -> str:
+    values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
     # Where only the 1 has a name, that is the name of the bit again.
-    told = values if len(row.meanings) > 1 or not row.about else ""
-    return f"{row.about} ({told})" if row.about and told else row.about or told
+    told = values if len(bits.meanings) > 1 or not bits.about else ""
+    return f"{bits.about} ({told})" if bits.about and told else bits.about or told

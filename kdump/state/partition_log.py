@@ -9,20 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.log import kinds
+from kdump.log.careful import CarefulSource, careful
 from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
 from kdump.log.headers import Headers, Met, read_headers
 from kdump.log.paths import Target
 from kdump.log.region import TORN
-from kdump.log.source import FileSource, open_source
+from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
 
 Open = Callable[[Target], Window]
 
 
 def open_window(at: Target) -> Window:
-    """Raises SourceError."""
-    return Window(open_source(at.path))
+    """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
+    return Window(open_source(at.path, wrap=careful))
 
 
 @dataclass
@@ -165,7 +166,7 @@ def read_segment(
     try:
         facts.headers = read_headers(at, window, quick=quick, met=met)
         source = window.source
-        facts.error = source.error or ""
+        facts.error = source.error or _unreadable(source)
         if isinstance(source, FileSource):
             facts.grows = source.grown() > 0
             facts.size = source.size or 0
@@ -176,6 +177,14 @@ def read_segment(
         facts.error = str(error)
     finally:
         window.source.close()
+
+
+def _unreadable(source: Source) -> str:
+    """What the device could not read: it was taken for zeros."""
+    if not isinstance(source, CarefulSource) or not source.unreadable:
+        return ""
+    count = sum(size for _, size in source.unreadable)
+    return f"{source.name}: cannot read {count} bytes, the first at {source.unreadable[0][0]}: {source.fault}"
 
 
 def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:
