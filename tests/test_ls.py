@@ -343,7 +343,7 @@ def test_a_torn_end(disk: Path) -> None:
     assert (row_of(disk)["damage"], row_of(disk)["torn"] > 0) == (None, True)
     assert ls(disk)[2] == ""
     (disk / "ledger-0" / f"{65:020}.log").write_bytes(b"")
-    assert row_of(disk)["damage"].startswith(f"{0:020}.log: "), "not the last segment"
+    assert row_of(disk)["damage"].endswith(f"at the end, in {0:020}.log"), "not the last segment"
 
 
 def test_damaged_small_files(disk: Path) -> None:

@@ -44,7 +44,7 @@ def test_every_declaration_is_told() -> None:
     assert declared <= set(told)
     assert len(told) == len(set(told))
     folder = Path(kdump.format.__file__).parent / "schemas"
-    assert set(MESSAGES) == {path.stem for path in folder.glob("*.json")}
+    assert set(MESSAGES) <= {path.stem for path in folder.glob("*.json")}
     assert {each.name for each in KAFKAS} == {
         name for path in folder.glob("*.json") for name in json.loads(path.read_text())
     }

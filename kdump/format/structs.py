@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kdump.format.layout import Field, Layout
@@ -31,7 +32,7 @@ MESSAGES = {
     "storage": "Records of __remote_log_metadata, and the snapshot of producer states",
     "raft": "The file quorum-state",
 }
-"""Folders of schemas, and their headings."""
+"""Folders of schemas that have headings of their own, in order."""
 
 
 class Named(NamedTuple):
@@ -53,7 +54,9 @@ def structs() -> Iterator[Named]:
     for group, modules in LAYOUTS.items():
         for name in modules:
             yield from _declared(import_module(f"kdump.format.{name}"), group)
-    for folder, group in MESSAGES.items():
+    there = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
+    for folder in dict.fromkeys([*MESSAGES, *sorted(there)]):
+        group = MESSAGES.get(folder, f"Messages of {folder}")
         for schema in load_folder(folder).values():
             yield Named(schema.name, group, f"Kafka's schema {schema.name}.json", about_message(schema), schema=schema)
 

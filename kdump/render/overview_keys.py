@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kdump.log.headers import Headers
+from kdump.log.header_sums import Headers
 from kdump.render.escape import path_text
 from kdump.render.key import Key
 from kdump.state.logdir import DirectoryFacts

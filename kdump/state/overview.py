@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kdump.log.headers import Headers, Met
+from kdump.log.header_sums import Headers
+from kdump.log.headers import Met
 from kdump.log.paths import natural
 from kdump.state.partition_log import PartitionFacts, SegmentFacts, read_segment, segment_damage
 

@@ -12,7 +12,8 @@ from kdump.log import kinds
 from kdump.log.careful import CarefulSource, careful
 from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
-from kdump.log.headers import Headers, Met, read_headers
+from kdump.log.header_sums import Headers
+from kdump.log.headers import Met, read_headers
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.source import FileSource, Source, open_source
@@ -123,7 +124,7 @@ class PartitionFacts:
         for segment in self.segments:
             found = segment_damage(segment, self.clean)
             if found:
-                return found if len(self.segments) == 1 else f"{segment.segment.name}.log: {found}"
+                return found if len(self.segments) == 1 else f"{found}, in {segment.segment.name}.log"
         return ""
 
     def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:

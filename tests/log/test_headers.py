@@ -10,7 +10,8 @@ import pytest
 
 from kdump.format.batch import BATCH_HEADER
 from kdump.log import headers as module
-from kdump.log.headers import Headers, read_headers
+from kdump.log.header_sums import Headers
+from kdump.log.headers import read_headers
 from kdump.log.legacy import look_inside
 from kdump.log.paths import target
 from kdump.log.region import Batch, BatchLegacy
