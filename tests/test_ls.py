@@ -402,12 +402,31 @@ def test_what_cannot_be_read(disk: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     found = objects(disk, code=2)
     rows = {row["topic"]: row for row in of_type(found, "partitionLog")}
     assert "Input/output error" in rows["ledger"]["errors"][0]
-    assert (rows["ledger"]["partial"], rows["ledger"]["logEndOffset"]) == (True, None)
+    assert [rows["ledger"][key] for key in ("partial", "logEndOffset", "records")] == [True, None, None]
     assert rows["__cluster_metadata"]["records"] == 376
     code, out, err = ls(disk)
     assert code == 2
     assert "UNREADABLE" in out
-    assert "Input/output error" in err
+    assert err.count("Input/output error") == 1
+
+
+def test_a_directory_that_cannot_be_read(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = str(disk / "ledger-0")
+
+    def refuse(real: Any) -> Any:
+        def listing(path: Any = ".") -> Any:
+            if os.fspath(path) == closed:
+                raise PermissionError(13, "Permission denied", closed)
+            return real(path)
+
+        return listing
+
+    monkeypatch.setattr(os, "listdir", refuse(os.listdir))
+    monkeypatch.setattr(os, "scandir", refuse(os.scandir))
+    code, out, err = ls(disk)
+    assert (code, err) == (2, f"kdump: {closed}: Permission denied\n")
+    assert "UNREADABLE" in out
+    assert "376" in out, "the other partition is shown"
 
 
 def test_a_file_that_grows_is_not_torn(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

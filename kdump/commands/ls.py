@@ -22,7 +22,11 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--by", type=click.Choice(["partition", "topic", "segment"]), help="What a row is.  [see above]")
+@click.option(
+    "--by",
+    type=click.Choice(["partition", "topic", "segment"]),
+    help="What a row is.  [partition; of a partition: segment]",
+)
 @click.option("--segments", is_flag=True, help="A row a segment; short for --by segment.")
 @click.option("--topic", "topics", metavar="NAME", multiple=True, help="Topics by a glob, or a /regex/; repeatable.")
 @click.option("--internal/--no-internal", default=None, help="Only Kafka's own topics, or only the others.")
@@ -36,8 +40,8 @@ Examples:
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables.  [UTC]")
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show log directories at a glance: whose they are, how their broker ended, and what each partition holds. A path
-    is a log directory, the directory of a partition (a row a segment), segments, or a directory above. Every batch
-    header is read, but no record, and no checksum is taken: kdump verify does that. Nothing is written to the disk."""
+    is a log directory, the directory of a partition, segments, or a directory above. Every batch header is read, but
+    no record: whether what is behind the headers is sound, kdump verify tells. Nothing is written to the disk."""
     if options["segments"] and options["by"] not in (None, "segment"):
         raise click.UsageError("choose one of --segments and --by")
     by = "segment" if options.pop("segments") else options["by"]

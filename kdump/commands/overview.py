@@ -80,6 +80,7 @@ class Overview:
         self.output = Output()
         self.failed = False
         self._damaged = 0
+        self._told: set[str] = set()
         self._wanted = wanted(options)
         self._view: OverviewView = JsonOverview(self.output)
         if not options.as_json:
@@ -182,7 +183,9 @@ class Overview:
             self._refused(SourceError(error))
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        if str(error) not in self._told:  # a directory is refused by the search and by itself
+            complain(str(error))
+        self._told.add(str(error))
         self.failed = True
 
 

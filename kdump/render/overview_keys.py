@@ -161,16 +161,17 @@ def _sizes(parts: Iterable[PartitionFacts]) -> Object:
 
 
 def _headers(headers: Headers, damage: str, errors: list[str]) -> Object:
+    partial = headers.partial or bool(errors)
     return {
         "firstOffset": headers.first,
         "lastOffset": headers.last,
-        "batches": None if headers.partial else headers.batches,
-        "records": None if headers.partial else headers.records,
+        "batches": None if partial else headers.batches,
+        "records": None if partial else headers.records,
         "oldestTimestamp": headers.oldest,
         "newestTimestamp": headers.newest,
         "formats": sorted(headers.formats),
         "compressions": sorted(headers.codecs),
-        "partial": headers.partial or bool(errors),
+        "partial": partial,
         "torn": headers.torn,
         "junk": headers.junk,
         "padding": headers.padding,
