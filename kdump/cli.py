@@ -12,7 +12,9 @@ import click
 from kdump import __version__
 
 COMMANDS = {
+    "ls": "Show log directories at a glance: whose they are, what each partition holds.",
     "inspect": "Show batches, records or annotated bytes of segments.",
+    "schema": "Show the fields of any layout or message: type, position, bits, meaning, versions.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
 }
 """Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""

@@ -8,8 +8,10 @@ from datetime import tzinfo
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kdump.commands.files import complain
+from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import RangeParam, SizeParam, ZoneParam, time_range
 from kdump.commands.show import Show, ShowOptions
 from kdump.log.errors import SourceError
@@ -65,10 +67,14 @@ Examples:
 @click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
-    input, or URLs. A gzip'd or zstd'd file is seen through. Bytes that are no batch stand in their place as torn, junk
+    input, or URLs. Of a log directory it shows the overview of kdump ls, unless an option asks for what is in the
+    files. A gzip'd or zstd'd file is seen through. Bytes that are no batch stand in their place as torn, junk
     or padding. Nothing is written to the disk that is read."""
     _refuse_contradictions(options, paths)
     zone: tzinfo = options["zone"]
+    if _wants_overview(paths, options):
+        show_overview(paths, OverviewOptions(as_json=_form(options) == "json", full=options["full"], zone=zone))
+        return
     selection = _selection(options, zone)
     try:
         show = Show(_show_options(options), selection, _limits(options), paths)
@@ -83,6 +89,17 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         sys.exit(2)
     if show.failed:
         sys.exit(2)
+
+
+OF_AN_OVERVIEW = {"paths", "as_json", "form", "full", "zone"}
+"""What a log directory's overview takes, too. All other options ask for what is in the files."""
+
+
+def _wants_overview(paths: tuple[str, ...], options: dict[str, Any]) -> bool:
+    """Whether log directories are asked for, and nothing of what is in their files."""
+    context = click.get_current_context()
+    given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    return given <= OF_AN_OVERVIEW and _form(options) in ("table", "json") and all(map(is_log_directory, paths))
 
 
 def _form(options: dict[str, Any]) -> str:

@@ -13,13 +13,20 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
+from kdump.format.layout import Field
 from kdump.format.messages import attempt
-from kdump.format.schema import Schema, load_folder
+from kdump.format.schema import UNSIGNED_VARINT, Schema, load_folder
 from kdump.format.varint import read_unsigned
 
 FRAME_VERSION = 1
 """The only one. The preview of KRaft in Kafka 2.8 wrote 0, which no later release reads."""
 FRAME = "MetadataRecord"
+API_KEY = Field(UNSIGNED_VARINT, "which message follows", name="apiKey")
+FIELDS = (
+    Field(UNSIGNED_VARINT, "version of the frame", name="frameVersion"),
+    API_KEY,
+    Field(UNSIGNED_VARINT, "version of the message that follows", name="version"),
+)
 MAX_SHORT = 0x7FFF
 
 
@@ -86,17 +93,14 @@ def _read_frame(value: bytes | None) -> _Frame:
     """What stands in front of the message. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
-    frame_version, position = _short(value, 0, "frameVersion")
-    if frame_version != FRAME_VERSION:
-        raise DecodeError(FRAME, "frameVersion", 0, f"version {frame_version} of the frame, the known one is 1")
-    api_key, position = _short(value, position, "apiKey")
-    version, position = _short(value, position, "version")
-    return _Frame(api_key, version, position)
-
-
-def _short(value: bytes, position: int, field: str) -> tuple[int, int]:
-    """An unsigned varint that has to fit into an INT16: its value and the position behind it. Raises DecodeError."""
-    number, end = read_unsigned(value, position, len(value), 32, FRAME, field)
-    if number > MAX_SHORT:
-        raise DecodeError(FRAME, field, position, f"{number} does not fit into an INT16")
-    return number, end
+    numbers: list[int] = []
+    position = 0
+    for field in FIELDS:
+        start = position
+        number, position = read_unsigned(value, start, len(value), 32, FRAME, field.name)
+        if number > MAX_SHORT:
+            raise DecodeError(FRAME, field.name, start, f"{number} does not fit into an INT16")
+        if not numbers and number != FRAME_VERSION:
+            raise DecodeError(FRAME, field.name, start, f"version {number} of the frame, the known one is 1")
+        numbers.append(number)
+    return _Frame(numbers[1], numbers[2], position)

@@ -102,12 +102,13 @@ def places(path: str, refused: Callable[[SourceError], None]) -> Iterator[Place]
     within: list[str] = []
     found = False
     for directory in directories(path, refused):
-        if any(os.path.commonpath([directory, done]) == done for done in within):
+        absolute = os.path.abspath(directory)  # "." and "dir/" begin no path as they stand
+        if any(os.path.commonpath([absolute, done]) == done for done in within):
             continue
         place = place_of(directory)
         if place is not None:
             found = True
-            within.append(directory)
+            within.append(absolute)
             yield place
     if not found:
         raise SourceError(f"{path}: no log directory, partition or segment of Kafka here or below")

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import struct
+from typing import NamedTuple
 
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.log import kinds
 from kdump.log.claim import claim_at
+from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.resync import Resync
 from kdump.log.window import Window
@@ -68,3 +72,40 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
         return False
     resync = Resync(window, limits, name_offset)
     return resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc)
+
+
+class LastEntry(NamedTuple):
+    """The last entry of an .index (`position`, a byte of the .log) or of a .timeindex (`timestamp`, epoch ms)."""
+
+    offset: int
+    position: int = 0
+    timestamp: int = -1
+
+
+def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
+    """The last entry of the index of that kind beside the segment `at`; None if there is none, or if it does not lie
+    above the one before it. Few bytes are read, however many zeros follow: an index of 10 MiB is preallocated."""
+    stem, dot, ending = at.path.rpartition(".log")
+    if not dot or at.name_offset is None:
+        return None
+    layout, name = (INDEX_ENTRY, ".index") if kind is kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
+    size = layout.size
+    try:
+        with open(stem + name + ending, "rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            if length % size or length > LARGEST:
+                return None
+            # Entries rise, so that the zeros behind them are found by halves.
+            low, high = 0, length // size
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if any(os.pread(file.fileno(), size, middle * size)) else (low, middle)
+            rows = list(layout.struct.iter_unpack(os.pread(file.fileno(), min(2, low) * size, max(0, low - 2) * size)))
+    except OSError:
+        return None
+    if not rows or min(rows[-1]) < 0 or rows != sorted(rows):
+        return None
+    first, second = rows[-1]
+    if kind is kinds.INDEX:
+        return LastEntry(at.name_offset + first, position=second)
+    return LastEntry(at.name_offset + second, timestamp=first)

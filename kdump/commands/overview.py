@@ -1,0 +1,212 @@
+"""The work of `kdump ls`: what each path is, which of it is wanted, in which order, through a view."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import click
+
+from kdump.commands.files import complain
+from kdump.log import kinds
+from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.render.columns import UnknownColumn
+from kdump.render.escape import path_text
+from kdump.render.output import Output
+from kdump.render.overview import JsonOverview, OverviewView, TableOverview
+from kdump.render.progress import Progress
+from kdump.render.report import size_text
+from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.overview import BY_READING, Row, chosen, rows_of
+from kdump.state.partition_log import PartitionFacts
+
+LARGE = 64 << 30
+"""Bytes of segments from which on it is told how to have the answer sooner."""
+
+Wanted = Callable[[PartitionFacts], bool]
+
+
+@dataclass(frozen=True)
+class OverviewOptions:
+    """`by`: partition, topic or segment; None for what suits the path. `topics`: globs, or /regexes/, of which one has
+    to match; `internal`: only Kafka's own topics (True), only others (False), or all (None)."""
+
+    as_json: bool = False
+    by: str | None = None
+    topics: tuple[str, ...] = ()
+    internal: bool | None = None
+    sort: str = "name"
+    reverse: bool = False
+    limit: int | None = None
+    quick: bool = False
+    columns: list[str] | None = None
+    full: bool = False
+    zone: tzinfo | None = None
+
+
+def wanted(options: OverviewOptions) -> Wanted:
+    """Whether a partition is asked for. Raises click.UsageError for a regular expression that is none."""
+    from kdump.check.rule import INTERNAL_TOPICS
+
+    patterns = []
+    for text in options.topics:
+        is_regex = len(text) > 1 and text[0] == text[-1] == "/"
+        try:
+            patterns.append(re.compile(text[1:-1] if is_regex else fnmatch.translate(text)))
+        except re.error as error:
+            raise click.UsageError(f"--topic {text}: {error}") from None
+
+    def is_wanted(facts: PartitionFacts) -> bool:
+        if options.internal is not None and (facts.topic in INTERNAL_TOPICS) != options.internal:
+            return False
+        return not patterns or any(pattern.search(facts.topic) for pattern in patterns)
+
+    return is_wanted
+
+
+class Overview:
+    """One run. `failed` tells afterwards whether something could not be read."""
+
+    def __init__(self, paths: tuple[str, ...], options: OverviewOptions) -> None:
+        self.paths = paths
+        self.options = options
+        self.output = Output()
+        self.failed = False
+        self._damaged = 0
+        self._told: set[str] = set()
+        self._wanted = wanted(options)
+        self._view: OverviewView = JsonOverview(self.output)
+        if not options.as_json:
+            assert options.zone is not None
+            self._view = TableOverview(self.output, zone=options.zone, names=options.columns, full=options.full)
+
+    def run(self) -> None:
+        """Show everything that is asked for."""
+        files: dict[str, list[Target]] = {}
+        for path in self.paths:
+            try:
+                for place in places(path, self._refused):
+                    if isinstance(place, LogDirectory):
+                        self._directory(place)
+                    elif isinstance(place, Partition):
+                        # Directories of others have such names, too: /etc/dbus-1.
+                        if place.path != path and not any(at.kind for at in place.files()) and not place.refused:
+                            continue
+                        self._partition(place)
+                    elif place.kind is kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
+                        files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
+                    else:
+                        self._refused(SourceError(_refusal(place.path)))
+            except SourceError as error:
+                self._refused(error)
+        for directory, found in files.items():
+            self._files(directory, found)
+        self._view.finish()
+        if self._damaged:
+            shows = "1 place shows" if self._damaged == 1 else f"{self._damaged} places show"
+            complain(f"{shows} damage: kdump verify says what it is, and what a broker and a consumer do about it")
+
+    def _directory(self, place: LogDirectory) -> None:
+        facts = directory_facts(place)
+        self._damaged += bool(facts.broken)
+        rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.by or "partition")
+        self._view.directory(facts, rows)
+        total = sum(row.size for row in rows)
+        if total >= LARGE and not self.options.quick and self.options.limit is None:
+            complain(f"{size_text(total)} of segments: --quick reads only the first and last batches of each")
+        self._rows(rows, place.path)
+
+    def _partition(self, place: Partition) -> None:
+        facts = facts_alone(place)
+        by = self.options.by or "segment"
+        if by == "segment":
+            self._view.partition(facts)
+        rows = rows_of([facts], by)
+        for row in rows:
+            row.is_alone = True
+        self._rows(rows, place.path)
+        if by == "segment":
+            self._tell(facts.partition.refused)
+
+    def _files(self, directory: str, found: list[Target]) -> None:
+        """Segments that were named themselves, with what their directory says of them."""
+        facts = facts_alone(partition(directory))
+        names = {os.path.basename(at.path): at for at in found}
+        rows = []
+        for row in rows_of([facts], "segment"):
+            assert row.segment is not None
+            assert row.segment.segment.log is not None
+            at = names.pop(os.path.basename(row.segment.segment.log.path), None)
+            if at is not None:
+                row.segment.segment.log = at
+                rows.append(row)
+        for at in names.values():  # not a live one
+            self._refused(SourceError(_refusal(at.path)))
+        self._rows(rows, directory)
+
+    def _rows(self, rows: list[Row], name: str) -> None:
+        options = self.options
+        total = sum(row.size for row in rows)
+        done = shown = 0
+        # Where the order asks for all headers first, no row shows for long that there is progress.
+        waits = options.sort in BY_READING and not options.as_json
+        with Progress(name, self.output, always=waits) as progress:
+
+            def met(count: int) -> None:
+                nonlocal done
+                done += count
+                progress.at(done, total or None)
+                self._view.tick()
+
+            turns = chosen(
+                rows, sort=options.sort, reverse=options.reverse, limit=options.limit, quick=options.quick, met=met
+            )
+            try:
+                for row in turns:
+                    shown += 1
+                    self._tell(row.errors)
+                    self._damaged += row.is_damaged
+                    self._view.row(row)
+            except UnknownColumn as error:
+                raise click.UsageError(str(error)) from None
+        self._view.end(shown, sum(not row.is_gone for row in rows))
+
+    def _tell(self, errors: list[str]) -> None:
+        for error in errors:
+            self._refused(SourceError(error))
+
+    def _refused(self, error: SourceError) -> None:
+        if str(error) not in self._told:  # a directory is refused by the search and by itself
+            complain(str(error))
+        self._told.add(str(error))
+        self.failed = True
+
+
+def _refusal(path: str) -> str:
+    return f"{path_text(path)}: neither a directory nor a live segment in a directory here; kdump inspect shows files"
+
+
+def is_log_directory(path: str) -> bool:
+    """Whether the path is a log directory itself."""
+    return os.path.isdir(path) and isinstance(place_of(path), LogDirectory)
+
+
+def show_overview(paths: tuple[str, ...], options: OverviewOptions) -> None:
+    """Show the overview and exit, as a showing command does."""
+    try:
+        overview = Overview(paths, options)
+        overview.run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    if overview.failed:
+        sys.exit(2)

@@ -1,0 +1,69 @@
+"""`kdump schema`: the layout of any structure, from the declaration that it is read by."""
+
+from __future__ import annotations
+
+import click
+
+from kdump.format.struct_fields import rows
+from kdump.format.structs import Named, UnknownStruct, find, structs
+from kdump.render import jsonl
+from kdump.render.output import Output
+from kdump.render.struct_keys import field_object, struct_object, versions_text
+
+EXAMPLES = """
+\b
+Examples:
+  kdump schema
+  kdump schema BatchHeader
+  kdump schema OffsetCommitValue --version 3
+  kdump schema --json PartitionRecord | jq -r 'select(.type=="structField") | .name'
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("name", metavar="[STRUCT]", required=False)
+@click.option("--version", "version", type=int, metavar="N", help="A message as that version has it.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: a struct, then its fields.")
+def command(name: str | None, version: int | None, as_json: bool) -> None:
+    """Show the fields of a structure: type, position, size, bits, meaning; of one of Kafka's messages the versions that
+    have each. Without a name, list all structures. A name may be in any case, and only its beginning."""
+    output = Output()
+    if name is None:
+        if version is not None:
+            raise click.UsageError("--version is for one message")
+        _list(output, as_json)
+        return
+    try:
+        struct = find(name)
+    except UnknownStruct as error:
+        raise click.UsageError(str(error)) from None
+    _refuse_version(struct, version)
+    if as_json:
+        output.line(jsonl.line(struct_object(struct)))
+        for row in rows(struct, version):
+            output.line(jsonl.line(field_object(struct, row)))
+        output.flush()
+        return
+    from kdump.render.structs import write_struct
+
+    write_struct(output, struct, rows(struct, version), version)
+
+
+def _list(output: Output, as_json: bool) -> None:
+    if as_json:
+        for struct in structs():
+            output.line(jsonl.line(struct_object(struct)))
+        output.flush()
+        return
+    from kdump.render.structs import write_list
+
+    write_list(output, structs())
+
+
+def _refuse_version(struct: Named, version: int | None) -> None:
+    if version is None:
+        return
+    if struct.schema is None:
+        raise click.UsageError(f"{struct.name} is a layout, which has no versions")
+    if not struct.schema.valid.hold(version):
+        raise click.UsageError(f"{struct.name} has the versions {versions_text(struct.schema.valid)}")

@@ -1,0 +1,186 @@
+"""The fields of a structure as rows: of a layout as it is declared; of a message as the interpreter resolves each of
+its versions, so that what is told is what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kdump.format.layout import ARRAY, BYTES, Bits, Field
+from kdump.format.messages import TAG_COUNT
+from kdump.format.schema import FIXED, Node, Schema, Struct
+from kdump.format.structs import Named
+
+NOT_GIVEN = object()
+
+
+class Row(NamedTuple):
+    """A field. `depth` says how deep it is nested; `position` and `size` are bytes from the start of the structure,
+    None where the bytes in front, or its own, decide them. Versions are in Kafka's notation, empty in a layout.
+    `default` is NOT_GIVEN where the schema names none."""
+
+    name: str
+    depth: int
+    type: str
+    position: int | None = None
+    size: int | None = None
+    unit: str = ""
+    meaning: str = ""
+    bits: tuple[Bits, ...] = ()
+    versions: str = ""
+    nullable: str = ""
+    tag: int | None = None
+    tagged: str = ""
+    default: Any = NOT_GIVEN
+
+
+def rows(struct: Named, version: int | None = None) -> Iterator[Row]:
+    """The fields of a structure in the order of their bytes. Of a message: all that any version has, in the order of
+    the schema; or, with a `version`, which must be a valid one, as that has them."""
+    if struct.schema is None:
+        yield from _layout_rows(struct.fields, struct.positions, 0)
+    elif version is None:
+        yield from _Merged(struct.schema).rows()
+    else:
+        yield from _version_rows(struct.schema, version)
+
+
+def _layout_rows(fields: tuple[Field, ...], positions: dict[str, int], depth: int) -> Iterator[Row]:
+    for number, field in enumerate(fields):
+        kind = field.wire.name
+        if field.wire in (BYTES, ARRAY):
+            kind += f"[{field.sized_by}]" + (f" of {field.of.name}" if field.of else "")
+        position = positions.get(field.name, 0 if not number and not depth else None) if not depth else None
+        size = field.wire.size
+        yield Row(field.name, depth, kind, position, size, field.unit, field.meaning, field.bits)
+        if field.of is not None:
+            yield from _layout_rows(field.of.fields, {}, depth + 1)
+
+
+def type_name(node: Node, declared: str) -> str:
+    """As the protocol guide names it, with the name of a structure as the schema declares it."""
+    if node.element is not None:
+        return f"{node.field.wire.name} of {type_name(node.element, declared.removeprefix('[]'))}"
+    if node.inner is not None:
+        return f"NULLABLE {declared}" if node.nullable else declared
+    return node.field.wire.name
+
+
+def _inner(node: Node) -> Struct | None:
+    """The structure in a field, or in the elements of its array."""
+    while node.element is not None:
+        node = node.element
+    return node.inner
+
+
+def _declared_fields(schema: Schema, field: dict[str, Any]) -> list[dict[str, Any]]:
+    kind = field["type"].replace("[]", "")
+    return schema.common.get(kind) or field.get("fields", [])
+
+
+def _name(field: dict[str, Any]) -> str:
+    name: str = field["name"]
+    return name[0].lower() + name[1:]
+
+
+def _version_rows(schema: Schema, version: int) -> Iterator[Row]:
+    yield from _struct_rows(schema, schema.struct(version), schema.fields, 0, 0)
+
+
+def _struct_rows(
+    schema: Schema, struct: Struct, declared: list[dict[str, Any]], depth: int, position: int | None
+) -> Iterator[Row]:
+    by_name = {_name(field): field for field in declared}
+    for node in struct.plain:
+        field = by_name[node.name]
+        size = node.head_size if node.kind in FIXED else None
+        yield _node_row(node, field, depth, position, size)
+        inner = _inner(node)
+        if inner is not None:
+            yield from _struct_rows(schema, inner, _declared_fields(schema, field), depth + 1, None)
+        position = position + size if position is not None and size is not None else None
+    if struct.flexible:
+        yield Row(TAG_COUNT.name, depth, TAG_COUNT.wire.name, position, meaning=TAG_COUNT.meaning)
+        for _, node in sorted(struct.tagged.items()):
+            field = by_name[node.name]
+            yield _node_row(node, field, depth + 1, None, None)
+            inner = _inner(node)
+            if inner is not None:
+                yield from _struct_rows(schema, inner, _declared_fields(schema, field), depth + 2, None)
+
+
+def _node_row(node: Node, field: dict[str, Any], depth: int, position: int | None, size: int | None) -> Row:
+    return Row(
+        node.name,
+        depth,
+        type_name(node, field["type"]),
+        position,
+        size,
+        meaning=field.get("entityType", ""),
+        versions=field["versions"],
+        nullable=field.get("nullableVersions", ""),
+        tag=node.tag,
+        tagged=field.get("taggedVersions", ""),
+        default=field.get("default", NOT_GIVEN),
+    )
+
+
+class _Merged:
+    """All versions of a message side by side."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.versions = range(schema.valid.lowest, schema.valid.highest + 1)
+
+    def rows(self) -> Iterator[Row]:
+        structs = {version: self.schema.struct(version) for version in self.versions}
+        yield from self._rows(structs, self.schema.fields, 0)
+
+    def _rows(self, structs: dict[int, Struct], declared: list[dict[str, Any]], depth: int) -> Iterator[Row]:
+        for field in declared:
+            name = _name(field)
+            # One name may be declared twice, each time for other versions.
+            nodes = {
+                version: node
+                for version, struct in structs.items()
+                for node in struct.fields
+                if node.name == name and _holds(field, version)
+            }
+            if not nodes:
+                continue
+            newest = nodes[max(nodes)]
+            row = _node_row(newest, field, depth, None, newest.head_size if newest.kind in FIXED else None)
+            kinds = {version: type_name(node, field["type"]) for version, node in nodes.items()}
+            yield row._replace(
+                type=self._by_version(kinds),
+                versions=self.text(set(nodes)),
+                nullable=self.text({version for version, node in nodes.items() if node.nullable}),
+                tag=field.get("tag"),
+                tagged=self.text({version for version, node in nodes.items() if node.tag is not None}),
+            )
+            inner = {version: found for version, node in nodes.items() if (found := _inner(node)) is not None}
+            if inner:
+                yield from self._rows(inner, _declared_fields(self.schema, field), depth + 1)
+
+    def _by_version(self, kinds: dict[int, str]) -> str:
+        distinct = list(dict.fromkeys(kinds.values()))
+        if len(distinct) == 1:
+            return distinct[0]
+        return ", ".join(
+            f"{kind} ({self.text({version for version, other in kinds.items() if other == kind})})" for kind in distinct
+        )
+
+    def text(self, versions: set[int]) -> str:
+        """Versions in Kafka's notation, among the valid ones: 0+, 1-2, 3; empty for none."""
+        if not versions:
+            return ""
+        low, high = min(versions), max(versions)
+        if high == self.versions[-1]:
+            return f"{low}+"
+        return str(low) if low == high else f"{low}-{high}"
+
+
+def _holds(field: dict[str, Any], version: int) -> bool:
+    from kdump.format.schema import Versions
+
+    return Versions.parse(field["versions"]).hold(version)

@@ -1,0 +1,119 @@
+"""Every structure that kdump knows, by name: the layouts that its modules declare, and Kafka's messages."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from kdump.format.layout import Field, Layout
+from kdump.format.schema import Schema, load_folder
+
+LAYOUTS = {
+    "Batches and records": ("batch", "record", "message"),
+    "Control records": ("control",),
+    "Indexes and snapshots": ("index", "snapshot"),
+    "In front of the messages of Kafka's own topics": (
+        "coordinator_record",
+        "transaction_record",
+        "metadata_record",
+    ),
+}
+"""Modules of kdump.format whose layouts are told, under headings."""
+MESSAGES = {
+    "control": "Values of control records, and the consumer protocol",
+    "group-coordinator": "Records of __consumer_offsets",
+    "transaction-coordinator": "Records of __transaction_state",
+    "share-coordinator": "Records of __share_group_state",
+    "metadata": "Records of __cluster_metadata",
+    "storage": "Records of __remote_log_metadata, and the snapshot of producer states",
+    "raft": "The file quorum-state",
+}
+"""Folders of schemas that have headings of their own, in order."""
+
+
+class Named(NamedTuple):
+    """A structure. A message has its `schema`; others their `fields`, and the positions of the first of them. `size` is
+    in bytes, None if the bytes themselves tell it. `source` names the specification's section or Kafka's class."""
+
+    name: str
+    group: str
+    source: str
+    about: str = ""
+    fields: tuple[Field, ...] = ()
+    positions: dict[str, int] = {}
+    size: int | None = None
+    schema: Schema | None = None
+
+
+def structs() -> Iterator[Named]:
+    """All of them, group by group, in the order in which they are declared."""
+    for group, modules in LAYOUTS.items():
+        for name in modules:
+            yield from _declared(import_module(f"kdump.format.{name}"), group)
+    there = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
+    for folder in dict.fromkeys([*MESSAGES, *sorted(there)]):
+        group = MESSAGES.get(folder, f"Messages of {folder}")
+        for schema in load_folder(folder).values():
+            yield Named(schema.name, group, f"Kafka's schema {schema.name}.json", about_message(schema), schema=schema)
+
+
+def _declared(module: Any, group: str) -> Iterator[Named]:
+    layouts = [value for value in vars(module).values() if isinstance(value, Layout)]
+    for layout in layouts:
+        if layout.cls.__module__ == module.__name__:
+            fixed = all(field.wire.size is not None for field in layout.fields)
+            about = " ".join((layout.cls.__doc__ or "").split())
+            size = layout.size if fixed else None
+            yield Named(layout.name, group, layout.source, about, layout.fields, layout.positions, size)
+    if hasattr(module, "FRAME"):
+        source = "AbstractApiMessageSerde"
+        yield Named(module.FRAME, group, source, "In front of every message; its key is null.", module.FIELDS)
+
+
+def about_message(schema: Schema) -> str:
+    """Where a message stands, as its kind and number have it."""
+    from kdump.format.control import CONTROL_TYPES
+
+    number = schema.apiKey
+    if schema.type == "coordinator-key":
+        return f"key of type {number}, which an INT16 in front of it says"
+    if schema.type == "coordinator-value":
+        return f"value to a key of type {number}; an INT16 in front of it says its version"
+    if schema.type == "metadata":
+        return f"record of apiKey {number}"
+    types = [control.name for control in CONTROL_TYPES.values() if control.message == schema.name]
+    return f"value of {' and '.join(types)} records" if types else ""
+
+
+class UnknownStruct(ValueError):
+    """No structure, or several, answer to a name; the message says which might be meant."""
+
+
+def find(name: str) -> Named:
+    """The structure that `name` means: whatever its case and punctuation, the whole name, one that differs only in a
+    version behind it (RecordV2), or what only one name begins with, or has in it. Raises UnknownStruct."""
+    known = list(structs())
+    wanted = _plain(name)
+    for matches in (
+        lambda plain: plain == wanted,
+        lambda plain: re.sub(r"v\d$", "", plain) == wanted,
+        lambda plain: plain.startswith(wanted),
+        lambda plain: wanted in plain,
+    ):
+        found = [each for each in known if matches(_plain(each.name))] if wanted else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownStruct(f"{name!r} may be {', '.join(each.name for each in found)}")
+    plain_names = {_plain(each.name): each.name for each in known}
+    close = [plain_names[plain] for plain in difflib.get_close_matches(wanted, plain_names, 3, 0.5)]
+    hint = f": did you mean {' or '.join(close)}?" if close else "; kdump schema lists all"
+    raise UnknownStruct(f"there is no structure {name!r}{hint}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

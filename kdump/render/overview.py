@@ -1,0 +1,207 @@
+"""What `kdump ls` shows: a few lines about a log directory, then a table of its partitions, topics or segments; or the
+same as JSON Lines. The rows of a table are the JSON objects."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from textwrap import wrap
+from typing import Protocol
+
+from kdump.render import jsonl
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.overview_columns import MORE, overview_columns
+from kdump.render.overview_keys import (
+    Object,
+    directory_object,
+    partition_object,
+    segment_object,
+    topic_object,
+    whole_size,
+)
+from kdump.render.report import size_text
+from kdump.render.style import painter
+from kdump.render.table import Table
+from kdump.render.times import iso
+from kdump.state.logdir import DirectoryFacts
+from kdump.state.overview import Row
+from kdump.state.partition_log import PartitionFacts
+
+SHOWN = 5
+"""Names that are told of a longer list."""
+
+
+def row_object(row: Row) -> Object:
+    """The JSON object of a row."""
+    if row.segment is not None:
+        return segment_object(row.segment, row.parts[0].clean)
+    return topic_object(row.parts) if row.by_topic else partition_object(row.parts[0])
+
+
+class OverviewView(Protocol):
+    """One view a format. Rows come behind the directory, or the partition, that they are in."""
+
+    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None: ...
+
+    def partition(self, facts: PartitionFacts) -> None: ...
+
+    def row(self, row: Row) -> None: ...
+
+    def tick(self) -> None: ...
+
+    def end(self, shown: int, of: int) -> None:
+        """No more rows of that directory come."""
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+
+
+class JsonOverview:
+    """JSON Lines. A partition whose segments are the rows stands behind them, for only then its end is known."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self._partition: PartitionFacts | None = None
+
+    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
+        self.output.line(jsonl.line(directory_object(facts)))
+
+    def partition(self, facts: PartitionFacts) -> None:
+        self._partition = facts
+
+    def row(self, row: Row) -> None:
+        self.output.line(jsonl.line(row_object(row)))
+
+    def tick(self) -> None:
+        self.output.tick()
+
+    def end(self, shown: int, of: int) -> None:
+        if self._partition is not None and shown == of:
+            self._partition.sum_up()
+            self.output.line(jsonl.line(partition_object(self._partition)))
+        self._partition = None
+        self.output.flush()
+
+    def finish(self) -> None:
+        self.output.flush()
+
+
+class TableOverview:
+    """For people."""
+
+    def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool) -> None:
+        self.output = output
+        self.zone, self.names, self.full = zone, names, full
+        self.paint = painter(output.colour)
+        self.table: Table | None = None
+        self._begun = False
+        self._widest = 0
+        self._partial = False
+
+    def _begin(self, title: str) -> None:
+        if self._begun:
+            self.output.line("")
+        self._begun = True
+        self.output.line(self.paint(printable(path_text(title)), "head"))
+
+    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
+        self._begin(facts.directory.path)
+        for text, style in directory_lines(facts, self.zone):
+            self._text(text, style)
+        self.output.flush()
+        self._widest = max((len(path_text(row.name)) for row in rows), default=0)
+
+    def partition(self, facts: PartitionFacts) -> None:
+        self._begin(facts.partition.path)
+        for text in partition_lines(facts):
+            self._text(text, "")
+
+    def _text(self, text: str, style: str) -> None:
+        lines = [printable(text)] if self.output.width is None else wrap(printable(text), self.output.width - 4)
+        for number, line in enumerate(lines):
+            self.output.line(("    " if number else "  ") + self.paint(line, style))
+
+    def row(self, row: Row) -> None:
+        said = row_object(row)
+        self._partial = self._partial or said["partial"]
+        if self.table is None:
+            columns = overview_columns(said["type"], self.zone, self.names, self._widest)
+            self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
+        self.table.add({**said, "name": row.name}, "bad" if said["damage"] or said["errors"] else "")
+
+    def tick(self) -> None:
+        if self.table is not None:
+            self.table.tick()
+
+    def end(self, shown: int, of: int) -> None:
+        if self.table is not None:
+            self.table.flush()
+        if shown < of:
+            self.output.line(self.paint(f"{shown:,} of {of:,} shown", "dim"))
+        self.table, self._widest = None, 0
+        self.output.flush()
+
+    def finish(self) -> None:
+        if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
+            text = f"{MORE}: not all headers were read, so there may be more formats and codecs, and older records"
+            self.output.line(self.paint(text, "dim"))
+        self.output.flush()
+
+
+def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]]:
+    """The log directory in a few lines, each with its style."""
+    said = directory_object(facts)
+    if said["clusterId"] is None and said["nodeId"] is None:
+        lines = [("no meta.properties that says whose it is", "")]
+    else:
+        directory = f", directory {said['directoryId']}" if said["directoryId"] else ""
+        version = said["metaPropertiesVersion"]
+        lines = [
+            (f"cluster {said['clusterId']}, node {said['nodeId']}{directory} (meta.properties version {version})", "")
+        ]
+    written = f" {iso(facts.dated, zone)}" if facts.dated is not None else ""
+    if facts.clean:
+        epoch = f", broker epoch {said['brokerEpoch']}" if said["brokerEpoch"] else ""
+        lines.append((f"shut down cleanly: mark written{written}{epoch}", ""))
+    elif facts.clean is False:
+        lines.append((f"no clean shutdown: it runs, or has crashed; last checkpoint written{written}", "torn"))
+    counts = [_many(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
+    lines.append((f"{', '.join(counts)}: {size_text(said['size'])}{_beside(said)}", ""))
+    stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
+    if facts.broken:
+        lines.append((f"damaged, or not to be read: {_some(said['broken'])}", "bad"))
+    lists = (
+        ("not live", stray),
+        ("not named topic-partition", said["unknown"]),
+        ("none of Kafka's files", said["otherFiles"]),
+        ("in the checkpoints and not here", said["absent"]),
+    )
+    lines += [(f"{what}: {_some(names)}", "torn") for what, names in lists if names]
+    if facts.remote_cache:
+        lines.append((f"copies of a tier's indexes: {size_text(facts.remote_cache)}", ""))
+    return lines
+
+
+def partition_lines(facts: PartitionFacts) -> list[str]:
+    """A partition's directory in a line or two."""
+    said = partition_object(facts)
+    lines = [f"{_many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
+    noted = {"log start": facts.log_start, "high watermark": facts.high_watermark}
+    noted["recovery point"] = facts.checkpoints.get("recovery-point-offset")
+    offsets = ", ".join(f"{what} {offset}" for what, offset in noted.items() if offset is not None)
+    return lines + ([offsets] if offsets else [])
+
+
+def _beside(said: Object) -> str:
+    """The sizes of what is no segment."""
+    text = f"; {size_text(said['besideSize'])} of indexes and other files" if said["besideSize"] else ""
+    text += f"; {size_text(said['deletedSize'])} of .deleted files" if said["deletedSize"] else ""
+    return text + (f"; {size_text(said['unfinishedSize'])} of .swap and .cleaned" if said["unfinishedSize"] else "")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def _many(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"

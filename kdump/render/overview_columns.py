@@ -1,0 +1,119 @@
+"""The columns of the tables of `kdump ls`. Their rows are the JSON objects, each with the `name` of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any
+
+from kdump.render.columns import UnknownColumn
+from kdump.render.escape import printable
+from kdump.render.overview_keys import OVERVIEW_TYPES, Object
+from kdump.render.report import size_text
+from kdump.render.table import Column
+from kdump.render.times import iso
+
+MORE = "+?"
+"""Behind formats and codecs that may not be all."""
+WIDE = 40
+"""Columns of a name from which on it is cut on a narrow terminal."""
+
+
+def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0) -> list[Column]:
+    """The columns of a table of such objects: the default ones, or those named. Raises UnknownColumn."""
+    known = {key.name: _column(key.name, key.unit, zone) for key in OVERVIEW_TYPES[type_name]}
+    # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
+    known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda said: printable(str(said["name"])))
+    if widest > WIDE:
+        known["name"] = known["name"]._replace(least=20)
+    for name, label, rank in RANKED:
+        if name in known:
+            known[name] = known[name]._replace(label=label, rank=rank)
+    known["notes"] = Column("notes", "notes", _notes, rank=8, least=30)
+    if names is None:
+        return [known[name] for name in DEFAULT[type_name]]
+    for name in names:
+        if name not in known:
+            raise UnknownColumn(f"no column {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in names]
+
+
+ROWS = {"logDirectory": "directory", "partitionLog": "partition", "topicLogs": "topic", "logSegment": "segment"}
+RANKED = (
+    ("segments", "segments", 5),
+    ("partitions", "partitions", 8),
+    ("size", "size", 9),
+    ("logStartOffset", "logStart", 4),
+    ("highWatermark", "highWatermark", 3),
+    ("logEndOffset", "logEnd", 8),
+    ("offsets", "offsets", 7),
+    ("records", "records", 2),
+    ("batches", "batches", 1),
+    ("oldestTimestamp", "oldest", 3),
+    ("newestTimestamp", "newest", 7),
+    ("formats", "magic", 2),
+    ("compressions", "codecs", 6),
+    ("beside", "beside", 2),
+    ("lastOffset", "lastOffset", 8),
+    ("firstOffset", "firstOffset", 4),
+)
+"""Label and rank of columns that are shown under another name, or that go before others on a narrow terminal."""
+DEFAULT = {
+    "partitionLog": (
+        *("name", "segments", "size", "logStartOffset", "highWatermark", "logEndOffset", "records"),
+        *("oldestTimestamp", "newestTimestamp", "formats", "compressions", "notes"),
+    ),
+    "topicLogs": (
+        *("name", "partitions", "segments", "size", "offsets", "records"),
+        *("oldestTimestamp", "newestTimestamp", "formats", "compressions", "notes"),
+    ),
+    "logSegment": (
+        *("name", "size", "firstOffset", "lastOffset", "batches", "records"),
+        *("oldestTimestamp", "newestTimestamp", "formats", "compressions", "beside", "notes"),
+    ),
+}
+
+
+def _column(name: str, unit: str, zone: tzinfo) -> Column:
+    show: Callable[[Any], str]
+    if unit == "bytes":
+        show = size_text
+    elif unit == "epoch ms":
+        show = lambda value: iso(value, zone)  # noqa: E731
+    else:
+        show = _text
+    more = MORE if name in ("formats", "compressions") else ""
+
+    def cell(said: Object) -> str:
+        value = said.get(name)
+        text = "-" if value is None else show(value)
+        return text + more if said["partial"] else text
+
+    right = unit in ("bytes", "offset") or name in ("segments", "partitions", "offsets", "records", "batches")
+    return Column(name, name, cell, right=right)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ",".join(printable(str(item)) for item in value)
+    return printable(str(value))
+
+
+def _notes(said: Object) -> str:
+    """What is unusual about a row."""
+    start, local = said.get("logStartOffset"), said.get("localLogStartOffset")
+    words = [f"here from {local} on"] if local is not None and local != start else []
+    if None not in (said.get("highWatermark"), said.get("logEndOffset")):
+        words += ["high watermark above the end"] if said["highWatermark"] > said["logEndOffset"] else []
+    words += [f"UNREADABLE: {error}" for error in said["errors"][:1]]
+    if said["damage"]:
+        words.append(f"DAMAGED: {said['damage']}")
+    else:
+        words += [f"{size_text(said[name])} {name}" for name in ("torn", "padding") if said[name]]
+    words += [f"{size_text(said[name])} {label}" for name, label in _LEFT if said.get(name)]
+    return printable("; ".join(words))
+
+
+_LEFT = (("deletedSize", ".deleted"), ("unfinishedSize", ".swap, .cleaned"))

@@ -1,0 +1,179 @@
+"""Structures as tables: the list of all, and the fields of one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import groupby
+from textwrap import wrap
+from typing import NamedTuple
+
+from kdump.format.layout import Bits
+from kdump.format.struct_fields import NOT_GIVEN, Row
+from kdump.format.structs import Named
+from kdump.render.escape import printable
+from kdump.render.output import Output
+from kdump.render.struct_keys import versions_text
+from kdump.render.style import cut, painter
+from kdump.render.table import GAP, Column, Table
+
+ROOM = 24
+"""Columns of the terminal that meanings get, if others that say less can go for them."""
+
+
+def write_list(output: Output, structs: Iterable[Named]) -> None:
+    """All structures, one line each, under their headings."""
+    paint = painter(output.colour)
+    found = list(structs)
+    widest = max(len(each.name) for each in found)
+    for number, (group, members) in enumerate(groupby(found, key=lambda each: each.group)):
+        output.line(("\n" if number else "") + paint(group, "head"))
+        for each in members:
+            line = f"  {each.name:{widest}}  {_extent(each):14}  {each.about if each.schema else each.source}"
+            line = line.rstrip()
+            output.line(line if output.width is None else cut(line, output.width))
+    output.flush()
+
+
+def _extent(struct: Named) -> str:
+    if struct.schema is not None:
+        valid = versions_text(struct.schema.valid)
+        return f"version {valid}" if valid.isdigit() else f"versions {valid}"
+    return "any size" if struct.size is None else f"{struct.size} bytes"
+
+
+def write_struct(output: Output, struct: Named, rows: Iterable[Row], version: int | None) -> None:
+    """One structure: what it is, and its fields; of a message those of one `version`, or of all."""
+    paint = painter(output.colour)
+    output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
+    texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]
+    table = Table([Column("", "", str, least=20)], output)  # wraps as the table below does
+    for text in texts:
+        table.line(text, "dim")
+    output.line("")
+    found = list(rows)
+    if not found:
+        output.line("no fields")
+        output.flush()
+        return
+    merged = struct.schema is not None and version is None
+    lines: list[Cells] = []
+    for number, row in enumerate(found):
+        lines.append(Cells(row, found[number - 1] if number else None, row.meaning))
+        lines += [Cells(bits, row, _bits_meaning(bits)) for bits in row.bits]
+    columns, room = _fitting(_columns(merged=merged), lines, output.width)
+    fields = Table(columns, output, chosen=True)
+    for line in lines:
+        first, *rest = wrap(line.meaning, room) if room and len(line.meaning) > room else [line.meaning]
+        fields.add(line._replace(meaning=first))
+        for text in rest:
+            fields.add(Cells(None, None, text))
+    fields.flush()
+    output.flush()
+
+
+def _title(struct: Named, version: int | None) -> str:
+    schema = struct.schema
+    if schema is None:
+        return "its fields tell its size" if struct.size is None else f"{struct.size} bytes"
+    flexible = versions_text(schema.flexible)
+    if version is not None:
+        kind = "flexible" if schema.flexible.hold(version) else "not flexible"
+        return f"version {version} of {versions_text(schema.valid)}, {kind}"
+    return f"{_extent(struct)}, flexible {flexible}"
+
+
+class Cells(NamedTuple):
+    """A line of the table: a field and the one in front of it; bits and their field; or more of a meaning."""
+
+    item: Row | Bits | None
+    before: Row | None
+    meaning: str
+
+
+def _columns(*, merged: bool) -> list[Column]:
+    columns = [
+        Column("position", "position", _position, right=True, rank=6),
+        Column("size", "size", lambda cells: _of(cells, "size"), right=True, rank=5),
+        Column("type", "type", _type),
+        Column("name", "field", _name),
+        Column("versions", "versions", lambda cells: _of(cells, "versions") if merged else "", rank=7),
+        Column("nullable", "nullable", lambda cells: _nullable(cells, merged), rank=6),
+        Column("tag", "tag", _tag, rank=6),
+        Column("default", "default", _default, rank=4),
+        Column("unit", "unit", lambda cells: _of(cells, "unit"), rank=1),
+        Column("meaning", "meaning", lambda cells: cells.meaning),
+    ]
+    return columns[2:] if merged else columns
+
+
+def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tuple[list[Column], int | None]:
+    """The columns that have something to show, as many as leave room for meanings; and that room, None in a pipe."""
+    columns = [column for column in columns if any(column.cell(line) for line in lines)]
+    if width is None or columns[-1].name != "meaning":
+        return columns, None
+    wanted = min(ROOM, max(len(line.meaning) for line in lines))
+    while True:
+        taken = [max(len(column.label), *(len(column.cell(line)) for line in lines)) for column in columns[:-1]]
+        room = width - sum(taken) - len(GAP) * len(taken)
+        lowest = min(columns, key=lambda column: column.rank)
+        if room >= wanted or lowest.rank == 9:
+            return columns, max(room, 20)
+        columns.remove(lowest)
+
+
+def _of(cells: Cells, name: str) -> str:
+    value = getattr(cells.item, name, None) if isinstance(cells.item, Row) else None
+    return "" if value is None else str(value)
+
+
+def _position(cells: Cells) -> str:
+    row, before, _ = cells
+    if not isinstance(row, Row):
+        return ""
+    if row.position is not None:
+        return str(row.position)
+    return f"behind {before.name}" if isinstance(before, Row) and before.depth == row.depth else ""
+
+
+def _type(cells: Cells) -> str:
+    row = cells.item
+    if row is None or isinstance(row, Row):
+        return row.type if row else ""
+    return f"  bit {row.shift}" if row.width == 1 else f"  bits {row.shift}-{row.shift + row.width - 1}"
+
+
+def _name(cells: Cells) -> str:
+    row, before, _ = cells
+    if row is None:
+        return ""
+    depth = row.depth if isinstance(row, Row) else before.depth + 1 if before is not None else 1
+    return "  " * depth + row.name
+
+
+def _nullable(cells: Cells, merged: bool) -> str:
+    row = cells.item
+    if not isinstance(row, Row) or not row.nullable:
+        return ""
+    return row.nullable if merged else "yes" if "NULLABLE" in row.type else ""
+
+
+def _tag(cells: Cells) -> str:
+    row = cells.item
+    if not isinstance(row, Row) or row.tag is None:
+        return ""
+    return f"{row.tag} ({row.tagged})" if row.tagged and row.tagged != row.versions else str(row.tag)
+
+
+def _default(cells: Cells) -> str:
+    row = cells.item
+    if not isinstance(row, Row) or row.default is NOT_GIVEN:
+        return ""
+    return printable(json.dumps(row.default, ensure_ascii=False))
+
+
+def _bits_meaning(bits: Bits) -> str:
+    values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
+    # Where only the 1 has a name, that is the name of the bit again.
+    told = values if len(bits.meanings) > 1 or not bits.about else ""
+    return f"{bits.about} ({told})" if bits.about and told else bits.about or told

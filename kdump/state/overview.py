@@ -1,0 +1,134 @@
+"""The rows of an overview: partitions, topics or segments, each read when its turn comes, in an order that people ask
+for. What names and sizes alone decide is decided before a header is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from kdump.log.header_sums import Headers
+from kdump.log.headers import Met
+from kdump.log.paths import natural
+from kdump.state.partition_log import PartitionFacts, SegmentFacts, read_segment, segment_damage
+
+SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
+BY_READING = ("offsets", "oldest", "newest")
+"""Orders for which all headers have to be read first."""
+LARGEST_FIRST = ("size", "segments", "offsets", "newest")
+
+
+@dataclass
+class Row:
+    """Some partitions of one log directory; or, with a `segment`, that one of the one partition in `parts`."""
+
+    parts: list[PartitionFacts]
+    segment: SegmentFacts | None = None
+    by_topic: bool = False
+    is_alone: bool = False
+    """What it is in has been named."""
+
+    @property
+    def name(self) -> str:
+        """topic-partition, the topic, or topic-partition/segment."""
+        if self.segment is not None:
+            name = self.segment.segment.name
+            return name if self.is_alone else f"{self.parts[0].short_name}/{name}"
+        return self.parts[0].topic if self.by_topic else self.parts[0].short_name
+
+    @property
+    def size(self) -> int:
+        """Bytes of the segments."""
+        return self.segment.size if self.segment else sum(part.size for part in self.parts)
+
+    @property
+    def segments(self) -> int:
+        return 1 if self.segment else sum(len(part.segments) for part in self.parts)
+
+    @property
+    def is_gone(self) -> bool:
+        """The segment went away before it could be read."""
+        return self.segment is not None and self.segment.gone
+
+    def read(self, *, quick: bool, met: Met) -> None:
+        """Read the headers that the row is about. Never raises SourceError."""
+        if self.segment is not None:
+            read_segment(self.segment, quick=quick, met=met)
+        else:
+            for part in self.parts:
+                part.read(quick=quick, met=met)
+
+    def headers(self) -> Headers:
+        """Of all that was read."""
+        if self.segment is not None:
+            return self.segment.headers
+        together = Headers()
+        for part in self.parts:
+            together.add(part.headers)
+        return together
+
+    @property
+    def offsets(self) -> int:
+        if self.segment is not None:
+            return self.segment.end - self.segment.segment.offset
+        return sum(part.offsets or 0 for part in self.parts)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the headers show damage."""
+        if self.segment is not None:
+            return bool(segment_damage(self.segment, self.parts[0].clean))
+        return any(part.damage for part in self.parts)
+
+    @property
+    def errors(self) -> list[str]:
+        if self.segment is not None:
+            return [self.segment.error] if self.segment.error else []
+        return [error for part in self.parts for error in part.errors]
+
+
+def rows_of(parts: list[PartitionFacts], by: str) -> list[Row]:
+    """The rows for these partitions, by name: a row a partition, topic (live partitions only) or segment."""
+    ordered = sorted(parts, key=lambda part: (*natural(part.name), part.partition.state))
+    if by == "partition":
+        return [Row([part]) for part in ordered]
+    if by == "topic":
+        live = [part for part in ordered if not part.partition.state]
+        return [Row(list(group), by_topic=True) for _, group in groupby(live, key=lambda part: part.topic)]
+    return [Row([part], segment) for part in ordered for segment in part.segments]
+
+
+def chosen(rows: list[Row], *, sort: str, reverse: bool, limit: int | None, quick: bool, met: Met) -> Iterator[Row]:
+    """The rows in order, each read; no more are read than that takes."""
+    if sort in BY_READING:
+        for row in rows:
+            row.read(quick=quick, met=met)
+    found = [row for row in rows if not row.is_gone]
+    if sort != "name":
+        found.sort(key=_KEYS[sort], reverse=sort in LARGEST_FIRST)
+    if reverse:
+        found.reverse()
+    count = 0
+    for row in found:
+        if limit is not None and count >= limit:
+            return
+        if sort not in BY_READING:
+            row.read(quick=quick, met=met)
+        if not row.is_gone:
+            count += 1
+            yield row
+
+
+def _oldest(row: Row) -> tuple[bool, int]:
+    oldest = row.headers().oldest
+    return oldest is None, oldest or 0
+
+
+_KEYS: dict[str, Callable[[Row], Any]] = {
+    "size": lambda row: row.size,
+    "segments": lambda row: row.segments,
+    "offsets": lambda row: row.offsets,
+    "oldest": _oldest,
+    "newest": lambda row: -1 if row.headers().newest is None else row.headers().newest,
+}

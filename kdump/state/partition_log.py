@@ -1,0 +1,224 @@
+"""What is in a partition's directory: its segments, read by their headers, and how much of the disk they take.
+
+Names and sizes come first, from the directory alone; the headers are read when somebody asks for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kdump.log import kinds
+from kdump.log.careful import CarefulSource, careful
+from kdump.log.disk import Partition, Segment
+from kdump.log.errors import SourceError
+from kdump.log.header_sums import Headers
+from kdump.log.headers import Met, read_headers
+from kdump.log.paths import Target
+from kdump.log.region import TORN
+from kdump.log.source import FileSource, Source, open_source
+from kdump.log.window import Window
+
+Open = Callable[[Target], Window]
+
+
+def open_window(at: Target) -> Window:
+    """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
+    return Window(open_source(at.path, wrap=careful))
+
+
+@dataclass
+class SegmentFacts:
+    """A segment and the files of its name. `size` is the length of the .log in bytes; `error` says why its headers
+    could not be read (None of them is then in `headers`), `gone` that it went away meanwhile."""
+
+    segment: Segment
+    size: int
+    beside: tuple[str, ...]
+    """Names of the kinds of file beside it: index, timeindex, txnindex, snapshot."""
+    last: bool
+    headers: Headers = field(default_factory=Headers)
+    error: str = ""
+    gone: bool = False
+    grows: bool = False
+    """It became longer while it was read: a broker writes to it."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last batch; the one in the name if there is none."""
+        return self.segment.offset if self.headers.last is None else self.headers.last + 1
+
+
+@dataclass
+class PartitionFacts:
+    """A partition's directory. Sizes are lengths in bytes: `size` of the segments, `beside` of their indexes and all
+    other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned ones; `on_disk` is what all of
+    them occupy, preallocated and sparse files counted as they are. Offsets of the checkpoints are None where those do
+    not name the partition, and in a directory that is not live."""
+
+    partition: Partition
+    segments: list[SegmentFacts]
+    size: int = 0
+    beside: int = 0
+    deleted: int = 0
+    unfinished: int = 0
+    on_disk: int = 0
+    checkpoints: dict[str, int] = field(default_factory=dict)
+    """By the file's name less '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
+    clean: bool | None = None
+    headers: Headers = field(default_factory=Headers)
+    was_read: bool = False
+
+    @property
+    def name(self) -> str:
+        """topic-partition, as the directory has it."""
+        return self.partition.name
+
+    @property
+    def short_name(self) -> str:
+        """The same without the random part of a directory that is not live."""
+        place = self.partition
+        return f"{place.topic}-{place.partition} ({place.state})" if place.state else self.name
+
+    @property
+    def topic(self) -> str:
+        """The topic; the directory's name where that is none of a partition, as in a tier."""
+        return self.partition.topic or self.partition.name
+
+    @property
+    def log_start(self) -> int | None:
+        """Where a consumer may begin: the checkpoint's offset, which may lie below the first segment if a tier has what
+        is between; without one the first segment's. None without segments."""
+        first = self.segments[0].segment.offset if self.segments else None
+        return self.checkpoints.get("log-start-offset", first)
+
+    @property
+    def local_start(self) -> int | None:
+        """Where one may begin on this disk. None without segments."""
+        first, start = (self.segments[0].segment.offset if self.segments else None), self.log_start
+        return first if first is None or start is None else max(first, start)
+
+    @property
+    def log_end(self) -> int | None:
+        """The offset that the next record gets; None while the last segment has not been read."""
+        return self.segments[-1].end if self.was_read and self.segments and not self.segments[-1].error else None
+
+    @property
+    def high_watermark(self) -> int | None:
+        """As of the last checkpoint: what is in the log behind it may not be replicated."""
+        return self.checkpoints.get("replication-offset")
+
+    @property
+    def offsets(self) -> int | None:
+        """How many offsets there are from log start to log end."""
+        start, end = self.log_start, self.log_end
+        return None if start is None or end is None else max(0, end - start)
+
+    @property
+    def errors(self) -> list[str]:
+        return [*self.partition.refused, *(segment.error for segment in self.segments if segment.error)]
+
+    @property
+    def damage(self) -> str:
+        """What the headers show of damage that a start of the broker does not mend by itself; empty if none."""
+        for segment in self.segments:
+            found = segment_damage(segment, self.clean)
+            if found:
+                return found if len(self.segments) == 1 else f"{found}, in {segment.segment.name}.log"
+        return ""
+
+    def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:
+        """Read the headers of all segments, one after the other. Never raises SourceError: see `errors`."""
+        for segment in self.segments:
+            read_segment(segment, quick=quick, met=met, open_=open_)
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        """All segments have been read, one by one: what they say together."""
+        self.segments = [segment for segment in self.segments if not segment.gone]
+        self.headers = Headers()
+        for segment in self.segments:
+            self.headers.add(segment.headers)
+        self.was_read = True
+
+
+def segment_damage(segment: SegmentFacts, clean: bool | None) -> str:
+    """Where a segment's first damage is. Its end may be torn or padded where a broker that did not shut down cleanly
+    (`clean` is not true) cuts that off when it starts: in the last segment."""
+    headers = segment.headers
+    if headers.damage or (segment.last and not clean) or not headers.tail:
+        return headers.damage
+    size = headers.torn if headers.tail == TORN else headers.padding
+    return f"{size} bytes of {'a torn batch' if headers.tail == TORN else 'zeros'} at the end"
+
+
+def read_segment(
+    facts: SegmentFacts, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window
+) -> None:
+    """Read the headers of one segment. Never raises SourceError: see its `error`."""
+    at = facts.segment.log
+    assert at is not None
+    try:
+        window = open_(at)
+    except SourceError as error:
+        facts.gone = not os.path.lexists(at.path)
+        facts.error = "" if facts.gone else str(error)
+        return
+    try:
+        facts.headers = read_headers(at, window, quick=quick, met=met)
+        source = window.source
+        facts.error = source.error or _unreadable(source)
+        if isinstance(source, FileSource):
+            facts.grows = source.grown() > 0
+            facts.size = source.size or 0
+        if facts.grows and facts.headers.tail == TORN:
+            facts.headers.tail = ""  # a batch that is being written
+            facts.headers.torn = 0
+    except SourceError as error:
+        facts.error = str(error)
+    finally:
+        window.source.close()
+
+
+def _unreadable(source: Source) -> str:
+    """What the device could not read: it was taken for zeros."""
+    if not isinstance(source, CarefulSource) or not source.unreadable:
+        return ""
+    count = sum(size for _, size in source.unreadable)
+    return f"{source.name}: cannot read {count} bytes, the first at {source.unreadable[0][0]}: {source.fault}"
+
+
+def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:
+    """What names and sizes tell of a partition's directory."""
+    snapshots = {at.name_offset for at in place.snapshots}
+    facts = PartitionFacts(place, [], clean=clean)
+    for number, segment in enumerate(place.segments):
+        assert segment.log is not None
+        beside = [kind.name for kind in (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX) if kind in segment.beside]
+        beside += [kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
+        last = number == len(place.segments) - 1
+        facts.segments.append(SegmentFacts(segment, 0, tuple(beside), last))
+    logs = {facts_of.segment.log: facts_of for facts_of in facts.segments}
+    others, unfinished = set(place.others), set(place.unfinished)
+    for at in place.files():
+        length, occupied = sizes_of(at.path)
+        facts.on_disk += occupied
+        if at in logs:
+            logs[at].size = length
+            facts.size += length
+        elif at in unfinished:
+            facts.unfinished += length
+        elif at in others and at.path.endswith(".deleted"):
+            facts.deleted += length
+        else:
+            facts.beside += length
+    return facts
+
+
+def sizes_of(path: str) -> tuple[int, int]:
+    """Length, and bytes that it occupies; nothing of a file that is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_size, getattr(status, "st_blocks", 0) * 512
