@@ -148,7 +148,7 @@ class _Reader:
     """Why snapshots were passed over."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> Metadata:
-        """The first of the `snapshots` that is sound and old enough, and the log behind it; the log alone without one."""
+        """The first of the `snapshots` that is sound and old enough, and the log behind it; or the log alone."""
         replay = self._replay()
         unsound: list[str] = []
         start = None

@@ -25,8 +25,8 @@ class Change(NamedTuple):
 
     `record` is Kafka's name for its type; `entity` and `name` are what it changed (a topic, a member of a group …),
     `group` and `partition` (of __consumer_offsets) are None in the cluster's metadata. `action` is created, changed,
-    removed, pending (in a transaction that has not ended) or aborted. `fields` has old and new by name: those that differ,
-    all that say something where the entity is new or gone. Timestamps are epoch ms.
+    removed, pending (in a transaction that has not ended) or aborted. `fields` has old and new by name: those that
+    differ; all that say something where the entity is new or gone. Timestamps are epoch ms.
     """
 
     offset: int
