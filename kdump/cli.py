@@ -14,6 +14,8 @@ from kdump import __version__
 COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
+    "groups": "Show groups, their members and committed offsets, and how far they are behind.",
+    "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
 }
 """Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""
 

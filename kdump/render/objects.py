@@ -6,7 +6,7 @@ Keys that a specification names come from the declaration of its layout.
 from __future__ import annotations
 
 import base64
-from typing import Any, NamedTuple
+from typing import Any
 
 from kdump.check.catalogue import SEVERITIES, Code
 from kdump.check.finding import Finding
@@ -21,18 +21,10 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.render.escape import path_text
+from kdump.render.key import Key as Key
+from kdump.render.state_keys import STATE_TYPES
 
 Object = dict[str, Any]
-
-
-class Key(NamedTuple):
-    """A key of a JSON object: its JSON type, its unit, what it means, and whether it may be absent."""
-
-    name: str
-    type: str
-    unit: str
-    meaning: str
-    optional: bool = False
 
 
 LEGACY_HAS = ("batchLength", "magic", "crc", "attributes")
@@ -191,6 +183,7 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     "property": PROPERTY_KEYS,
     "summary": SUMMARY_KEYS,
     "code": CODE_KEYS,
+    **STATE_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

@@ -41,7 +41,7 @@ def config(replay: Replay, values: dict[str, Any]) -> None:
         configs[name] = value
     else:
         return
-    named = f"{name_of(CONFIG_RESOURCE, resource[0])} {resource[1]}".strip()
+    named = f"{name_of(CONFIG_RESOURCE, resource[0])} {resource[1] or '<default>'}"
     replay.tell("config", named, *({name: each} if each is not None else None for each in (before, value)))
 
 

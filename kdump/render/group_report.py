@@ -1,0 +1,107 @@
+"""`kdump groups` for people: a summary, or groups one by one with their members and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from kdump.render.escape import printable
+from kdump.render.group_objects import group_object, member_objects, position_object, share_object
+from kdump.render.output import Output
+from kdump.render.state_tables import StateTables
+from kdump.render.style import painter
+from kdump.render.times import iso
+from kdump.state.groups import Group, Groups
+from kdump.state.lag import Surroundings, positions, share_positions
+
+Object = dict[str, Any]
+
+
+class Described(NamedTuple):
+    """A group as JSON objects: itself, and what belongs to it."""
+
+    group: Object
+    members: list[Object]
+    offsets: list[Object]
+    shares: list[Object]
+
+
+def describe(groups: Groups, group: Group, around: Surroundings, topic: Callable[[str], bool]) -> Described:
+    """A group, with those of its offsets that are of topics asked for."""
+    own = [each for each in positions(groups, group.groupId, around) if topic(each.topic)]
+    shares = [each for each in share_positions(groups, group.groupId, around) if topic(each.topic)]
+    return Described(
+        group_object(group, own, shares),
+        member_objects(group, around),
+        list(map(position_object, own)),
+        list(map(share_object, shares)),
+    )
+
+
+def by(name: str | None) -> Callable[[Object], Any]:
+    """Sort by the key of that name: what is not known last, numbers from the highest, texts from a to z."""
+
+    def order(value: Object) -> Any:
+        found = value.get(name) if name is not None else None
+        if isinstance(found, (int, float)):
+            return (0, -found, "")
+        return (1, 0, str(found)) if found not in (None, "") else (2, 0, "")
+
+    return order
+
+
+class GroupReport:
+    """Writes tables of described groups."""
+
+    def __init__(self, output: Output, tables: StateTables, sort: str | None) -> None:
+        self.output = output
+        self.tables = tables
+        self.sort = sort
+        self.paint = painter(output.colour)
+
+    def summary(self, found: Iterable[Described]) -> None:
+        self.tables.write("group", sorted((each.group for each in found), key=by(self.sort)))
+
+    def members(self, found: Iterable[Described]) -> None:
+        self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=by(self.sort)))
+
+    def offsets(self, found: Iterable[Described]) -> None:
+        """The offsets of all groups in one table, those of share groups in another."""
+        kept = list(found)
+        rows = self.tables.write("groupOffset", sorted((o for each in kept for o in each.offsets), key=by(self.sort)))
+        shares = sorted((o for each in kept for o in each.shares), key=by(self.sort))
+        if rows and shares:
+            self.output.line("")
+        self.tables.write("groupShare", shares)
+
+    def details(self, each: Described) -> None:
+        """One group: what it is, its members, its offsets."""
+        group = each.group
+        self.output.line(self.paint(printable(group["groupId"]), "head") + f": {self._facts(group)}")
+        for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
+            if values:
+                self.output.line("")
+                self.tables.write(kind, sorted(values, key=by(self.sort)), without=("groupId",))
+
+    def _facts(self, group: Object) -> str:
+        zone = self.tables.zone
+        facts = [f"{group['groupType']} group", group["state"]]
+        if group["isSimple"]:
+            facts.append("offsets only: no member ever joined")
+        if group["epoch"] >= 0:
+            facts.append(f"{'generation' if group['groupType'] == 'classic' else 'epoch'} {group['epoch']}")
+        if group["assignmentEpoch"] >= 0:
+            facts.append(f"assignment of epoch {group['assignmentEpoch']}")
+        for name, label in (("protocolType", "protocol type"), ("protocol", "assignor"), ("leader", "leader")):
+            if group[name]:
+                facts.append(f"{label} {printable(group[name])}")
+        if group["topologyEpoch"] is not None:
+            facts.append(f"topology epoch {group['topologyEpoch']}")
+        facts += [f"topic {printable(name)} {state}" for name, state in group["shareTopics"].items()]
+        facts += [f"regex {printable(name)} matches {len(topics)} topics" for name, topics in group["regexes"].items()]
+        if group["stateTimestamp"] is not None:
+            facts.append(f"since {iso(group['stateTimestamp'], zone)}")
+        if group["lag"] is not None:
+            facts.append(f"lag {group['lag']}")
+        facts.append(f"in __consumer_offsets-{group['offsetsPartition']}")
+        return ", ".join(facts)
