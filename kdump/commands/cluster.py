@@ -20,7 +20,7 @@ from kdump.render.group_objects import change_object
 from kdump.render.output import Output
 from kdump.render.state_tables import StateTables, style
 from kdump.render.style import painter
-from kdump.state.identity import meta_properties
+from kdump.state.identity import complete_quorum, meta_properties
 from kdump.state.image import Metadata
 from kdump.state.locate import metadata_in
 from kdump.state.metadata import MetadataFiles, replay_metadata
@@ -130,6 +130,8 @@ class _Run:
     def _copy(self, files: MetadataFiles, around: LogDirectory | None) -> None:
         told = self._history(files) if self.options["history"] else None
         metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
+        if self.moment == Moment():
+            complete_quorum(metadata, files.path)
         if told is None:
             self._show(metadata, files, around)
         elif self.changes is not None:

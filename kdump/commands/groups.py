@@ -151,8 +151,8 @@ class _Run:
             raise SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} here")
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
-                f"--as-of: an offset is one of a single partition, and there are {len(offsets)} of {OFFSETS_TOPIC} here:"
-                " give the directory of one, or a time"
+                f"--as-of: an offset is one of a single partition, and {len(offsets)} of {OFFSETS_TOPIC} are here: give"
+                " the directory of one, or a time"
             )
         return chosen, list(directories.values())
 
@@ -196,7 +196,7 @@ class _Run:
         if self.options["as_json"]:
             self._json(described)
             return
-        report = GroupReport(self.output, self.tables, self.options["sort"])
+        report = GroupReport(self.output, self.tables, self.options["sort"], around.is_now)
         if self.options["members"]:
             report.members(described)
         elif self.options["offsets"] or (self.options["topics"] and not self.options["groups"]):

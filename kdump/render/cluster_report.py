@@ -29,8 +29,11 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
         "from the start of the log" if cluster["snapshot"] is None else f"from the snapshot at {cluster['snapshot']}"
     )
     time = f", {iso(cluster['endTimestamp'], zone)}" if cluster["endTimestamp"] is not None else ""
-    lines.append(("as of", f"offset {cluster['endOffset'] - 1}{time}, {begun}", ""))
-    lines.append(("committed", _committed(cluster), ""))
+    if cluster["endOffset"]:
+        lines.append(("as of", f"offset {cluster['endOffset'] - 1}{time}, {begun}", ""))
+        lines.append(("committed", _committed(cluster), ""))
+    else:
+        lines.append(("as of", "what kafka-storage format wrote: the log has not begun", ""))
     if cluster["leaderId"] is not None:
         lines.append(("quorum", f"leader {cluster['leaderId']}, epoch {cluster['leaderEpoch']}", ""))
     if cluster["metadataVersion"] is not None:

@@ -51,16 +51,18 @@ def by(name: str | None) -> Callable[[Object], Any]:
 
 
 class GroupReport:
-    """Writes tables of described groups."""
+    """Writes tables of described groups. Without `is_now` they are as of an earlier moment, and no lag is known."""
 
-    def __init__(self, output: Output, tables: StateTables, sort: str | None) -> None:
+    def __init__(self, output: Output, tables: StateTables, sort: str | None, is_now: bool) -> None:
         self.output = output
         self.tables = tables
         self.sort = sort
+        self.is_now = is_now
         self.paint = painter(output.colour)
 
     def summary(self, found: Iterable[Described]) -> None:
-        self.tables.write("group", sorted((each.group for each in found), key=by(self.sort)))
+        without = () if self.is_now else ("lag", "lagUnknown", "remarks")
+        self.tables.write("group", sorted((each.group for each in found), key=by(self.sort)), without)
 
     def members(self, found: Iterable[Described]) -> None:
         self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=by(self.sort)))

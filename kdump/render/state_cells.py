@@ -60,7 +60,9 @@ def _entity(value: list[Object]) -> str:
 
 
 def _fields(value: list[Object]) -> str:
-    """offset 10 → 20, isr 1,2 → 1"""
+    """offset 10 → 20, isr 1,2 → 1; of what is gone, what it said last"""
+    if all(each["new"] is None for each in value):
+        value = [{**each, "old": None, "new": each["old"]} for each in value]
     return ", ".join(f"{each['name']} {_pair(each['name'], each['old'], each['new'])}" for each in value)
 
 

@@ -143,6 +143,10 @@ TABLES: dict[str, tuple[Shown, ...]] = {
 """The columns that are shown unless others are asked for."""
 
 BAD = ("offline", "under-min-isr")
+NO_ZERO = ("remarks", "pending", "lagUnknown", "reassigning", "offline", "underReplicated", "underMinIsr", "outOfSync")
+"""Where zero is what most rows have, and says nothing."""
+NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch")
+"""Where -1 is Kafka's way to say nothing."""
 
 
 def style(value: Object) -> str:
@@ -181,10 +185,9 @@ def _column(key: Key, zone: tzinfo, shown: Shown) -> Column:
 
 def _text(key: Key, zone: tzinfo, value: Object) -> str:
     shown = value[key.name]
-    # Zero is what most rows have there, and says nothing.
-    return (
-        "" if shown == 0 and key.name in ("remarks", "pending", "lagUnknown", "reassigning") else cell(key, shown, zone)
-    )
+    if (shown == 0 and key.name in NO_ZERO) or (shown == -1 and key.name in NO_MINUS_ONE):
+        return ""
+    return cell(key, shown, zone)
 
 
 class StateTables:
