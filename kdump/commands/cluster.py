@@ -136,8 +136,7 @@ class _Run:
             self._show(metadata, files, around)
         elif self.changes is not None:
             self.changes.flush()
-        for problem in metadata.problems:
-            self.teller.note(files.path, problem)
+        self.teller.notes(files.path, metadata.problems)
         if told is not None and metadata.snapshot:
             self.teller.note(files.path, f"what came before offset {metadata.snapshot} is in a snapshot: no history")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:

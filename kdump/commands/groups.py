@@ -121,10 +121,7 @@ class _Run:
             self._show(groups, around)
         elif self.history is not None:
             self.history.flush()
-        for problem in groups.problems:
-            self.teller.note(logs[0].path if len(logs) == 1 else OFFSETS_TOPIC, problem)
-        for problem in disks.problems:
-            self.teller.note("log end", problem)
+        self.teller.notes("", [*groups.problems, *disks.problems])
         for log in groups.logs:
             if self.moment.offset is not None and log.endOffset <= self.moment.offset:
                 self.teller.note(log.path, f"ends at offset {log.endOffset}: this is how it was then")
@@ -145,7 +142,9 @@ class _Run:
         chosen = newest(logs, self._end)
         for log in logs:
             if not any(log.path == other.path or set(log.segments) <= set(other.segments) for other in chosen):
-                complain(f"{path_text(log.path)}: another copy of {log.topic}-{log.partition} goes further: not read")
+                complain(
+                    f"{path_text(log.path)}: not read: another copy of {log.topic}-{log.partition} is, which goes as far"
+                )
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen:
             raise SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} here")

@@ -22,6 +22,8 @@ from kdump.render.state_keys import ordered
 from kdump.render.times import iso
 from kdump.state.moment import Moment
 
+MOST_TOLD = 20
+"""Notes on stderr, beyond which they are counted."""
 MILLISECONDS = re.compile(r"[0-9]{13,19}")
 """A number of so many digits is a time: no log has as many records."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,8 +78,8 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 class Teller:
-    """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `refused` counts paths that
-    could not be read."""
+    """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `failed`: a path could not be
+    read."""
 
     def __init__(self, output: Output, as_json: bool) -> None:
         self.output = output
@@ -87,8 +89,16 @@ class Teller:
     def json(self, value: dict[str, Any]) -> None:
         self.output.line(jsonl.line(ordered(value)))
 
-    def note(self, source: str, message: str) -> None:
-        complain(f"{path_text(source)}: {message}")
+    def notes(self, source: str, problems: list[str]) -> None:
+        """What could not be read: the first few on stderr."""
+        for number, problem in enumerate(problems):
+            self.note(source, problem, quiet=number >= MOST_TOLD)
+        if len(problems) > MOST_TOLD:
+            complain(f"… {len(problems) - MOST_TOLD} such notes more: --json has them, verify looks at all")
+
+    def note(self, source: str, message: str, quiet: bool = False) -> None:
+        if not quiet:
+            complain(f"{path_text(source)}: {message}" if source else message)
         if self.as_json:
             self.json({"type": "note", "source": path_text(source), "message": path_text(message)})
 

@@ -127,7 +127,7 @@ CHANGE_KEYS = (
     Key("fields", LIST, "", "of {name, old, new}: what differs, and what a new or removed one says"),
 )
 NOTE_KEYS = (
-    Key("source", TEXT, "", "the path that it is about"),
+    Key("source", TEXT, "", "the path that it is about; empty where the message says it"),
     Key("message", TEXT, "", "what could not be read, or does not fit"),
 )
 

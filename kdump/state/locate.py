@@ -20,7 +20,7 @@ def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, Lo
     of __cluster_metadata, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError where there is none."""
     found = False
     for place in _places(path, refused):
-        for copy in _metadata_of(place, refused):
+        for copy in _metadata_of(place, path, refused):
             found = True
             yield copy
     if not found:
@@ -33,7 +33,7 @@ def _places(path: str, refused: Refused) -> Iterator[Place]:
     yield from places(path, refused)
 
 
-def _metadata_of(place: Place, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     if isinstance(place, Target):
         if _is_file(place, refused):
             files = _of_file(place)
@@ -41,7 +41,9 @@ def _metadata_of(place: Place, refused: Refused) -> Iterator[tuple[MetadataFiles
                 yield files, None
         return
     if isinstance(place, Partition):
-        if place.topic in (METADATA_TOPIC, None) and not place.state:
+        # A copy may have any name, if that is the directory that was asked for.
+        known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == asked)
+        if known and not place.state:
             around = place_of(os.path.dirname(os.path.abspath(place.path)))
             yield from _of_folder(place, around if isinstance(around, LogDirectory) else None, refused)
         return
