@@ -143,7 +143,7 @@ class _Run:
         for log in logs:
             if not any(log.path == other.path or set(log.segments) <= set(other.segments) for other in chosen):
                 complain(
-                    f"{path_text(log.path)}: not read: another copy of {log.topic}-{log.partition} is, which goes as far"
+                    f"{path_text(log.path)}: not read, for another copy of {log.topic}-{log.partition} goes as far"
                 )
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen:

@@ -78,8 +78,8 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 class Teller:
-    """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `failed`: a path could not be
-    read."""
+    """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `failed`: a path could not
+    be read."""
 
     def __init__(self, output: Output, as_json: bool) -> None:
         self.output = output
