@@ -210,6 +210,8 @@ class _Reader:
         bases = [target(path).name_offset or 0 for path in paths]
         # A segment is needed if the next one begins behind `start`.
         needed = [path for i, path in enumerate(paths) if start is None or i + 1 == len(paths) or bases[i + 1] > start]
+        if self.moment.offset is not None:
+            needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
         dropped = uncounted(replay, self._log(needed, start, lambda problem: None))
         dropped.reverse()
         for record in self._log(needed, start, replay.note):
@@ -241,7 +243,9 @@ class _Reader:
                 if record.offset is None or (not begun and start is not None and record.offset < start):
                     continue
                 if self.moment.is_before(record.offset, record.timestamp):
-                    return
+                    if self.moment.time is not None:
+                        return
+                    continue  # no checksum covers an offset: one that is too high must not hide those behind it
                 if expected is None and record.offset > 0:
                     note(
                         f"the log begins at offset {record.offset}, and there is no sound snapshot of what came before"
@@ -250,8 +254,6 @@ class _Reader:
                     note(f"{os.path.basename(path)}: offset {record.offset} where {expected} should follow")
                     if not self.go_on:
                         return
-                    if record.offset < expected:
-                        continue
                 begun = True
                 expected = record.offset + 1
                 yield record

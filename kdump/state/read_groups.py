@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from kdump.log.paths import target
 from kdump.log.region import Limits
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import Groups, LogRead
@@ -64,13 +65,15 @@ def _read(
         replay.note("no segment")
     replay.name = ""
     for path in log.segments:
+        if moment.offset is not None and (target(path).name_offset or 0) > moment.offset:
+            break
         for record in read_records(path, limits, note):
             if record is None or record.offset is None:
                 continue
             if moment.is_before(record.offset, record.timestamp):
-                return LogRead(log.topic, log.partition, log.path, end, time)
-            if record.offset < end:
-                continue  # a segment that overlaps the one before; the broker has it once
+                if moment.time is not None:
+                    return LogRead(log.topic, log.partition, log.path, end, time)
+                continue  # no checksum covers an offset: one that is too high must not hide those behind it
             end, time = record.offset + 1, record.timestamp
             replay.name = place
             if log.topic == SHARE_TOPIC:
