@@ -11,13 +11,16 @@ from kdump.render.style import painter
 from kdump.render.times import iso
 
 Object = dict[str, Any]
+LABEL = 12
 
 
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
     """The head of the report, a fact a line."""
     paint = painter(output.colour)
     for label, text, style in _lines(cluster, zone):
-        output.line(f"{paint(label.ljust(10), 'head')}  {paint(printable(text), style)}")
+        for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(text)}", LABEL)):
+            head, rest = line[:LABEL], line[LABEL:]
+            output.line((head if number else paint(head, "head")) + paint(rest, style))
 
 
 def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
@@ -33,7 +36,9 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
         lines.append(("as of", f"offset {cluster['endOffset'] - 1}{time}, {begun}", ""))
         lines.append(("committed", _committed(cluster), ""))
     else:
-        lines.append(("as of", "what kafka-storage format wrote: the log has not begun", ""))
+        is_bootstrap = cluster["source"].endswith("bootstrap.checkpoint")
+        text = "what kafka-storage format wrote: the log has not begun" if is_bootstrap else "before the first record"
+        lines.append(("as of", text, ""))
     if cluster["leaderId"] is not None:
         lines.append(("quorum", f"leader {cluster['leaderId']}, epoch {cluster['leaderEpoch']}", ""))
     if cluster["metadataVersion"] is not None:

@@ -79,7 +79,9 @@ class GroupReport:
     def details(self, each: Described) -> None:
         """One group: what it is, its members, its offsets."""
         group = each.group
-        self.output.line(self.paint(printable(group["groupId"]), "head") + f": {self._facts(group)}")
+        name = printable(group["groupId"])
+        for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
+            self.output.line(line.replace(name, self.paint(name, "head"), 1) if line.startswith(name) else line)
         for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
             if values:
                 self.output.line("")

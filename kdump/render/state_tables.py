@@ -85,10 +85,10 @@ TABLES: dict[str, tuple[Shown, ...]] = {
     ),
     "change": (
         Shown("offset"),
-        Shown("timestamp", "time", 7),
+        Shown("timestamp", "time", 8),
         Shown("record", "", 3, 14),
-        Shown("groupId", "group", 8, 10),
-        Shown("entity", "", 8),
+        Shown("groupId", "group", 7, 10),
+        Shown("entity", "", 5),
         Shown("name", "", 9, 12),
         Shown("action"),
         Shown("fields", "", 9, 24),
