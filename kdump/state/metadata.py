@@ -164,6 +164,10 @@ class _Reader:
                 replay.metadata.end_time = time
                 break
             unsound.append(f"{os.path.basename(path)}: not a sound snapshot: {reason}")
+        if unsound and start is None and self.go_on and not self.files.segments and self.moment == Moment():
+            # There is nothing else: what can be read of it is better than nothing.
+            self._read_snapshot(replay, snapshots[0][1], go_on=True)
+            replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
         self.refused = unsound
         replay.told = self.told
         replay.metadata.problems[:0] = unsound[:MOST_PROBLEMS]
@@ -173,7 +177,7 @@ class _Reader:
     def _replay(self) -> Replay:
         return Replay(Metadata(), self.room, self.only)
 
-    def _read_snapshot(self, replay: Replay, path: str) -> tuple[str, int | None]:
+    def _read_snapshot(self, replay: Replay, path: str, go_on: bool = False) -> tuple[str, int | None]:
         """Apply a snapshot's records. Why it is not sound, empty when it is; and the time that it says it is of."""
         first, last, time = None, "", None
         told = ""
@@ -185,6 +189,8 @@ class _Reader:
 
         for record in read_records(path, self.limits, note):
             if record is None:
+                if go_on:
+                    continue
                 return told, time
             is_control = record.is_control and not too_large(record)
             said = decode_control(record.key, record.value) if is_control else None

@@ -386,6 +386,14 @@ def test_records_cut_short_are_told(tmp_path: Path, value: bytes) -> None:
         assert (found.acls, found.scram, found.tokens) == ({}, {}, {})
 
 
+def test_a_damaged_snapshot_that_is_all_there_is(tmp_path: Path) -> None:
+    data = (CLEAN / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(data[:-100])
+    found = replay_metadata(metadata_files(str(tmp_path)))
+    assert len(found.topics) > 0
+    assert "not a sound snapshot" in found.problems[0]
+
+
 def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")], [topic("d", "D")]))
     found = files(tmp_path, l0=parts[0] + rebase(parts[1], 1 << 40) + parts[2] + parts[3])
