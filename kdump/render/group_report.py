@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects, position_object, share_object
 from kdump.render.output import Output
+from kdump.render.state_keys import STATE_TYPES
 from kdump.render.state_tables import StateTables
 from kdump.render.style import painter
 from kdump.render.times import iso
@@ -61,17 +62,20 @@ class GroupReport:
         self.paint = painter(output.colour)
 
     def summary(self, found: Iterable[Described]) -> None:
-        without = () if self.is_now else ("lag", "lagUnknown", "remarks")
+        without = () if self.is_now else ("lagUnknown",)
         self.tables.write("group", sorted((each.group for each in found), key=by(self.sort)), without)
 
     def members(self, found: Iterable[Described]) -> None:
         self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=by(self.sort)))
 
     def offsets(self, found: Iterable[Described]) -> None:
-        """The offsets of all groups in one table, those of share groups in another."""
+        """The offsets of all groups in one table, those of share groups in another, if it has the columns asked for."""
         kept = list(found)
         rows = self.tables.write("groupOffset", sorted((o for each in kept for o in each.offsets), key=by(self.sort)))
         shares = sorted((o for each in kept for o in each.shares), key=by(self.sort))
+        names = self.tables.names
+        if names is not None and not set(names) <= {key.name for key in STATE_TYPES["groupShare"]}:
+            return  # columns that were chosen for the other table
         if rows and shares:
             self.output.line("")
         self.tables.write("groupShare", shares)

@@ -35,7 +35,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("protocol", "", 2),
         Shown("members", "", 8),
         Shown("partitions", "", 5),
-        Shown("lag"),
+        Shown("lag", "", 8),
         Shown("lagUnknown", "", 1),
         Shown("remarks", "", 7),
         Shown("pending", "", 6),
@@ -60,7 +60,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("topic", "", 9, 12),
         Shown("partition", ""),
         Shown("offset"),
-        Shown("lag"),
+        Shown("lag", "", 8),
         Shown("logStartOffset", "log start", 4),
         Shown("logEndOffset", "log end", 6),
         Shown("highWatermark", "high watermark", 1),
@@ -68,20 +68,20 @@ TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("pending", "", 7),
         Shown("commitTimestamp", "committed", 3),
         Shown("metadata", "", 2, 10),
-        Shown("remark", "", 8, 24),
+        Shown("remark", "", 7, 24),
     ),
     "groupShare": (
         Shown("groupId", "group", 5, 12),
         Shown("topic", "", 9, 12),
         Shown("partition", ""),
         Shown("startOffset", "start"),
-        Shown("lag"),
+        Shown("lag", "", 8),
         Shown("logStartOffset", "log start", 4),
         Shown("logEndOffset", "log end", 6),
         Shown("deliveryCompleteCount", "done above", 2),
         Shown("stateEpoch", "", 1),
         Shown("leaderEpoch", "", 1),
-        Shown("remark", "", 8, 24),
+        Shown("remark", "", 7, 24),
     ),
     "change": (
         Shown("offset"),
@@ -125,7 +125,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("partition", ""),
         Shown("leader"),
         Shown("leaderEpoch", "epoch", 4),
-        Shown("isr", "", 8),
+        Shown("isr"),
         Shown("replicas", "", 8),
         Shown("addingReplicas", "adding", 6),
         Shown("removingReplicas", "removing", 6),
@@ -187,7 +187,7 @@ def _text(key: Key, zone: tzinfo, value: Object) -> str:
     shown = value[key.name]
     if (shown == 0 and key.name in NO_ZERO) or (shown == -1 and key.name in NO_MINUS_ONE):
         return ""
-    return cell(key, shown, zone)
+    return "none" if key.name == "isr" and not shown else cell(key, shown, zone)
 
 
 class StateTables:
