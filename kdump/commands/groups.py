@@ -175,7 +175,8 @@ class _Run:
             if self.options["topics"] and not (change.entity in ("offset", "shareState") and self.topic(topic)):
                 return
             log = SHARE_TOPIC if change.entity == "shareState" else OFFSETS_TOPIC
-            value = change_object(sources[log, change.partition or 0], change._replace(name=name))
+            source = sources[log, change.partition or 0]
+            value = change_object(source, change._replace(name=name), topic_name=around.topic_name)
             if self.history is None:
                 self.teller.json(value)
             else:

@@ -59,13 +59,13 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
     style = "bad" if cluster["offlinePartitions"] else "torn" if wrong else ""
     lines.append(("topics", f"{cluster['topics']} with {cluster['partitions']} partitions{state}", style))
     others = [
-        f"{cluster[name]} {word}"
+        f"{cluster[name]} {word}{'' if cluster[name] == 1 else 's'}"
         for name, word in (
-            ("configs", "configs"),
-            ("quotas", "quotas"),
-            ("acls", "ACLs"),
-            ("scramCredentials", "SCRAM credentials"),
-            ("delegationTokens", "delegation tokens"),
+            ("configs", "config"),
+            ("quotas", "quota"),
+            ("acls", "ACL"),
+            ("scramCredentials", "SCRAM credential"),
+            ("delegationTokens", "delegation token"),
         )
         if cluster[name]
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from kdump.state.groups import Group
+from kdump.state.groups import Assigned, Group
 from kdump.state.lag import Position, SharePosition, Surroundings
 from kdump.state.moment import Change
 from kdump.state.secrets import HIDDEN, is_secret
@@ -69,13 +70,15 @@ def share_object(position: SharePosition) -> Object:
     return {"type": "groupShare", **position._asdict()}
 
 
-def change_object(source: str, change: Change, *, show_secrets: bool = False) -> Object:
-    """A change, with what its log is called; secrets among configs are hidden."""
+def change_object(
+    source: str, change: Change, *, show_secrets: bool = False, topic_name: Callable[[str], str] = str
+) -> Object:
+    """A change, with what its log is called; secrets among configs are hidden. `topic_name` knows topics by id."""
     fields = []
     for name, (old, new) in change.fields.items():
         if change.entity == "config" and not show_secrets and is_secret(name):
             old, new = (HIDDEN if each is not None else None for each in (old, new))
-        fields.append({"name": name, "old": plain(old), "new": plain(new)})
+        fields.append({"name": name, "old": _named(old, topic_name), "new": _named(new, topic_name)})
     return {
         "type": "change",
         "source": source,
@@ -88,6 +91,12 @@ def change_object(source: str, change: Change, *, show_secrets: bool = False) ->
         "action": change.action,
         "fields": fields,
     }
+
+
+def _named(value: Any, topic_name: Callable[[str], str]) -> Any:
+    if isinstance(value, tuple) and value and isinstance(value[0], Assigned):
+        value = tuple(each._replace(topic=topic_name(each.topic)) for each in value)
+    return plain(value)
 
 
 def plain(value: Any) -> Any:
