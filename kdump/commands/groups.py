@@ -185,10 +185,7 @@ class _Run:
         return told
 
     def _show(self, groups: Any, around: Surroundings) -> None:
-        names = sorted(name for name in {*groups.groups, *groups.share} if self.group(name))
-        described = [
-            describe(groups, groups.groups[name], around, self.topic) for name in names if name in groups.groups
-        ]
+        described = list(describe(groups, around, self.group, self.topic))
         if self.options["topics"]:
             described = [each for each in described if each.offsets or each.shares]
         if not described:

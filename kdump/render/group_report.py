@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.render.escape import printable
@@ -12,7 +12,7 @@ from kdump.render.state_keys import STATE_TYPES
 from kdump.render.state_tables import StateTables
 from kdump.render.style import painter
 from kdump.render.times import iso
-from kdump.state.groups import Group, Groups
+from kdump.state.groups import Groups
 from kdump.state.lag import Surroundings, positions, share_positions
 
 Object = dict[str, Any]
@@ -27,16 +27,20 @@ class Described(NamedTuple):
     shares: list[Object]
 
 
-def describe(groups: Groups, group: Group, around: Surroundings, topic: Callable[[str], bool]) -> Described:
-    """A group, with those of its offsets that are of topics asked for."""
-    own = [each for each in positions(groups, group.groupId, around) if topic(each.topic)]
-    shares = [each for each in share_positions(groups, group.groupId, around) if topic(each.topic)]
-    return Described(
-        group_object(group, own, shares),
-        member_objects(group, around),
-        list(map(position_object, own)),
-        list(map(share_object, shares)),
-    )
+def describe(
+    groups: Groups, around: Surroundings, name: Callable[[str], bool], topic: Callable[[str], bool]
+) -> Iterator[Described]:
+    """The groups asked for by name, with those of their offsets that are of topics asked for."""
+    waiting = groups.pending_by_group()
+    for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
+        own = [each for each in positions(groups, group.groupId, waiting, around) if topic(each.topic)]
+        shares = [each for each in share_positions(groups, group.groupId, around) if topic(each.topic)]
+        yield Described(
+            group_object(group, own, shares),
+            member_objects(group, around),
+            list(map(position_object, own)),
+            list(map(share_object, shares)),
+        )
 
 
 def by(name: str | None) -> Callable[[Object], Any]:

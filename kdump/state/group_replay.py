@@ -39,9 +39,13 @@ class GroupReplay:
         self.offset = 0
         self.timestamp: int | None = None
         self.record = ""
+        self.open: dict[str, set[int]] = {}
+        """Producer ids of the open transactions of the partition, by the groups that have offsets in them."""
 
     def begin(self, partition: int, name: str) -> None:
+        """The records of this partition follow."""
         self.partition, self.name = partition, name
+        self.open.clear()
 
     def note(self, problem: str) -> None:
         if len(self.groups.problems) < MOST_PROBLEMS:
@@ -117,6 +121,7 @@ class GroupReplay:
         before = waiting.get((group, at[0], at[1]))
         if self.charge(_size(commit) - (_size(before) if before else 0)):
             waiting[group, at[0], at[1]] = commit
+            self.open.setdefault(group, set()).add(producer_id)
             self.tell_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
 
     def put_offset(self, group: str, at: tuple[str, int], commit: Commit) -> None:
@@ -132,8 +137,9 @@ class GroupReplay:
         if before is not None:
             self.room += _size(before)
             self.tell_offset(group, at, before, None)
-        for (partition, _), waiting in self.groups.pending.items():
-            gone = waiting.pop((group, at[0], at[1]), None) if partition == self.partition else None
+        for producer_id in self.open.get(group, ()):
+            waiting = self.groups.pending.get((self.partition, producer_id), {})
+            gone = waiting.pop((group, at[0], at[1]), None)
             if gone is not None:
                 self.room += _size(gone)
                 self.tell_offset(group, at, gone, None)
@@ -144,6 +150,7 @@ class GroupReplay:
         for (group, topic, partition), commit in (waiting or {}).items():
             at = (topic, partition)
             self.room += _size(commit)
+            self.open.get(group, set()).discard(producer_id)
             known = self.groups.offsets.get(group, {}).get(at)
             if marker == "ABORT":
                 self.tell_offset(group, at, commit, known, "aborted")
@@ -218,22 +225,24 @@ class GroupReplay:
             self.remove(name)
             return
         group = before or Group(name, kind, self.partition)
-        old_size = group_size(before) if before else 0
+        member = key.get("memberId", "")
+        # Of its members only one can have changed, and there may be thousands.
+        old_size = _own_size(before, member) if before else 0
         old = _fields(group) if before and self.told else {}
-        old_members = dict(group.members) if self.told else {}
+        old_member = group.members.get(member)
         apply = MODERN_RECORDS.get(what)
         if apply is None:
             return
         apply(group, key, value)
-        if not self.charge(group_size(group) - old_size):
-            if "memberId" in key:
-                group.members.pop(key["memberId"], None)
-            self.room += old_size - group_size(group)
+        if not self.charge(_own_size(group, member) - old_size):
+            group.members.pop(member, None)
+            self.room += old_size - _own_size(group, member)
             return
         self.groups.groups[name] = group
         if self.told is not None:
             self.tell("group", name, name, old, _fields(group))
-            self.tell_members(name, old_members, group.members)
+            new_member = group.members.get(member)
+            self.tell_members(name, *({} if m is None else {member: m} for m in (old_member, new_member)))
 
     def remove(self, name: str) -> None:
         before = self.groups.groups.pop(name, None)
@@ -272,8 +281,13 @@ def finish(groups: Groups) -> None:
 
 def group_size(group: Group) -> int:
     """About how many bytes of memory it takes; offsets aside."""
+    return _own_size(group, "") + sum(ENTRY + memory(member) for member in group.members.values())
+
+
+def _own_size(group: Group, member: str) -> int:
+    """The same of the group itself, and of one member of it."""
     size = ENTRY + 400 + memory(group.groupId) + memory(group.regexes) + memory(group.share_topics)
-    return size + sum(ENTRY + memory(member) for member in group.members.values())
+    return size + (ENTRY + memory(group.members[member]) if member in group.members else 0)
 
 
 def _size(commit: Commit) -> int:

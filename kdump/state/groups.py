@@ -147,11 +147,10 @@ class Groups:
     logs: list[LogRead] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def pending_of(self, group: str) -> dict[PartitionName, list[tuple[int, Commit]]]:
-        """The pending commits of a group by partition, each with the producer id of its transaction."""
-        found: dict[PartitionName, list[tuple[int, Commit]]] = {}
+    def pending_by_group(self) -> dict[str, dict[PartitionName, list[tuple[int, Commit]]]]:
+        """The pending commits by group and partition, each with the producer id of its transaction."""
+        found: dict[str, dict[PartitionName, list[tuple[int, Commit]]]] = {}
         for (_, producer_id), commits in self.pending.items():
-            for (owner, topic, partition), commit in commits.items():
-                if owner == group:
-                    found.setdefault((topic, partition), []).append((producer_id, commit))
+            for (group, topic, partition), commit in commits.items():
+                found.setdefault(group, {}).setdefault((topic, partition), []).append((producer_id, commit))
         return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kdump.state.groups import Commit, Groups, ShareState
+from kdump.state.groups import Commit, Groups, PartitionName, ShareState
 from kdump.state.image import Metadata
 from kdump.state.partition_ends import Disks, PartitionEnd
+
+Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, Commit]]]]
 
 
 class Pending(NamedTuple):
@@ -93,10 +95,10 @@ class Surroundings:
         return "topic unknown to the cluster" if self.metadata is not None and self.metadata.topics else ""
 
 
-def positions(groups: Groups, group: str, around: Surroundings) -> Iterator[Position]:
-    """Every partition in which the group has an offset, in order."""
+def positions(groups: Groups, group: str, waiting_of: Waiting, around: Surroundings) -> Iterator[Position]:
+    """Every partition in which the group has an offset, in order. `waiting_of` is groups.pending_by_group()."""
     offsets = groups.offsets.get(group, {})
-    pending = groups.pending_of(group)
+    pending = waiting_of.get(group, {})
     for topic, partition in sorted({*offsets, *pending}):
         commit = offsets.get((topic, partition))
         waiting = tuple(Pending(number, c.offset, c.recordOffset) for number, c in pending.get((topic, partition), ()))

@@ -47,6 +47,8 @@ class Replay:
         self.told = told
         self.is_full = False
         self.known_ids: dict[str, str] = {}
+        self.with_elr: dict[str, set[int]] = {}
+        """The partitions that have eligible leader replicas, by topic: one record clears them all."""
         self.offset: int | None = None
         self.timestamp: int | None = None
         self.record = ""

@@ -107,6 +107,8 @@ def _put(replay: Replay, known: Topic, number: int, after: PartitionInfo) -> Non
     # A snapshot has the configs behind the partitions, and more depends on them.
     if replay.charge(_size(after) - (_size(before) if before else 0), reserve=replay.all_room // 3):
         known.partitions[number] = after
+        if after.eligibleLeaderReplicas or after.lastKnownElr:
+            replay.with_elr.setdefault(known.name, set()).add(number)
         replay.tell("partition", f"{known.name}-{number}", before, after)
 
 
@@ -115,9 +117,11 @@ def clear_elr(replay: Replay, values: dict[str, Any]) -> None:
     name, topics = values["topicName"], replay.metadata.topics
     if name and name not in topics:
         replay.at(f"there is no topic {name}")
-    for known in [topics[name]] if name in topics else [] if name else list(topics.values()):
-        for number, before in list(known.partitions.items()):
-            if before.eligibleLeaderReplicas or before.lastKnownElr:
+    for topic_name in [name] if name else list(replay.with_elr):
+        known = topics.get(topic_name)
+        for number in sorted(replay.with_elr.pop(topic_name, ())):
+            before = known.partitions.get(number) if known else None
+            if known is not None and before is not None and (before.eligibleLeaderReplicas or before.lastKnownElr):
                 after = before._replace(
                     eligibleLeaderReplicas=(), lastKnownElr=(), partitionEpoch=before.partitionEpoch + 1
                 )
