@@ -23,7 +23,8 @@ from kdump.render.style import painter
 from kdump.state.identity import complete_quorum, meta_properties
 from kdump.state.image import Metadata
 from kdump.state.locate import metadata_in
-from kdump.state.metadata import MetadataFiles, replay_metadata
+from kdump.state.metadata import replay_metadata
+from kdump.state.metadata_files import MetadataFiles
 from kdump.state.moment import Change, Moment
 from kdump.state.records import ROOM_ALONE
 

@@ -9,7 +9,7 @@ from kdump.log.disk import METADATA_TOPIC, LogDirectory, Partition, Place, place
 from kdump.log.errors import SourceError
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.paths import Target
-from kdump.state.metadata import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
+from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.state.read_groups import OFFSETS_TOPIC, SHARE_TOPIC, CoordinatorLog
 
 Refused = Callable[[SourceError], None]

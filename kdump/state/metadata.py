@@ -12,7 +12,6 @@ org.apache.kafka.snapshot.RecordsSnapshotReader, KIP-630, KIP-868.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,20 +19,18 @@ from dataclasses import dataclass, field
 from kdump.format.control import decode_control
 from kdump.format.metadata_record import metadata_record_name
 from kdump.log.disk import METADATA_TOPIC
-from kdump.log.errors import SourceError
-from kdump.log.paths import segments_in, target
+from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state import replay_nodes, replay_topics
 from kdump.state.image import Metadata
+from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.state.moment import Moment, Told
 from kdump.state.records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.replay import Replay
 
 MOST_RANGES = 100_000
 """Runs of offsets that do not count."""
-SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")
-BOOTSTRAP = "bootstrap.checkpoint"
 FOR_VERIFY = frozenset(
     {
         *replay_topics.HANDLERS,
@@ -44,39 +41,6 @@ FOR_VERIFY = frozenset(
     }
 )
 """The records that say what a check needs."""
-
-
-@dataclass(frozen=True)
-class MetadataFiles:
-    """The files of one copy of the metadata log: its snapshots by end offset, newest last, and its segments.
-    `bootstrap`: what `kafka-storage format` wrote, where the quorum has not begun a log yet."""
-
-    path: str
-    snapshots: tuple[tuple[int, str], ...] = ()
-    segments: tuple[str, ...] = ()
-    bootstrap: str | None = None
-
-    @property
-    def log_start(self) -> int | None:
-        """The offset in the first segment's name; None without segments."""
-        return (target(self.segments[0]).name_offset or 0) if self.segments else None
-
-    @property
-    def committed(self) -> int | None:
-        """An offset below which everything is committed: the end of the newest snapshot, for snapshots are made of
-        what is. None where there is no snapshot."""
-        return self.snapshots[-1][0] if self.snapshots else None
-
-
-class Unreachable(SourceError):
-    """The moment asked for lies before what the disk still has."""
-
-
-def metadata_files(folder: str) -> MetadataFiles:
-    """The files in a directory of __cluster_metadata. Raises OSError."""
-    names = sorted(os.listdir(folder))
-    snapshots = tuple((int(name[:20]), os.path.join(folder, name)) for name in names if SNAPSHOT.fullmatch(name))
-    return MetadataFiles(folder, snapshots, tuple(os.path.join(folder, name) for name in segments_in(folder)))
 
 
 def read_metadata(directory: str, limits: Limits | None = None) -> Metadata | None:
@@ -123,14 +87,8 @@ def replay_metadata(
     metadata = reader.read(usable)
     asked = moment != Moment()
     if asked and metadata.snapshot is None and start != 0:
-        raise Unreachable(_too_early(files, reader.refused))
+        raise Unreachable(too_early(files, reader.refused))
     return metadata
-
-
-def _too_early(files: MetadataFiles, refused: Sequence[str]) -> str:
-    oldest = f"its oldest snapshot ends at offset {files.snapshots[0][0]}" if files.snapshots else "it has no snapshot"
-    log = "there is no log" if files.log_start is None else f"the log begins at offset {files.log_start}"
-    return "; ".join([f"{files.path}: the metadata does not go back to that moment: {log}, and {oldest}", *refused])
 
 
 @dataclass

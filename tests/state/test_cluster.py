@@ -14,7 +14,8 @@ import pytest
 
 from kdump.format.schema import load_folder
 from kdump.state.image import Metadata
-from kdump.state.metadata import MetadataFiles, Unreachable, metadata_files, replay_metadata
+from kdump.state.metadata import replay_metadata
+from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.state.moment import Change, Moment
 from kdump.state.replay import HANDLERS, NO_EFFECT
 from tests.conftest import FIXTURES
