@@ -16,6 +16,8 @@ COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
     "schema": "Show the fields of any layout or message: type, position, bits, meaning, versions.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
+    "groups": "Show groups, their members and committed offsets, and how far they are behind.",
+    "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
 }
 """Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""
 

@@ -131,3 +131,8 @@ def test_verify_of_a_disk_with_every_file_damaged(
             result = CliRunner().invoke(cli, ["verify", str(copy), *options])
             assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
             assert result.exit_code == 1
+        for command in ("groups", "cluster"):
+            for options in ([], ["--json"], ["--history"], ["--as-of", "50", "--json"]):
+                result = CliRunner().invoke(cli, [command, str(copy), *options])
+                assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+                assert result.exit_code in (0, 2)

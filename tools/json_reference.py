@@ -6,7 +6,7 @@ from kdump.render.objects import TYPES, Key
 
 HEAD = """# The JSON objects
 
-`kdump inspect --json` writes one object a line (JSON Lines), in UTF-8, as it reads. Every object has `type`; the tables
+`--json` writes one object a line (JSON Lines), in UTF-8, as it reads. Every object has `type`; the tables
 below list every other key of each type, in the order in which it is written. This page is made from the declarations in
 the code (`make docs`), and a test holds it to them.
 

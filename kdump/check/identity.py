@@ -12,7 +12,7 @@ from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
 from kdump.log import kinds
 from kdump.log.paths import Target
-from kdump.state.metadata import Metadata
+from kdump.state.image import Metadata
 
 UUID = re.compile(r"[\w-]{22}$")
 NUMBER = re.compile(r"-?\d+$")
@@ -55,8 +55,9 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata) -> Iterat
     node, directory = values.get("node.id", ""), values.get("directory.id")
     if not node.isdigit() or directory is None:
         return
-    owners = [number for number, directories in metadata.brokers.items() if directory in directories]
-    own = metadata.brokers.get(int(node))
+    known = metadata.broker_directories
+    owners = [number for number, directories in known.items() if directory in directories]
+    own = known.get(int(node))
     if owners and int(node) not in owners:
         yield _found("meta-properties-invalid", at, "node.id", node, f"{owners[0]}, which registered {directory}")
     elif not owners and own:

@@ -13,7 +13,9 @@ from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.state.coordinator import Coordinator, read_coordinator
-from kdump.state.metadata import Metadata, effective, read_metadata
+from kdump.state.image import Metadata
+from kdump.state.metadata import read_metadata
+from kdump.state.topic_config import effective
 
 Checkpoint = dict[tuple[str, int], Noted]
 

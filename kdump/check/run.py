@@ -28,7 +28,7 @@ from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target, target
-from kdump.state.metadata import Metadata
+from kdump.state.image import Metadata
 
 Met = Callable[[int], None]
 

@@ -23,6 +23,7 @@ from kdump.log.region import Batch, Region
 from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
+from kdump.render.state_keys import STATE_TYPES
 from kdump.render.struct_keys import STRUCT_TYPES
 
 Object = dict[str, Any]
@@ -186,6 +187,7 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     "code": CODE_KEYS,
     **OVERVIEW_TYPES,
     **STRUCT_TYPES,
+    **STATE_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

@@ -41,6 +41,12 @@ class Output:
     def line(self, text: str) -> None:
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
+    def wrapped(self, text: str, indent: int) -> list[str]:
+        """The text in lines that fit the terminal, all but the first with an indent; in a pipe it stays one line."""
+        from textwrap import wrap
+
+        return [text] if self.width is None else wrap(text, self.width, subsequent_indent=" " * indent) or [""]
+
     def write(self, data: bytes) -> None:
         self._parts.append(data)
         self._size += len(data)

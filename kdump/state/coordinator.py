@@ -16,7 +16,7 @@ from kdump.format.transaction_record import Transaction, decode_transaction
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state.metadata import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
 TRANSACTION_TOPIC = "__transaction_state"
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-(\d+)")

@@ -17,7 +17,8 @@ import kdump.state.coordinator as module
 from kdump.format.transaction_record import STATES, Transaction, decode_transaction
 from kdump.log.payload import records
 from kdump.state.coordinator import Coordinator, read_coordinator
-from kdump.state.metadata import MOST_PROBLEMS, MOST_VALUE, read_metadata
+from kdump.state.metadata import read_metadata
+from kdump.state.records import MOST_PROBLEMS, MOST_VALUE
 from tests.conftest import FIXTURES, batches, read_regions
 from tests.craft import batch, flip, record, split
 

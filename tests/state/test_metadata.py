@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 
 import kdump.state.metadata as module
 from kdump.log.region import Limits
-from kdump.state.metadata import LIMITS, Metadata, PartitionInfo, bounded, effective, read_metadata
+from kdump.state.image import Metadata, PartitionInfo
+from kdump.state.metadata import read_metadata
+from kdump.state.records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
+from kdump.state.topic_config import effective
 from tests.conftest import FIXTURES
 from tests.craft import batch, flip, rebase, record, split
 
@@ -176,7 +179,7 @@ def image(found: Metadata) -> dict[str, Any]:
             for name, known in found.topics.items()
             for number, info in known.partitions.items()
         },
-        "brokers": {node_id: list(dirs) for node_id, dirs in found.brokers.items()},
+        "brokers": {node_id: list(dirs) for node_id, dirs in found.broker_directories.items()},
     }
 
 
@@ -230,7 +233,7 @@ def test_topics_and_configs_of_clean_1() -> None:
     assert "gone" not in found.topics
     assert found.topics["payments"].id == "4K0vBYjuR4-ZwaLaSQbaJg"
     assert found.topics["payments"].partitions[0].replicas == (1,)
-    assert found.topics["payments"].partitions[0].directories == found.brokers[1]
+    assert found.topics["payments"].partitions[0].directories == found.brokers[1].logDirs
 
 
 def test_no_metadata(tmp_path: Path, shared: Path) -> None:
@@ -274,8 +277,8 @@ def test_partitions(tmp_path: Path) -> None:
     )
     found = read(tmp_path, l0=data)
     assert found.topics["a"].partitions == {
-        0: PartitionInfo((1, 2), (printed("x"), printed("y")), 2, 6),
-        1: PartitionInfo((3, 4), (printed("p"), printed("q")), 1, 5),
+        0: PartitionInfo((1, 2), (printed("x"), printed("y")), 2, 6, isr=(2,), partitionEpoch=2),
+        1: PartitionInfo((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
     }
     assert found.problems == [
         f"at offset 3: there is no topic with the id {printed('Z')}",
@@ -311,9 +314,11 @@ def test_configs(tmp_path: Path) -> None:
 def test_brokers(tmp_path: Path) -> None:
     data = log([broker(1, "x"), broker(2, "yz"), broker_change(2, "z"), broker_change(1, ""), broker_change(3, "q")])
     found = read(tmp_path, l0=data)
-    assert found.brokers == {1: (printed("x"),), 2: (printed("z"),)}
+    assert found.broker_directories == {1: (printed("x"),), 2: (printed("z"),)}
     assert found.problems == ["at offset 4: broker 3 is not registered"]
-    assert read(tmp_path, l0=log([broker(1, "x"), broker(2, "y"), UNREGISTER_1])).brokers == {2: (printed("y"),)}
+    assert read(tmp_path, l0=log([broker(1, "x"), broker(2, "y"), UNREGISTER_1])).broker_directories == {
+        2: (printed("y"),)
+    }
 
 
 @pytest.mark.parametrize(
@@ -439,7 +444,7 @@ def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROOM", 10 * module.ENTRY)
+    monkeypatch.setattr(module, "ROOM", 10 * ENTRY)
     found = read(tmp_path, l0=log([topic(f"t{i}", chr(33 + i)) for i in range(90)]))
     assert 1 < len(found.topics) < 6
     assert found.end_offset == 90
@@ -458,7 +463,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_partitions_leave_room_for_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROOM", 30 * module.ENTRY)
+    monkeypatch.setattr(module, "ROOM", 30 * ENTRY)
     values = [topic("a", "A"), *[partition("A", i, [1], dirs="x") for i in range(90)], config(2, "a", "x", "1")]
     found = read(tmp_path, l0=log(values))
     assert 5 < len(found.topics["a"].partitions) < 20
@@ -475,11 +480,11 @@ def test_a_damaged_compressed_segment(tmp_path: Path) -> None:
 
 
 def test_problems_are_bounded(tmp_path: Path) -> None:
-    assert len(read(tmp_path, l0=log([b""] * 1000)).problems) == module.MOST_PROBLEMS
+    assert len(read(tmp_path, l0=log([b""] * 1000)).problems) == MOST_PROBLEMS
 
 
 def test_large_records_and_batches_are_left_out(tmp_path: Path) -> None:
-    large = framed(2, b"\0" * module.MOST_VALUE)
+    large = framed(2, b"\0" * MOST_VALUE)
     found = read(tmp_path, l0=log([large, topic("a", "A")]))
     assert (names(found), len(found.problems)) == ("a", 1)
     assert found.end_offset == 2

@@ -1,0 +1,116 @@
+"""What `kdump groups` and `kdump cluster` have in common: options, and how they tell what they met."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import tzinfo
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+import click
+
+from kdump.commands.files import complain
+from kdump.commands.params import SizeParam, ZoneParam, moment
+from kdump.log.errors import SourceError
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
+from kdump.render import jsonl
+from kdump.render.escape import path_text
+from kdump.render.output import Output
+from kdump.render.state_keys import ordered
+from kdump.render.times import iso
+from kdump.state.moment import Moment
+
+MOST_TOLD = 20
+"""Notes on stderr, beyond which they are counted."""
+MILLISECONDS = re.compile(r"[0-9]{13,19}")
+"""A number of so many digits is a time: no log has as many records."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+AS_OF = "As it was then: with all records up to this offset, or this time (ISO-8601, epoch ms, -2h)."
+
+
+def common(command: F) -> F:
+    """The options that both commands have."""
+    options = (
+        click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
+        click.option("--history", is_flag=True, help="Which record changed what, and when: old and new."),
+        click.option("--json", "as_json", is_flag=True, help="JSON Lines."),
+        click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names."),
+        click.option("--full", is_flag=True, help="Cut nothing short."),
+        click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables.  [UTC]"),
+        click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.  [16M]"),
+        click.option(
+            "--max-decompressed-size",
+            type=SizeParam(),
+            default=DEFAULT_MAX_DECOMPRESSED,
+            help="Decompress no more of a batch than this.  [16M]",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def as_of(text: str | None, zone: tzinfo) -> Moment:
+    """The moment: a number is an offset, one of 13 digits or more epoch ms; else a time, whose last ms counts. Tells it
+    on stderr. Raises click.UsageError."""
+    if text is None:
+        return Moment()
+    if re.fullmatch(r"[0-9]{1,12}", text):
+        complain(f"as of offset {int(text)}")
+        return Moment(offset=int(text))
+    try:
+        now = round(time.time() * 1000)
+        at = int(text) if MILLISECONDS.fullmatch(text) else moment(text, zone, end=True, now=now)
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--as-of: {error}, and no offset") from None
+    complain(f"as of {iso(at, zone)}")
+    return Moment(time=at)
+
+
+def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a name matches one of the globs; any does without globs."""
+    if not globs:
+        return lambda name: True
+    return lambda name: any(fnmatchcase(name, glob) for glob in globs)
+
+
+class Teller:
+    """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `failed`: a path could not
+    be read."""
+
+    def __init__(self, output: Output, as_json: bool) -> None:
+        self.output = output
+        self.as_json = as_json
+        self.failed = False
+
+    def json(self, value: dict[str, Any]) -> None:
+        self.output.line(jsonl.line(ordered(value)))
+
+    def notes(self, source: str, problems: list[str]) -> None:
+        """What could not be read: the first few on stderr."""
+        for number, problem in enumerate(problems):
+            self.note(source, problem, quiet=number >= MOST_TOLD)
+        if len(problems) > MOST_TOLD:
+            complain(f"… {len(problems) - MOST_TOLD} such notes more: --json has them, verify looks at all")
+
+    def note(self, source: str, message: str, quiet: bool = False) -> None:
+        if not quiet:
+            complain(f"{path_text(source)}: {message}" if source else message)
+        if self.as_json:
+            self.json({"type": "note", "source": path_text(source), "message": path_text(message)})
+
+    def refuse(self, error: SourceError) -> None:
+        complain(str(error))
+        self.failed = True
+
+
+def column_names(text: str | None, as_json: bool) -> list[str] | None:
+    """What --columns lists. Raises click.UsageError."""
+    if text is None:
+        return None
+    if as_json:
+        raise click.UsageError("--columns is for tables")
+    return [name.strip() for name in text.split(",")]

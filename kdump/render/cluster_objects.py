@@ -1,0 +1,202 @@
+"""The cluster's metadata as JSON objects; tables show the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, name_of
+from kdump.render.group_objects import plain
+from kdump.state.image import Metadata, PartitionInfo, Topic
+from kdump.state.secrets import HIDDEN, is_secret
+from kdump.state.topic_config import effective
+
+Object = dict[str, Any]
+Wanted = Callable[[str], bool]
+"""Whether a topic is asked for."""
+
+LEVEL = "metadata.version"
+
+
+def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
+    """What an operator looks for in a partition, in words."""
+    least = effective(metadata, topic.name, "min.insync.replicas", None)
+    found = {
+        "offline": info.is_offline,
+        "under-replicated": info.is_under_replicated,
+        "under-min-isr": len(info.isr) < int(least) if least and least.isdigit() else not info.isr,
+        "reassigning": info.is_reassigning,
+        "recovering": info.leaderRecoveryState != "RECOVERED",
+    }
+    return [name for name, is_so in found.items() if is_so]
+
+
+def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], committed: int | None) -> Object:
+    """The whole in numbers. `identity` is what meta.properties says; `committed` as in MetadataFiles."""
+    troubles = Counter(
+        name
+        for topic in metadata.topics.values()
+        for info in topic.partitions.values()
+        for name in trouble(metadata, topic, info)
+    )
+    level = metadata.features.get(LEVEL)
+    block = metadata.producer_ids.get("")
+    return {
+        "type": "cluster",
+        "source": source,
+        "clusterId": identity.get("cluster.id"),
+        "nodeId": identity.get("node.id", identity.get("broker.id")),
+        "metadataVersion": None if level is None else name_of(METADATA_VERSION, level),
+        "leaderId": metadata.leader.leaderId if metadata.leader else None,
+        "leaderEpoch": metadata.leader.leaderEpoch if metadata.leader else None,
+        "kraftVersion": metadata.kraft_version,
+        "zkMigrationState": metadata.zk_migration.get(""),
+        "snapshot": metadata.snapshot,
+        "endOffset": metadata.end_offset,
+        "endTimestamp": metadata.end_time,
+        "committedOffset": committed,
+        "brokers": len(metadata.brokers),
+        "fencedBrokers": sum(broker.fenced for broker in metadata.brokers.values()),
+        "topics": len(metadata.topics),
+        "partitions": sum(len(topic.partitions) for topic in metadata.topics.values()),
+        "offlinePartitions": troubles["offline"],
+        "underReplicatedPartitions": troubles["under-replicated"],
+        "underMinIsrPartitions": troubles["under-min-isr"],
+        "reassigningPartitions": troubles["reassigning"],
+        "configs": sum(map(len, metadata.configs.values())),
+        "quotas": sum(map(len, metadata.quotas.values())),
+        "acls": len(metadata.acls),
+        "scramCredentials": len(metadata.scram),
+        "delegationTokens": len(metadata.tokens),
+        "nextProducerId": block.nextProducerId if block else None,
+    }
+
+
+def voters(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    leader = metadata.leader.leaderId if metadata.leader else None
+    for number, voter in sorted(metadata.voters.items()):
+        yield {
+            "type": "clusterVoter",
+            "voterId": number,
+            "isLeader": number == leader,
+            "voterDirectoryId": voter.voterDirectoryId,
+            "endpoints": plain(voter.endpoints),
+        }
+
+
+def controllers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for _, controller in sorted(metadata.controllers.items()):
+        yield {"type": "clusterController", **plain(controller)}
+
+
+def brokers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    leads: Counter[int] = Counter()
+    has: Counter[int] = Counter()
+    behind: Counter[int] = Counter()
+    for topic in metadata.topics.values():
+        for info in topic.partitions.values():
+            leads[info.leader] += 1
+            has.update(info.replicas)
+            behind.update(replica for replica in info.replicas if replica not in info.isr)
+    for number, broker in sorted(metadata.brokers.items()):
+        state = "shutting down" if broker.inControlledShutdown else "active"
+        yield {
+            "type": "clusterBroker",
+            **plain(broker),
+            "state": "fenced" if broker.fenced else state,
+            "leaders": leads[number],
+            "replicas": has[number],
+            "outOfSync": behind[number],
+        }
+
+
+def features(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for name, level in sorted(metadata.features.items()):
+        release = name_of(METADATA_VERSION, level) if name == LEVEL else None
+        yield {"type": "clusterFeature", "name": name, "featureLevel": level, "release": release}
+
+
+def _topics(metadata: Metadata, wanted: Wanted) -> Iterator[Topic]:
+    yield from (topic for name, topic in sorted(metadata.topics.items()) if wanted(name))
+
+
+def topics(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for topic in _topics(metadata, wanted):
+        found = Counter(word for info in topic.partitions.values() for word in trouble(metadata, topic, info))
+        factors = [len(info.replicas) - len(info.addingReplicas) for info in topic.partitions.values()]
+        yield {
+            "type": "clusterTopic",
+            "topic": topic.name,
+            "topicId": topic.id,
+            "partitions": len(topic.partitions),
+            "replicationFactor": max(factors, default=0),
+            "offline": found["offline"],
+            "underReplicated": found["under-replicated"],
+            "underMinIsr": found["under-min-isr"],
+            "reassigning": found["reassigning"],
+            "configs": dict(sorted(topic.configs.items())),
+        }
+
+
+def partitions(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for topic in _topics(metadata, wanted):
+        for number, info in sorted(topic.partitions.items()):
+            state = ", ".join(trouble(metadata, topic, info))
+            yield {
+                "type": "clusterPartition",
+                "topic": topic.name,
+                "partition": number,
+                "state": state,
+                **plain(info),
+            }
+
+
+def configs(metadata: Metadata, wanted: Wanted, show_secrets: bool = False) -> Iterator[Object]:
+    for (kind, resource), values in sorted(metadata.configs.items()):
+        kind_name = name_of(CONFIG_RESOURCE, kind)
+        if kind_name == "TOPIC" and not wanted(resource):
+            continue
+        for name, value in sorted(values.items()):
+            shown = value if show_secrets or not is_secret(name) else HIDDEN
+            said = {"resourceType": kind_name, "resourceName": resource, "name": name, "value": shown}
+            yield {"type": "clusterConfig", **said}
+
+
+def quotas(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for entity, values in sorted(metadata.quotas.items(), key=str):
+        parts = [{"type": kind, "name": name} for kind, name in entity]
+        for name, value in sorted(values.items()):
+            yield {"type": "clusterQuota", "entity": parts, "name": name, "value": value}
+
+
+def acls(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for acl in sorted(metadata.acls.values(), key=lambda acl: acl[1:]):
+        if acl.resourceType != "TOPIC" or acl.patternType != "LITERAL" or wanted(acl.resourceName):
+            yield {"type": "clusterAcl", **acl._asdict()}
+
+
+def scram(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for _, credential in sorted(metadata.scram.items()):
+        yield {"type": "clusterScram", **credential._asdict()}
+
+
+def tokens(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+    for _, token in sorted(metadata.tokens.items()):
+        yield {"type": "clusterToken", **plain(token)}
+
+
+PARTS: dict[str, tuple[str, Callable[..., Iterator[Object]]]] = {
+    "voters": ("clusterVoter", voters),
+    "controllers": ("clusterController", controllers),
+    "brokers": ("clusterBroker", brokers),
+    "features": ("clusterFeature", features),
+    "topics": ("clusterTopic", topics),
+    "partitions": ("clusterPartition", partitions),
+    "configs": ("clusterConfig", configs),
+    "quotas": ("clusterQuota", quotas),
+    "acls": ("clusterAcl", acls),
+    "scram": ("clusterScram", scram),
+    "tokens": ("clusterToken", tokens),
+}
+"""What --show takes: the type of its objects, and what makes them."""

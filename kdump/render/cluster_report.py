@@ -1,0 +1,84 @@
+"""`kdump cluster` for people: what the metadata is of, how far it goes, and what is wrong in the cluster."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any
+
+from kdump.render.escape import printable
+from kdump.render.output import Output
+from kdump.render.style import painter
+from kdump.render.times import iso
+
+Object = dict[str, Any]
+LABEL = 12
+
+
+def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
+    """The head of the report, a fact a line."""
+    paint = painter(output.colour)
+    for label, text, style in _lines(cluster, zone):
+        for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(text)}", LABEL)):
+            head, rest = line[:LABEL], line[LABEL:]
+            output.line((head if number else paint(head, "head")) + paint(rest, style))
+
+
+def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
+    lines: list[tuple[str, str, str]] = []
+    node = f", on the disk of node {cluster['nodeId']}" if cluster["nodeId"] is not None else ""
+    if cluster["clusterId"] is not None:
+        lines.append(("cluster", f"{cluster['clusterId']}{node}", ""))
+    begun = (
+        "from the start of the log" if cluster["snapshot"] is None else f"from the snapshot at {cluster['snapshot']}"
+    )
+    time = f", {iso(cluster['endTimestamp'], zone)}" if cluster["endTimestamp"] is not None else ""
+    if cluster["endOffset"]:
+        lines.append(("as of", f"offset {cluster['endOffset'] - 1}{time}, {begun}", ""))
+        lines.append(("committed", _committed(cluster), ""))
+    else:
+        is_bootstrap = cluster["source"].endswith("bootstrap.checkpoint")
+        text = "what kafka-storage format wrote: the log has not begun" if is_bootstrap else "before the first record"
+        lines.append(("as of", text, ""))
+    if cluster["leaderId"] is not None:
+        lines.append(("quorum", f"leader {cluster['leaderId']}, epoch {cluster['leaderEpoch']}", ""))
+    if cluster["metadataVersion"] is not None:
+        lines.append(("version", f"metadata.version {cluster['metadataVersion']}", ""))
+    fenced = f", {cluster['fencedBrokers']} fenced" if cluster["fencedBrokers"] else ""
+    lines.append(("brokers", f"{cluster['brokers']}{fenced}", "torn" if fenced else ""))
+    wrong = [
+        f"{cluster[name]} {word}"
+        for name, word in (
+            ("offlinePartitions", "offline"),
+            ("underReplicatedPartitions", "under-replicated"),
+            ("underMinIsrPartitions", "under-min-isr"),
+            ("reassigningPartitions", "reassigning"),
+        )
+        if cluster[name]
+    ]
+    state = f": {', '.join(wrong)}" if wrong else ", all online and in sync" if cluster["partitions"] else ""
+    style = "bad" if cluster["offlinePartitions"] else "torn" if wrong else ""
+    lines.append(("topics", f"{cluster['topics']} with {cluster['partitions']} partitions{state}", style))
+    others = [
+        f"{cluster[name]} {word}{'' if cluster[name] == 1 else 's'}"
+        for name, word in (
+            ("configs", "config"),
+            ("quotas", "quota"),
+            ("acls", "ACL"),
+            ("scramCredentials", "SCRAM credential"),
+            ("delegationTokens", "delegation token"),
+        )
+        if cluster[name]
+    ]
+    if others:
+        lines.append(("also", ", ".join(others), ""))
+    return lines
+
+
+def _committed(cluster: Object) -> str:
+    """How far it is known to be committed; the high watermark of the metadata stands on no disk."""
+    committed, end = cluster["committedOffset"], cluster["endOffset"]
+    if committed is None:
+        return "not known: there is no snapshot here, and the last records may yet be undone"
+    if committed >= end:
+        return "all of it"
+    return f"for certain below offset {committed}, by the newest snapshot; the records from there on may yet be undone"

@@ -1,0 +1,119 @@
+"""`kdump groups` for people: a summary, or groups one by one with their members and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kdump.render.escape import printable
+from kdump.render.group_objects import group_object, member_objects, position_object, share_object
+from kdump.render.output import Output
+from kdump.render.state_keys import STATE_TYPES
+from kdump.render.state_tables import StateTables
+from kdump.render.style import painter
+from kdump.render.times import iso
+from kdump.state.groups import Groups
+from kdump.state.lag import Surroundings, positions, share_positions
+
+Object = dict[str, Any]
+
+
+class Described(NamedTuple):
+    """A group as JSON objects: itself, and what belongs to it."""
+
+    group: Object
+    members: list[Object]
+    offsets: list[Object]
+    shares: list[Object]
+
+
+def describe(
+    groups: Groups, around: Surroundings, name: Callable[[str], bool], topic: Callable[[str], bool]
+) -> Iterator[Described]:
+    """The groups asked for by name, with those of their offsets that are of topics asked for."""
+    waiting = groups.pending_by_group()
+    for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
+        own = [each for each in positions(groups, group.groupId, waiting, around) if topic(each.topic)]
+        shares = [each for each in share_positions(groups, group.groupId, around) if topic(each.topic)]
+        yield Described(
+            group_object(group, own, shares),
+            member_objects(group, around),
+            list(map(position_object, own)),
+            list(map(share_object, shares)),
+        )
+
+
+def by(name: str | None) -> Callable[[Object], Any]:
+    """Sort by the key of that name: what is not known last, numbers from the highest, texts from a to z."""
+
+    def order(value: Object) -> Any:
+        found = value.get(name) if name is not None else None
+        if isinstance(found, (int, float)):
+            return (0, -found, "")
+        return (1, 0, str(found)) if found not in (None, "") else (2, 0, "")
+
+    return order
+
+
+class GroupReport:
+    """Writes tables of described groups. Without `is_now` they are as of an earlier moment, and no lag is known."""
+
+    def __init__(self, output: Output, tables: StateTables, sort: str | None, is_now: bool) -> None:
+        self.output = output
+        self.tables = tables
+        self.sort = sort
+        self.is_now = is_now
+        self.paint = painter(output.colour)
+
+    def summary(self, found: Iterable[Described]) -> None:
+        without = () if self.is_now else ("lagUnknown",)
+        self.tables.write("group", sorted((each.group for each in found), key=by(self.sort)), without)
+
+    def members(self, found: Iterable[Described]) -> None:
+        self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=by(self.sort)))
+
+    def offsets(self, found: Iterable[Described]) -> None:
+        """The offsets of all groups in one table, those of share groups in another, if it has the columns asked for."""
+        kept = list(found)
+        rows = self.tables.write("groupOffset", sorted((o for each in kept for o in each.offsets), key=by(self.sort)))
+        shares = sorted((o for each in kept for o in each.shares), key=by(self.sort))
+        names = self.tables.names
+        if names is not None and not set(names) <= {key.name for key in STATE_TYPES["groupShare"]}:
+            return  # columns that were chosen for the other table
+        if rows and shares:
+            self.output.line("")
+        self.tables.write("groupShare", shares)
+
+    def details(self, each: Described) -> None:
+        """One group: what it is, its members, its offsets."""
+        group = each.group
+        name = printable(group["groupId"])
+        for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
+            self.output.line(line.replace(name, self.paint(name, "head"), 1) if line.startswith(name) else line)
+        for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
+            if values:
+                self.output.line("")
+                self.tables.write(kind, sorted(values, key=by(self.sort)), without=("groupId",))
+
+    def _facts(self, group: Object) -> str:
+        zone = self.tables.zone
+        facts = [f"{group['groupType']} group", group["state"]]
+        if group["isSimple"]:
+            facts.append("offsets only: no member ever joined")
+        if group["epoch"] >= 0:
+            facts.append(f"{'generation' if group['groupType'] == 'classic' else 'epoch'} {group['epoch']}")
+        if group["assignmentEpoch"] >= 0:
+            facts.append(f"assignment of epoch {group['assignmentEpoch']}")
+        for name, label in (("protocolType", "protocol type"), ("protocol", "assignor"), ("leader", "leader")):
+            if group[name]:
+                facts.append(f"{label} {printable(group[name])}")
+        if group["topologyEpoch"] is not None:
+            facts.append(f"topology epoch {group['topologyEpoch']}")
+        facts += [f"topic {printable(name)} {state}" for name, state in group["shareTopics"].items()]
+        facts += [f"regex {printable(name)} matches {len(topics)} topics" for name, topics in group["regexes"].items()]
+        if group["stateTimestamp"] is not None:
+            facts.append(f"since {iso(group['stateTimestamp'], zone)}")
+        if group["lag"] is not None:
+            facts.append(f"lag {group['lag']}")
+        facts.append(f"in __consumer_offsets-{group['offsetsPartition']}")
+        return ", ".join(facts)

@@ -1,0 +1,97 @@
+"""The values of the state's JSON objects as cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any
+
+from kdump.render.escape import printable
+from kdump.render.key import Key
+from kdump.render.times import iso
+
+Object = dict[str, Any]
+ARROW = "→"
+
+
+def cell(key: Key, value: Any, zone: tzinfo) -> str:
+    """The text of a value; empty for nothing. Nothing in it can change how a terminal shows the rest."""
+    if value is None:
+        return ""
+    if key.unit == "epoch ms":
+        return iso(value, zone)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    special = SPECIAL.get(key.name)
+    if special is not None and not isinstance(value, (str, int)):
+        return printable(special(value))
+    return printable(plain_text(value))
+
+
+def plain_text(value: Any) -> str:
+    if isinstance(value, list):
+        return (",".join if all(isinstance(item, int) for item in value) else ", ".join)(map(plain_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={plain_text(item)}" for name, item in value.items())
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else str(value)
+
+
+def _endpoint(value: Object) -> str:
+    shown = f"{value['name']}://{value['host']}:{value['port']}"
+    return shown if value["securityProtocol"] in ("", value["name"]) else f"{shown} ({value['securityProtocol']})"
+
+
+def _assigned(value: list[Object]) -> str:
+    return "; ".join(f"{each['topic']} {plain_text(each['partitions'])}".rstrip() for each in value)
+
+
+def _features(value: list[Object]) -> str:
+    return ", ".join(f"{each['name']} {each['minSupportedVersion']}..{each['maxSupportedVersion']}" for each in value)
+
+
+def _pending(value: list[Object]) -> str:
+    return ", ".join(f"{each['offset']} by producer {each['producerId']}" for each in value)
+
+
+def _entity(value: list[Object]) -> str:
+    return ", ".join(f"{each['type']}={'<default>' if each['name'] is None else each['name']}" for each in value)
+
+
+def _fields(value: list[Object]) -> str:
+    """offset 10 → 20, isr 1,2 → 1; of what is gone, what it said last"""
+    if all(each["new"] is None for each in value):
+        value = [{**each, "old": None, "new": each["old"]} for each in value]
+    return ", ".join(f"{each['name']} {_pair(each['name'], each['old'], each['new'])}" for each in value)
+
+
+def _pair(name: str, old: Any, new: Any) -> str:
+    show = SPECIAL.get(name, plain_text)
+    before, after = (_quoted(each, show) for each in (old, new))
+    if old is None:
+        return after
+    return f"{before} {ARROW} {after}"
+
+
+def _quoted(value: Any, show: Callable[[Any], str]) -> str:
+    if value is None:
+        return "none"
+    text = show(value) if isinstance(value, (list, dict)) else plain_text(value)
+    return "none" if value == [] else text or '""'
+
+
+SPECIAL: dict[str, Callable[[Any], str]] = {
+    "endPoints": lambda value: ", ".join(map(_endpoint, value)),
+    "endpoints": lambda value: ", ".join(map(_endpoint, value)),
+    "assigned": _assigned,
+    "revoking": _assigned,
+    "target": _assigned,
+    "standby": _assigned,
+    "warmup": _assigned,
+    "features": _features,
+    "pending": _pending,
+    "entity": _entity,
+    "fields": _fields,
+}
+"""By the name of the key, for what is no plain list or number."""

@@ -1,0 +1,216 @@
+"""Tables of the state's JSON objects: which columns they have, and how their rows are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from functools import partial
+from typing import Any, NamedTuple
+
+from kdump.render.columns import UnknownColumn
+from kdump.render.key import Key
+from kdump.render.output import Output
+from kdump.render.state_cells import cell
+from kdump.render.state_keys import STATE_TYPES
+from kdump.render.table import Column, Table
+
+Object = dict[str, Any]
+
+
+class Shown(NamedTuple):
+    """A column of a table: the key, and as in Column."""
+
+    name: str
+    label: str = ""
+    rank: int = 9
+    least: int | None = None
+
+
+TABLES: dict[str, tuple[Shown, ...]] = {
+    "group": (
+        Shown("groupId", "group", least=20),
+        Shown("groupType", "type", 6),
+        Shown("state"),
+        Shown("epoch", "", 3),
+        Shown("protocol", "", 2),
+        Shown("members", "", 8),
+        Shown("partitions", "", 5),
+        Shown("lag", "", 8),
+        Shown("lagUnknown", "", 1),
+        Shown("remarks", "", 7),
+        Shown("pending", "", 6),
+        Shown("lastCommit", "last commit", 4),
+    ),
+    "groupMember": (
+        Shown("groupId", "group", 5, 16),
+        Shown("memberId", "member", least=16),
+        Shown("instanceId", "instance", 6, 10),
+        Shown("clientId", "client", 8, 12),
+        Shown("clientHost", "host", 8),
+        Shown("memberEpoch", "epoch", 4),
+        Shown("state", "", 4),
+        Shown("subscribedTopicNames", "subscribed", 3, 12),
+        Shown("subscribedTopicRegex", "regex", 3, 8),
+        Shown("assigned", "", 7, 16),
+        Shown("revoking", "", 6, 12),
+        Shown("target", "", 2, 16),
+    ),
+    "groupOffset": (
+        Shown("groupId", "group", 5, 12),
+        Shown("topic", "", 9, 12),
+        Shown("partition", ""),
+        Shown("offset"),
+        Shown("lag", "", 8),
+        Shown("logStartOffset", "log start", 4),
+        Shown("logEndOffset", "log end", 6),
+        Shown("highWatermark", "high watermark", 1),
+        Shown("leaderEpoch", "", 1),
+        Shown("pending", "", 7),
+        Shown("commitTimestamp", "committed", 3),
+        Shown("metadata", "", 2, 10),
+        Shown("remark", "", 7, 24),
+    ),
+    "groupShare": (
+        Shown("groupId", "group", 5, 12),
+        Shown("topic", "", 9, 12),
+        Shown("partition", ""),
+        Shown("startOffset", "start"),
+        Shown("lag", "", 8),
+        Shown("logStartOffset", "log start", 4),
+        Shown("logEndOffset", "log end", 6),
+        Shown("deliveryCompleteCount", "done above", 2),
+        Shown("stateEpoch", "", 1),
+        Shown("leaderEpoch", "", 1),
+        Shown("remark", "", 7, 24),
+    ),
+    "change": (
+        Shown("offset"),
+        Shown("timestamp", "time", 8),
+        Shown("record", "", 3, 14),
+        Shown("groupId", "group", 7, 10),
+        Shown("entity", "", 5),
+        Shown("name", "", 9, 12),
+        Shown("action"),
+        Shown("fields", "", 9, 24),
+    ),
+    "clusterVoter": (Shown("voterId", "voter"), Shown("isLeader", "leader"), Shown("voterDirectoryId", "directory", 2),
+                     Shown("endpoints", "", 5, 20)),
+    "clusterController": (Shown("controllerId", "controller"), Shown("endPoints", "endpoints", 5, 20),
+                          Shown("incarnationId", "", 2), Shown("features", "", 1, 20)),
+    "clusterBroker": (
+        Shown("brokerId", "broker"),
+        Shown("state"),
+        Shown("rack", "", 5),
+        Shown("leaders", "", 7),
+        Shown("replicas", "", 6),
+        Shown("outOfSync", "out of sync", 6),
+        Shown("brokerEpoch", "epoch", 2),
+        Shown("endPoints", "endpoints", 5, 20),
+        Shown("logDirs", "", 1, 22),
+    ),
+    "clusterFeature": (Shown("name", "feature"), Shown("featureLevel", "level"), Shown("release", "", 5)),
+    "clusterTopic": (
+        Shown("topic", "", 9, 16),
+        Shown("topicId", "", 2),
+        Shown("partitions"),
+        Shown("replicationFactor", "replicas", 7),
+        Shown("offline", "", 8),
+        Shown("underReplicated", "under-replicated", 8),
+        Shown("underMinIsr", "under-min-isr", 6),
+        Shown("reassigning", "", 6),
+        Shown("configs", "", 4, 24),
+    ),
+    "clusterPartition": (
+        Shown("topic", "", 9, 16),
+        Shown("partition", ""),
+        Shown("leader"),
+        Shown("leaderEpoch", "epoch", 4),
+        Shown("isr"),
+        Shown("replicas", "", 8),
+        Shown("addingReplicas", "adding", 6),
+        Shown("removingReplicas", "removing", 6),
+        Shown("eligibleLeaderReplicas", "elr", 5),
+        Shown("lastKnownElr", "last known elr", 3),
+        Shown("state", "", 9, 10),
+    ),
+    "clusterConfig": (Shown("resourceType", "of", 5), Shown("resourceName", "resource", 9, 12), Shown("name"),
+                      Shown("value", "", 9, 16)),
+    "clusterQuota": (Shown("entity", "", 9, 16), Shown("name", "quota"), Shown("value")),
+    "clusterAcl": tuple(Shown(key.name, "", 1 if key.name == "id" else 8) for key in STATE_TYPES["clusterAcl"]),
+    "clusterScram": (Shown("name", "user"), Shown("mechanism"), Shown("iterations")),
+    "clusterToken": tuple(Shown(key.name, "", 5) for key in STATE_TYPES["clusterToken"]),
+}  # fmt: skip
+"""The columns that are shown unless others are asked for."""
+
+BAD = ("offline", "under-min-isr")
+NO_ZERO = ("remarks", "pending", "lagUnknown", "reassigning", "offline", "underReplicated", "underMinIsr", "outOfSync")
+"""Where zero is what most rows have, and says nothing."""
+NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch")
+"""Where -1 is Kafka's way to say nothing."""
+
+
+def style(value: Object) -> str:
+    """How a row is marked."""
+    kind = value["type"]
+    if kind in ("groupOffset", "groupShare"):
+        return "bad" if value["remark"] and value.get("startOffset") != -1 else ""
+    if kind == "group":
+        return "torn" if value["remarks"] else ""
+    if kind == "clusterPartition":
+        return "" if not value["state"] else "bad" if any(word in value["state"] for word in BAD) else "torn"
+    if kind == "clusterTopic":
+        return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
+    if kind == "clusterBroker":
+        return "" if value["state"] == "active" else "torn"
+    return "dim" if value.get("action") == "aborted" else ""
+
+
+def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
+    """The columns of a table of such objects, the usual or those named. Raises UnknownColumn."""
+    keys = {key.name: key for key in STATE_TYPES[kind]}
+    if names is None:
+        return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
+    for name in names:
+        if name not in keys:
+            raise UnknownColumn(f"no column {name!r}; there are {', '.join(keys)}")
+    usual = {each.name: each for each in TABLES[kind]}
+    return [_column(keys[name], zone, usual.get(name, Shown(name))) for name in names]
+
+
+def _column(key: Key, zone: tzinfo, shown: Shown) -> Column:
+    text = partial(_text, key, zone)
+    right = key.type.startswith("number") and key.unit != "epoch ms"
+    return Column(key.name, shown.label or key.name, text, right, shown.rank, shown.least)
+
+
+def _text(key: Key, zone: tzinfo, value: Object) -> str:
+    shown = value[key.name]
+    if (shown == 0 and key.name in NO_ZERO) or (shown == -1 and key.name in NO_MINUS_ONE):
+        return ""
+    return "none" if key.name == "isr" and not shown else cell(key, shown, zone)
+
+
+class StateTables:
+    """Tables of objects on an output, one after the other. Raises UnknownColumn."""
+
+    def __init__(self, output: Output, zone: tzinfo, names: list[str] | None, full: bool) -> None:
+        self.output = output
+        self.zone = zone
+        self.names = names
+        self.full = full
+
+    def open(self, kind: str, without: tuple[str, ...] = ()) -> Table:
+        """A table of such objects, without some of the usual columns."""
+        shown = columns(kind, self.zone, self.names, without)
+        return Table(shown, self.output, full=self.full, chosen=self.names is not None)
+
+    def write(self, kind: str, values: Iterable[Object], without: tuple[str, ...] = ()) -> int:
+        """A whole table; how many rows it has. None at all for no rows."""
+        table = self.open(kind, without)
+        rows = 0
+        for value in values:
+            table.add(value, style(value))
+            rows += 1
+        if rows:
+            table.flush()
+        return rows

@@ -1,0 +1,152 @@
+"""What the records of groups say of their members, and what those of the newer groups change.
+
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager (replay), ConsumerGroupMember, StreamsGroupMember,
+modern.MemberState and streams.MemberState; org.apache.kafka.clients.consumer.internals.ConsumerProtocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.format.messages import attempt
+from kdump.format.schema import load_folder
+from kdump.state.groups import STREAMS, Assigned, Group, Member
+
+CONSUMER_PROTOCOL = "consumer"
+STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
+STREAMS_STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"}
+LEFT = -1
+"""Epoch of a member that has left."""
+
+Values = dict[str, Any]
+
+
+def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
+    """The members in the record of a classic group."""
+    is_consumer = value["protocolType"] == CONSUMER_PROTOCOL
+    for said in value["members"]:
+        subscribed: tuple[str, ...] = ()
+        assigned: tuple[Assigned, ...] = ()
+        if is_consumer:
+            subscription = _protocol("ConsumerProtocolSubscription", said["subscription"], problem)
+            assignment = _protocol("ConsumerProtocolAssignment", said["assignment"], problem)
+            subscribed = tuple(subscription.get("topics") or ())
+            assigned = tuple(
+                Assigned(each["topic"], tuple(each["partitions"]))
+                for each in assignment.get("assignedPartitions") or ()
+            )
+        yield Member(
+            said["memberId"],
+            said.get("groupInstanceId"),
+            clientId=said["clientId"],
+            clientHost=said["clientHost"],
+            subscribedTopicNames=subscribed,
+            rebalanceTimeoutMs=said.get("rebalanceTimeout"),
+            sessionTimeoutMs=said["sessionTimeout"],
+            assigned=assigned,
+        )
+
+
+def _protocol(name: str, data: bytes, problem: Callable[[str], None]) -> Values:
+    """What a client's own message says, as far as it goes; the coordinator does not look into it either."""
+    if len(data) < 2:
+        return {}
+    decoded, error = attempt(load_folder("control")[name], int.from_bytes(data[:2], "big", signed=True), data, 2)
+    if error is not None:
+        problem(str(error))
+    return decoded.value
+
+
+def _member(group: Group, key: Values) -> Member:
+    return group.members.get(key["memberId"]) or Member(key["memberId"])
+
+
+def nothing(group: Group, key: Values, value: Values | None) -> None:
+    """Releases before 4.1 kept the partitions and racks of the topics here; nothing is shown of it."""
+
+
+def group_epoch(group: Group, key: Values, value: Values | None) -> None:
+    assert value is not None
+    group.epoch = value["epoch"]
+    if group.type == STREAMS:
+        validated = value["validatedTopologyEpoch"]
+        group.validatedTopologyEpoch = None if validated < 0 else validated
+
+
+def target_epoch(group: Group, key: Values, value: Values | None) -> None:
+    group.assignmentEpoch = value["assignmentEpoch"] if value else -1
+    time = value.get("assignmentTimestamp") if value else None
+    group.assignmentTimestamp = time or None
+
+
+def member_metadata(group: Group, key: Values, value: Values | None) -> None:
+    if value is None:
+        group.members.pop(key["memberId"], None)
+        return
+    classic_part = value.get("classicMemberMetadata")
+    group.members[key["memberId"]] = _member(group, key)._replace(
+        instanceId=value.get("instanceId"),
+        rackId=value.get("rackId"),
+        clientId=value["clientId"],
+        clientHost=value["clientHost"],
+        subscribedTopicNames=tuple(value.get("subscribedTopicNames", ())),
+        subscribedTopicRegex=value.get("subscribedTopicRegex") or None,
+        serverAssignor=value.get("serverAssignor"),
+        rebalanceTimeoutMs=value.get("rebalanceTimeoutMs"),
+        sessionTimeoutMs=classic_part["sessionTimeoutMs"] if classic_part else None,
+        processId=value.get("processId"),
+        topologyEpoch=value.get("topologyEpoch"),
+    )
+
+
+def target(group: Group, key: Values, value: Values | None) -> None:
+    if value is None and key["memberId"] not in group.members:
+        return
+    wanted = () if value is None else _assigned(value, "topicPartitions", "activeTasks")
+    group.members[key["memberId"]] = _member(group, key)._replace(target=wanted)
+
+
+def current(group: Group, key: Values, value: Values | None) -> None:
+    if value is None:
+        if key["memberId"] in group.members:
+            left = _member(group, key)._replace(memberEpoch=LEFT, previousMemberEpoch=LEFT, state=None)
+            group.members[key["memberId"]] = left._replace(assigned=(), revoking=(), standby=(), warmup=())
+        return
+    states = STREAMS_STATES if group.type == STREAMS else STATES
+    group.members[key["memberId"]] = _member(group, key)._replace(
+        memberEpoch=value["memberEpoch"],
+        previousMemberEpoch=value["previousMemberEpoch"],
+        state=states.get(value["state"], f"UNKNOWN({value['state']})"),
+        assigned=_assigned(value, "assignedPartitions", "activeTasks"),
+        revoking=_assigned(value, "partitionsPendingRevocation", "activeTasksPendingRevocation"),
+        standby=_assigned(value, "standbyTasks"),
+        warmup=_assigned(value, "warmupTasks"),
+    )
+
+
+def _assigned(value: Values, *names: str) -> tuple[Assigned, ...]:
+    """The list under the first of the names that the message has."""
+    said = next((value[name] for name in names if name in value), ())
+    return tuple(
+        Assigned(each["topicId"] if "topicId" in each else each["subtopologyId"], tuple(each["partitions"]))
+        for each in said
+    )
+
+
+def regex(group: Group, key: Values, value: Values | None) -> None:
+    group.regexes.pop(key["regularExpression"], None)
+    if value is not None:
+        group.regexes[key["regularExpression"]] = tuple(value["topics"])
+
+
+def share_topics(group: Group, key: Values, value: Values | None) -> None:
+    group.share_topics = {}
+    for state in ("initializing", "initialized", "deleting"):
+        for topic in (value or {}).get(f"{state}Topics", ()):
+            group.share_topics[topic["topicName"]] = state
+
+
+def topology(group: Group, key: Values, value: Values | None) -> None:
+    group.topologyEpoch = value["epoch"] if value else None
+    group.subtopologies = tuple(each["subtopologyId"] for each in value["subtopologies"]) if value else ()

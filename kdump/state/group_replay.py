@@ -1,0 +1,193 @@
+"""Records of __consumer_offsets -> the groups and the offsets that they make, in bounded memory.
+
+As org.apache.kafka.coordinator.group.GroupCoordinatorShard replays them; GroupMetadataManager for groups. Where Kafka
+throws, and the coordinator does not load the partition, this tells and goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from kdump.format.control import decode_control
+from kdump.format.coordinator_record import decode_coordinator_record
+from kdump.log.record import Record
+from kdump.state import group_members
+from kdump.state.groups import CLASSIC, Group, Groups, Member
+from kdump.state.moment import SAYS_NOTHING
+from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
+from kdump.state.records import ENTRY, memory, too_large
+
+MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
+
+
+class GroupReplay(OffsetReplay):
+    """Applies the records of the partitions of __consumer_offsets to `groups`; `begin` says which one follows."""
+
+    def apply(self, record: Record) -> None:
+        """What a record changes; one that does not decode changes nothing."""
+        assert record.offset is not None
+        self.offset, self.timestamp = record.offset, record.timestamp
+        if too_large(record):
+            self.at(f"a record of {record.keySize} + {record.valueSize} bytes")
+            return
+        if record.is_control:
+            said_control = decode_control(record.key, record.value)
+            if said_control.type in ("COMMIT", "ABORT"):
+                self.end_transaction(record.batch.producerId or 0, said_control.type)
+            return
+        said = decode_coordinator_record("group-coordinator", record.key, record.value)
+        problem = said.key.problem or (said.value.problem if said.value else None)
+        if problem is not None:
+            self.at(str(problem))
+            return
+        assert said.key.schema is not None
+        assert said.key.decoded is not None
+        key = said.key.decoded.value
+        value = said.value.decoded.value if said.value and said.value.decoded else None
+        self.record = said.key.schema.name.removesuffix("Key")
+        modern = MODERN.fullmatch(said.key.schema.name)
+        if self.record in ("OffsetCommit", "LegacyOffsetCommit"):
+            producer_id = record.batch.producerId
+            self.commit(NO_PRODUCER_ID if producer_id is None else producer_id, key, value)
+        elif self.record == "GroupMetadata":
+            self.classic(key["group"], value)
+        elif modern is not None:
+            self.modern(modern[1].lower(), modern[2], key, value)
+
+    def classic(self, name: str, value: dict[str, Any] | None) -> None:
+        if value is None:
+            self.remove(name)
+            return
+        members = {member.memberId: member for member in group_members.classic(value, self.at)}
+        time = value.get("currentStateTimestamp")
+        group = Group(
+            name,
+            CLASSIC,
+            self.partition,
+            value["generation"],
+            value["protocolType"] or None,
+            value["protocol"],
+            value["leader"],
+            number(time),
+            members=members,
+        )
+        before = self.groups.groups.get(name)
+        if self.charge(group_size(group) - (group_size(before) if before else 0)):
+            self.groups.groups[name] = group
+            self.tell_group(before, group)
+
+    def modern(self, kind: str, what: str, key: dict[str, Any], value: dict[str, Any] | None) -> None:
+        """A record of a consumer, share or streams group."""
+        name = key["groupId"]
+        before = self.groups.groups.get(name)
+        if before is not None and (before.type != kind or before.is_deleted):
+            if value is None:
+                return
+            if not before.is_simple and not before.is_deleted:
+                self.at(f"group {name} was of type {before.type}, and the record is of one of type {kind}")
+            before = None
+        if before is None and value is None:
+            return  # the group is gone already
+        if value is None and what == "Metadata":
+            self.remove(name)
+            return
+        group = before or Group(name, kind, self.partition)
+        member = key.get("memberId", "")
+        # Of its members only one can have changed, and there may be thousands.
+        old_size = _own_size(before, member) if before else 0
+        old = _fields(group) if before and self.told else {}
+        old_member = group.members.get(member)
+        apply = MODERN_RECORDS.get(what)
+        if apply is None:
+            return
+        apply(group, key, value)
+        if not self.charge(_own_size(group, member) - old_size):
+            group.members.pop(member, None)
+            self.room += old_size - _own_size(group, member)
+            return
+        self.groups.groups[name] = group
+        if self.told is not None:
+            self.tell("group", name, name, old, _fields(group))
+            new_member = group.members.get(member)
+            self.tell_members(name, *({} if m is None else {member: m} for m in (old_member, new_member)))
+
+    def remove(self, name: str) -> None:
+        before = self.groups.groups.pop(name, None)
+        if before is None:
+            return
+        self.room += group_size(before)
+        if self.told is not None and not before.is_simple:
+            self.tell("group", name, name, _fields(before), {})
+        if self.groups.offsets.get(name):
+            # They have tombstones of their own, which come with the group's, or do not count.
+            self.groups.groups[name] = Group(name, before.type, self.partition, is_deleted=True)
+            self.charge(group_size(self.groups.groups[name]))
+
+    def tell_group(self, before: Group | None, after: Group) -> None:
+        if self.told is not None:
+            old = _fields(before) if before and not before.is_simple and not before.is_deleted else {}
+            self.tell("group", after.groupId, after.groupId, old, _fields(after))
+            self.tell_members(after.groupId, before.members if before else {}, after.members)
+
+    def tell_members(self, group: str, old: dict[str, Member], new: dict[str, Member]) -> None:
+        for name in {**old, **new}:
+            before, after = (each[name]._asdict() if name in each else {} for each in (old, new))
+            self.tell("member", name, group, before, after)
+
+
+def finish(groups: Groups) -> None:
+    """Drop what no record stands for any more: simple groups without offsets, and empty transactions."""
+    for key in [key for key, waiting in groups.pending.items() if not waiting]:
+        del groups.pending[key]
+    waiting_for = {group for waiting in groups.pending.values() for group, _, _ in waiting}
+    for name, group in list(groups.groups.items()):
+        bare = group.is_simple or group.is_deleted
+        if bare and not groups.offsets.get(name) and name not in waiting_for:
+            del groups.groups[name]
+
+
+def group_size(group: Group) -> int:
+    """About how many bytes of memory it takes; offsets aside."""
+    return _own_size(group, "") + sum(ENTRY + memory(member) for member in group.members.values())
+
+
+def _own_size(group: Group, member: str) -> int:
+    """The same of the group itself, and of one member of it."""
+    size = ENTRY + 400 + memory(group.groupId) + memory(group.regexes) + memory(group.share_topics)
+    return size + (ENTRY + memory(group.members[member]) if member in group.members else 0)
+
+
+def _fields(group: Group) -> dict[str, Any]:
+    """What --history tells of a group itself."""
+    told: dict[str, Any] = {name: getattr(group, name) for name in TOLD}
+    told |= {f"regex {regex}": ", ".join(topics) for regex, topics in group.regexes.items()}
+    told |= {f"share topic {topic}": state for topic, state in group.share_topics.items()}
+    return {name: value for name, value in told.items() if value not in SAYS_NOTHING and value != -1}
+
+
+TOLD: tuple[str, ...] = (
+    "type",
+    "state",
+    "epoch",
+    "protocolType",
+    "protocol",
+    "leader",
+    "assignmentEpoch",
+    "topologyEpoch",
+)
+TOLD += ("validatedTopologyEpoch", "subtopologies")
+
+MODERN_RECORDS: dict[str, Callable[[Group, dict[str, Any], dict[str, Any] | None], None]] = {
+    "Metadata": group_members.group_epoch,
+    "PartitionMetadata": group_members.nothing,
+    "MemberMetadata": group_members.member_metadata,
+    "TargetAssignmentMetadata": group_members.target_epoch,
+    "TargetAssignmentMember": group_members.target,
+    "CurrentMemberAssignment": group_members.current,
+    "RegularExpression": group_members.regex,
+    "StatePartitionMetadata": group_members.share_topics,
+    "Topology": group_members.topology,
+}
+"""What the records of a consumer, share or streams group do, by their names without the type of the group."""

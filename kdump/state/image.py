@@ -1,0 +1,213 @@
+"""The cluster as KRaft's metadata has it: what one replay of the log builds.
+
+Names are those of the records' fields. Source: org.apache.kafka.image.MetadataImage and the images in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+TOPIC, BROKER = 2, 4
+"""ConfigResource.Type by id."""
+
+
+class PartitionInfo(NamedTuple):
+    """A partition. `directories`: the id of the log directory of each replica, in their order; empty where the record
+    has none. `leader` is -1 for none. The eligible leader replicas are those outside the ISR that have all that is
+    committed (KIP-966)."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[str, ...]
+    leader: int
+    leaderEpoch: int
+    isr: tuple[int, ...] = ()
+    addingReplicas: tuple[int, ...] = ()
+    removingReplicas: tuple[int, ...] = ()
+    eligibleLeaderReplicas: tuple[int, ...] = ()
+    lastKnownElr: tuple[int, ...] = ()
+    leaderRecoveryState: str = "RECOVERED"
+    partitionEpoch: int = -1
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Fewer in-sync replicas than replicas, those left out that are only being added (TopicCommand)."""
+        adding = len(self.addingReplicas)
+        return len(self.isr) < len(self.replicas) - (adding if adding < len(self.replicas) else 0)
+
+    @property
+    def is_offline(self) -> bool:
+        return self.leader < 0
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.addingReplicas or self.removingReplicas)
+
+
+@dataclass
+class Topic:
+    """`id` is what Kafka prints, base64; `configs` are the topic's own."""
+
+    name: str
+    id: str
+    configs: dict[str, str] = field(default_factory=dict)
+    partitions: dict[int, PartitionInfo] = field(default_factory=dict)
+
+
+class Endpoint(NamedTuple):
+    name: str
+    host: str
+    port: int
+    securityProtocol: str = ""
+
+
+class Supported(NamedTuple):
+    """A feature that a node knows, and in which versions."""
+
+    name: str
+    minSupportedVersion: int
+    maxSupportedVersion: int
+
+
+class Broker(NamedTuple):
+    """A registered broker. A fenced one serves no clients and leads nothing; `logDirs` are the ids of its log
+    directories (none before metadata.version 3.7), the cordoned ones take no new replicas (None: not said)."""
+
+    brokerId: int
+    brokerEpoch: int
+    incarnationId: str
+    rack: str | None
+    fenced: bool
+    inControlledShutdown: bool
+    logDirs: tuple[str, ...]
+    cordonedLogDirs: tuple[str, ...] | None
+    endPoints: tuple[Endpoint, ...]
+    features: tuple[Supported, ...]
+    isMigratingZkBroker: bool = False
+
+
+class Controller(NamedTuple):
+    """A registered controller."""
+
+    controllerId: int
+    incarnationId: str
+    zkMigrationReady: bool
+    endPoints: tuple[Endpoint, ...]
+    features: tuple[Supported, ...]
+
+
+class Voter(NamedTuple):
+    """A voter of the quorum; without directory and endpoints where the voters are static (KIP-853)."""
+
+    voterId: int
+    voterDirectoryId: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+class QuorumLeader(NamedTuple):
+    """Who became leader of the quorum, and the offset of the record that says so; None where quorum-state does."""
+
+    leaderId: int
+    leaderEpoch: int
+    offset: int | None = None
+
+
+class Acl(NamedTuple):
+    id: str
+    resourceType: str
+    resourceName: str
+    patternType: str
+    principal: str
+    host: str
+    operation: str
+    permissionType: str
+
+
+class ScramCredential(NamedTuple):
+    """A user's SCRAM credential; its salt and keys are not kept."""
+
+    name: str
+    mechanism: str
+    iterations: int
+
+
+class DelegationToken(NamedTuple):
+    """Times are epoch ms."""
+
+    tokenId: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issueTimestamp: int
+    maxTimestamp: int
+    expirationTimestamp: int
+
+
+class ProducerIds(NamedTuple):
+    """The block of producer ids that was given out last ends below `nextProducerId`."""
+
+    brokerId: int
+    brokerEpoch: int
+    nextProducerId: int
+
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""(user, client-id or ip; its name, None for the default) for each part of the entity."""
+
+
+@dataclass
+class Metadata:
+    """What is known of the cluster as of `end_offset`, the offset behind the last record that was read.
+
+    `configs` are the dynamic ones by the type and name of their resource (a broker's is its id as text, "" for the
+    cluster-wide defaults). `snapshot` is the end offset of the snapshot that the replay began with, None for none.
+    `problems`: one line for what could not be read; with any, what is here may be out of date or incomplete.
+    """
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    by_id: dict[str, Topic] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    controllers: dict[int, Controller] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    acls: dict[str, Acl] = field(default_factory=dict)
+    scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
+    tokens: dict[str, DelegationToken] = field(default_factory=dict)
+    producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
+    """One at most, under the empty name."""
+    zk_migration: dict[str, str] = field(default_factory=dict)
+    """The same of the migration from ZooKeeper; none in a cluster that began with KRaft before 3.4."""
+    voters: dict[int, Voter] = field(default_factory=dict)
+    leader: QuorumLeader | None = None
+    kraft_version: int | None = None
+    snapshot: int | None = None
+    end_offset: int = 0
+    end_time: int | None = None
+    """Timestamp of the last record that was read, epoch ms."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def broker_configs(self) -> dict[str, dict[str, str]]:
+        """The dynamic configs of the brokers by node id as text, "" for the cluster-wide defaults."""
+        return {name: configs for (kind, name), configs in self.configs.items() if kind == BROKER}
+
+    @property
+    def broker_directories(self) -> dict[int, tuple[str, ...]]:
+        """The ids of the log directories of each registered broker."""
+        return {number: broker.logDirs for number, broker in self.brokers.items()}
+
+
+def endpoints(values: list[dict[str, Any]] | None, protocols: dict[int, str]) -> tuple[Endpoint, ...]:
+    """Endpoints as a record has them."""
+    return tuple(
+        Endpoint(
+            said["name"],
+            said["host"],
+            said["port"],
+            protocols.get(said["securityProtocol"], str(said["securityProtocol"]))
+            if "securityProtocol" in said
+            else "",
+        )
+        for said in values or ()
+    )

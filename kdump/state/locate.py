@@ -1,0 +1,119 @@
+"""Which files under a path hold the state: copies of the metadata log, and the logs of group coordinators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from kdump.log.disk import METADATA_TOPIC, LogDirectory, Partition, Place, place_of, places
+from kdump.log.errors import SourceError
+from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
+from kdump.log.paths import Target
+from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
+from kdump.state.read_groups import OFFSETS_TOPIC, SHARE_TOPIC, CoordinatorLog
+
+Refused = Callable[[SourceError], None]
+
+
+def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+    """Each copy of the cluster's metadata in `path`, with the log directory that it is in: a log directory, a directory
+    of __cluster_metadata, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError where there is none."""
+    found = False
+    for place in _places(path, refused):
+        for copy in _metadata_of(place, path, refused):
+            found = True
+            yield copy
+    if not found:
+        raise SourceError(f"{path}: no metadata of a cluster ({METADATA_TOPIC}-0, a .checkpoint) here")
+
+
+def _places(path: str, refused: Refused) -> Iterator[Place]:
+    if path == "-" or "://" in path:
+        raise SourceError(f"{path}: files or directories on a disk are needed")
+    yield from places(path, refused)
+
+
+def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+    if isinstance(place, Target):
+        if _is_file(place, refused):
+            files = _of_file(place)
+            if files is not None:
+                yield files, None
+        return
+    if isinstance(place, Partition):
+        # A copy may have any name, if that is the directory that was asked for.
+        known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == asked)
+        if known and not place.state:
+            around = place_of(os.path.dirname(os.path.abspath(place.path)))
+            yield from _of_folder(place, around if isinstance(around, LogDirectory) else None, refused)
+        return
+    own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
+    for each in own:
+        yield from _of_folder(each, place, refused)
+    bootstrap = place.files.get(BOOTSTRAP)
+    if not own and bootstrap is not None:
+        yield MetadataFiles(bootstrap.path, bootstrap=bootstrap.path), place
+
+
+def _of_folder(
+    folder: Partition, around: LogDirectory | None, refused: Refused
+) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+    try:
+        files = metadata_files(folder.path)
+    except OSError as error:
+        refused(SourceError(f"{folder.path}: {error.strerror}"))
+        return
+    if files.snapshots or files.segments:
+        yield files, around
+
+
+def _of_file(at: Target) -> MetadataFiles | None:
+    name = os.path.basename(at.path)
+    match = SNAPSHOT.match(name)
+    if match:
+        return MetadataFiles(at.path, snapshots=((int(match[1]), at.path),))
+    if at.kind is KRAFT_SNAPSHOT:
+        return MetadataFiles(at.path, bootstrap=at.path)
+    if at.kind is SEGMENT and at.topic in (METADATA_TOPIC, None):
+        return MetadataFiles(at.path, segments=(at.path,))
+    return None
+
+
+def _is_file(at: Target, refused: Refused) -> bool:
+    if os.path.isfile(at.path):
+        return True
+    refused(SourceError(f"{at.path}: {'not a file' if os.path.exists(at.path) else 'no such file or directory'}"))
+    return False
+
+
+def coordinator_logs(path: str, refused: Refused) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
+    """The logs of group and share coordinators in `path`, and the log directories that they are in, in which the
+    partitions may lie that groups have read: a log directory, a directory of __consumer_offsets-N, or a segment of
+    one. Raises SourceError where there is nothing of Kafka at all."""
+    logs: list[CoordinatorLog] = []
+    around: list[LogDirectory] = []
+    for place in _places(path, refused):
+        if isinstance(place, LogDirectory):
+            logs.extend(log for each in place.partitions for log in _of_partition(each))
+            around.append(place)
+        elif isinstance(place, Partition):
+            logs.extend(_of_partition(place))
+            around.extend(_above(place.path))
+        elif _is_file(place, refused) and place.kind is SEGMENT:
+            topic = place.topic or OFFSETS_TOPIC
+            if topic in (OFFSETS_TOPIC, SHARE_TOPIC):
+                logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
+                around.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
+    return logs, around
+
+
+def _of_partition(partition: Partition) -> Iterator[CoordinatorLog]:
+    if partition.state or partition.topic not in (OFFSETS_TOPIC, SHARE_TOPIC):
+        return
+    paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
+    yield CoordinatorLog(partition.topic, partition.partition or 0, partition.path, paths)
+
+
+def _above(directory: str) -> list[LogDirectory]:
+    above = place_of(os.path.dirname(os.path.abspath(directory)))
+    return [above] if isinstance(above, LogDirectory) else []

@@ -1,0 +1,152 @@
+"""Commits of offsets -> what is committed, and what is pending in transactions, in bounded memory.
+
+As org.apache.kafka.coordinator.group.OffsetMetadataManager replays them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdump.state.groups import CLASSIC, Commit, Group, Groups
+from kdump.state.moment import Change, Told, differences
+from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory
+
+NO_PRODUCER_ID = -1
+ZERO_ID = "A" * 22
+QUIET = ("commitTimestamp", "expireTimestamp", "recordOffset")
+"""Fields of a commit that change each time, and that by themselves are no change."""
+
+
+class OffsetReplay:
+    """Applies the commits of a log to `groups`, within `room` bytes of memory; `told` hears of what changes."""
+
+    def __init__(self, groups: Groups, room: int = ROOM, told: Told | None = None) -> None:
+        self.groups = groups
+        self.room = self.all_room = room
+        self.told = told
+        self.is_full = False
+        self.partition = 0
+        self.name = ""
+        self.offset = 0
+        self.timestamp: int | None = None
+        self.record = ""
+        self.open: dict[str, set[int]] = {}
+        """Producer ids of the open transactions of the partition, by the groups that have offsets in them."""
+
+    def begin(self, partition: int, name: str) -> None:
+        """The records of this partition follow."""
+        self.partition, self.name = partition, name
+        self.open.clear()
+
+    def note(self, problem: str) -> None:
+        if len(self.groups.problems) < MOST_PROBLEMS:
+            self.groups.problems.append(f"{self.name}: {problem}" if self.name else problem)
+
+    def at(self, problem: str) -> None:
+        self.note(f"at offset {self.offset}: {problem}")
+
+    def charge(self, size: int) -> bool:
+        """Whether there is room for so many bytes more; what there is none for is not remembered."""
+        if size > self.room:
+            if not self.is_full:
+                self.at(f"more groups and offsets than are kept in memory, {self.all_room} bytes")
+            self.is_full = True
+            return False
+        self.room -= size
+        return True
+
+    def commit(self, producer_id: int, key: dict[str, Any], value: dict[str, Any] | None) -> None:
+        group, at = key["group"], (key["topic"], key["partition"])
+        if value is None:
+            self.forget_offset(group, at)
+            return
+        topic_id = value.get("topicId")
+        commit = Commit(
+            value["offset"],
+            number(value.get("leaderEpoch")),
+            value["metadata"],
+            value["commitTimestamp"],
+            number(value.get("expireTimestamp")),
+            None if topic_id == ZERO_ID else topic_id,
+            self.offset,
+        )
+        if group not in self.groups.groups and self.charge(ENTRY + memory(group)):
+            self.groups.groups[group] = Group(group, CLASSIC, self.partition, is_simple=True)
+        if producer_id == NO_PRODUCER_ID:
+            self.put_offset(group, at, commit)
+            return
+        waiting = self.groups.pending.setdefault((self.partition, producer_id), {})
+        before = waiting.get((group, at[0], at[1]))
+        if self.charge(_size(commit) - (_size(before) if before else 0)):
+            waiting[group, at[0], at[1]] = commit
+            self.open.setdefault(group, set()).add(producer_id)
+            self.tell_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
+
+    def put_offset(self, group: str, at: tuple[str, int], commit: Commit) -> None:
+        known = self.groups.offsets.setdefault(group, {})
+        before = known.get(at)
+        if self.charge(_size(commit) - (_size(before) if before else 0)):
+            known[at] = commit
+            self.tell_offset(group, at, before, commit)
+
+    def forget_offset(self, group: str, at: tuple[str, int]) -> None:
+        """A tombstone: what is committed goes, and what is pending."""
+        before = self.groups.offsets.get(group, {}).pop(at, None)
+        if before is not None:
+            self.room += _size(before)
+            self.tell_offset(group, at, before, None)
+        for producer_id in self.open.get(group, ()):
+            waiting = self.groups.pending.get((self.partition, producer_id), {})
+            gone = waiting.pop((group, at[0], at[1]), None)
+            if gone is not None:
+                self.room += _size(gone)
+                self.tell_offset(group, at, gone, None)
+
+    def end_transaction(self, producer_id: int, marker: str) -> None:
+        waiting = self.groups.pending.pop((self.partition, producer_id), None)
+        self.record = marker
+        for (group, topic, partition), commit in (waiting or {}).items():
+            at = (topic, partition)
+            self.room += _size(commit)
+            self.open.get(group, set()).discard(producer_id)
+            known = self.groups.offsets.get(group, {}).get(at)
+            if marker == "ABORT":
+                self.tell_offset(group, at, commit, known, "aborted")
+            # The newer record wins, whatever the order in which transactions end.
+            elif known is None or commit.recordOffset > known.recordOffset:
+                self.put_offset(group, at, commit)
+
+    def tell_offset(
+        self, group: str, at: tuple[str, int], old: Commit | None, new: Commit | None, action: str = ""
+    ) -> None:
+        if self.told is not None:
+            before, after = ({} if each is None else each._asdict() for each in (old, new))
+            self.tell("offset", f"{at[0]}-{at[1]}", group, before, after, action, quiet=QUIET)
+
+    def tell(
+        self,
+        entity: str,
+        name: str,
+        group: str,
+        old: dict[str, Any],
+        new: dict[str, Any],
+        action: str = "",
+        quiet: tuple[str, ...] = (),
+    ) -> None:
+        """Tell of a change; old or new is empty where there is nothing."""
+        if self.told is None:
+            return
+        found = {n: pair for n, pair in differences(old or None, new or None).items() if n not in quiet}
+        if old and new and not found and not action:
+            return
+        action = action or ("created" if not old else "removed" if not new else "changed")
+        change = Change(self.offset, self.timestamp, self.record, entity, name, action, found, group, self.partition)
+        self.told(change)
+
+
+def _size(commit: Commit) -> int:
+    return ENTRY + 100 + memory(commit.metadata)
+
+
+def number(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value

@@ -1,0 +1,120 @@
+"""Where the partitions on a disk begin and end, as far as their files say.
+
+Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetCheckpointFile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kdump.log.disk import LogDirectory, Partition
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.kinds import OFFSET_CHECKPOINT
+from kdump.log.paths import Target
+from kdump.log.region import Batch, Limits
+from kdump.log.scan import Scan
+from kdump.log.select import Selection
+
+
+class PartitionEnd(NamedTuple):
+    """A replica on a disk. `logEndOffset` is behind the last sound batch of its files; `highWatermark` is as it was
+    written down last (every 5 s), None if it was not. `path` is its directory."""
+
+    logStartOffset: int
+    logEndOffset: int
+    highWatermark: int | None
+    path: str
+
+
+class Disks:
+    """The partitions of log directories, each looked at when it is asked for. `problems` as in Groups."""
+
+    def __init__(self, directories: Sequence[LogDirectory], limits: Limits) -> None:
+        self.limits = limits
+        self.problems: list[str] = []
+        self.found: dict[tuple[str, int], list[tuple[LogDirectory, Partition]]] = {}
+        self.deleted: set[str] = set()
+        """Topics of which a directory is still being deleted."""
+        self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
+        self._ends: dict[tuple[str, int], PartitionEnd | None] = {}
+        for directory in directories:
+            for partition in directory.partitions:
+                if partition.topic is None or partition.partition is None:
+                    continue
+                if partition.state == "delete":
+                    self.deleted.add(partition.topic)
+                elif not partition.state:
+                    key = (partition.topic, partition.partition)
+                    self.found.setdefault(key, []).append((directory, partition))
+
+    def end(self, topic: str, partition: int) -> PartitionEnd | None:
+        """The replica that goes furthest; None where there is none, or none that can be read."""
+        key = (topic, partition)
+        if key not in self._ends:
+            found = [self._of(directory, each) for directory, each in self.found.get(key, ())]
+            known = [end for end in found if end is not None]
+            self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
+        return self._ends[key]
+
+    def _of(self, directory: LogDirectory, partition: Partition) -> PartitionEnd | None:
+        assert partition.topic is not None
+        assert partition.partition is not None
+        key = (partition.topic, partition.partition)
+        if not partition.segments:
+            return None
+        start = max(partition.segments[0].offset, self._checkpoint(directory, "log-start-offset").get(key, 0))
+        end = log_end(partition, self.limits, self.problems)
+        mark = self._checkpoint(directory, "replication-offset").get(key)
+        return None if end is None else PartitionEnd(start, max(end, start), mark, partition.path)
+
+    def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
+        at = directory.files.get(f"{name}-checkpoint")
+        if at is None:
+            return {}
+        if at.path not in self._checkpoints:
+            self._checkpoints[at.path] = self._read(at)
+        return self._checkpoints[at.path]
+
+    def _read(self, at: Target) -> dict[tuple[str, int], int]:
+        try:
+            window = Scan(Selection(), self.limits).open(at)
+        except SourceError as error:
+            self.problems.append(str(error))
+            return {}
+        try:
+            rows = [e.values for e in entries(OFFSET_CHECKPOINT, window, 0) if isinstance(e, Entry) and e.type]
+        except SourceError as error:
+            self.problems.append(str(error))
+            return {}
+        finally:
+            window.source.close()
+        return {(row["topic"], row["partition"]): row["offset"] for row in rows}
+
+
+def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | None:
+    """The offset behind the last sound batch of the newest segment that has one; None if it cannot be read."""
+    for segment in reversed(partition.segments):
+        assert segment.log is not None
+        if not os.path.isfile(segment.log.path):
+            problems.append(f"{segment.log.path}: not a file")
+            continue
+        scan = Scan(Selection(), limits)
+        try:
+            window = scan.open(segment.log)
+        except SourceError as error:
+            problems.append(str(error))
+            continue
+        try:
+            for region, _ in reversed(scan.last(segment.log, window, 1)):
+                if isinstance(region, Batch) and region.crcValid:
+                    return region.lastOffset + 1
+        except SourceError as error:
+            problems.append(str(error))
+        finally:
+            window.source.close()
+        if segment.offset:
+            return segment.offset  # an empty segment: the broker has rolled, and written nothing yet
+    return 0 if partition.segments else None

@@ -1,0 +1,95 @@
+"""The logs of the group coordinators on disks -> groups, offsets, and the state of share groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from kdump.log.paths import target
+from kdump.log.region import Limits
+from kdump.state.group_replay import GroupReplay, finish
+from kdump.state.groups import Groups, LogRead
+from kdump.state.moment import Moment, Told
+from kdump.state.records import ROOM, bounded, read_records
+from kdump.state.share_replay import apply_share
+
+OFFSETS_TOPIC = "__consumer_offsets"
+SHARE_TOPIC = "__share_group_state"
+
+
+class CoordinatorLog(NamedTuple):
+    """A partition of one of the two topics: its directory, or the file that was given, and its segments in order."""
+
+    topic: str
+    partition: int
+    path: str
+    segments: tuple[str, ...]
+
+
+def read_groups(
+    logs: Iterable[CoordinatorLog],
+    moment: Moment | None = None,
+    *,
+    told: Told | None = None,
+    room: int = ROOM,
+    limits: Limits | None = None,
+    met: Callable[[int], None] = lambda size: None,
+) -> Groups:
+    """What `logs` say as of `moment` (None: their ends), of which an offset makes sense for one log alone.
+
+    `told` hears of each change, `met` of the size of each file that has been read. Never raises for what is on the
+    disk: what is not sound is in `problems`, and what stands behind it is read on, for each record stands for itself.
+    """
+    groups = Groups()
+    replay = GroupReplay(groups, room, told)
+    for log in logs:
+        replay.begin(log.partition, "")
+        groups.logs.append(_read(replay, log, moment or Moment(), bounded(limits), met))
+    finish(groups)
+    return groups
+
+
+def _read(
+    replay: GroupReplay, log: CoordinatorLog, moment: Moment, limits: Limits, met: Callable[[int], None]
+) -> LogRead:
+    end, time = 0, None
+    place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path := log.path))), os.path.basename(path))
+    place = f"{log.topic}-{log.partition}" if os.path.isdir(path) else place
+
+    def note(problem: str) -> None:
+        replay.note(f"{place}: {problem}")
+
+    replay.name = place
+    if not log.segments:
+        replay.note("no segment")
+    replay.name = ""
+    for path in log.segments:
+        if moment.offset is not None and (target(path).name_offset or 0) > moment.offset:
+            break
+        for record in read_records(path, limits, note):
+            if record is None or record.offset is None:
+                continue
+            if moment.is_before(record.offset, record.timestamp):
+                if moment.time is not None:
+                    return LogRead(log.topic, log.partition, log.path, end, time)
+                continue  # no checksum covers an offset: one that is too high must not hide those behind it
+            end, time = record.offset + 1, record.timestamp
+            replay.name = place
+            if log.topic == SHARE_TOPIC:
+                apply_share(replay, record)
+            else:
+                replay.apply(record)
+            replay.name = ""
+        met(os.path.getsize(path) if os.path.exists(path) else 0)
+    return LogRead(log.topic, log.partition, log.path, end, time)
+
+
+def newest(logs: Sequence[CoordinatorLog], end_of: Callable[[CoordinatorLog], int]) -> list[CoordinatorLog]:
+    """One log a partition: of several copies, the one that goes furthest; in order of the partitions."""
+    chosen: dict[tuple[str, int], CoordinatorLog] = {}
+    for log in logs:
+        key = (log.topic, log.partition)
+        if key not in chosen or end_of(log) > end_of(chosen[key]):
+            chosen[key] = log
+    return [chosen[key] for key in sorted(chosen)]

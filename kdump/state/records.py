@@ -1,0 +1,97 @@
+"""The records of the logs that Kafka keeps its own state in, and how much of them is believed and remembered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.log.errors import SourceError
+from kdump.log.paths import target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.record import Record
+from kdump.log.region import PADDING, Batch, Limits
+from kdump.log.source import open_source
+from kdump.log.window import Window
+
+LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
+"""KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); a coordinator writes a record a batch."""
+MOST_VALUE = 512 * 1024
+"""Bytes of a key or value that are decoded: a decoded one takes a hundred times as much."""
+MOST_PROBLEMS = 100
+ROOM = 48 * 1024 * 1024
+"""Bytes of memory that what is remembered may take beside other work."""
+ROOM_ALONE = 512 * 1024 * 1024
+"""The same where showing it is the work."""
+ENTRY = 300
+"""Bytes that a partition, a config or a transaction takes beside its text, about."""
+
+
+def bounded(limits: Limits | None) -> Limits:
+    """LIMITS, or what `limits` has below them: these logs are remembered, and not only shown."""
+    if limits is None:
+        return LIMITS
+    size, decompressed = LIMITS.max_batch_size or 0, LIMITS.max_decompressed_size
+    return Limits(min(limits.max_batch_size or size, size), min(limits.max_decompressed_size, decompressed))
+
+
+def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iterator[Record | None]:
+    """The records of a file in order, of sound batches alone. None for each place where something else stands, which
+    `note` is told; zeros at the end of the file are not such a place. A record can be read until the next one is asked
+    for, and should be decoded only if it is not `too_large`. Never raises for what is on the disk."""
+    name = os.path.basename(path)
+    if not os.path.isfile(path):  # a pipe under that name would never end
+        note(f"{name}: not a file")
+        yield None
+        return
+    try:
+        source = open_source(path)
+    except SourceError as error:
+        note(str(error))
+        yield None
+        return
+    zeros = None
+    try:
+        for region in regions(Window(source), name_offset=target(path).name_offset, limits=limits):
+            if zeros is not None:
+                note(f"{name} at {zeros}: zeros")
+                yield None
+            zeros = region.position if region.kind == PADDING else None
+            if zeros is not None:
+                continue
+            if not isinstance(region, Batch) or not region.crcValid:
+                reason = "its checksum does not hold" if isinstance(region, Batch) else region.reason
+                note(f"{name} at {region.position}: {region.kind}: {reason}")
+                yield None
+                continue
+            yield from records(region)
+            for problem in region.problems:
+                note(f"{name} at {region.position}: {problem.reason}")
+            if region.problems:
+                yield None
+        if source.error:  # a damaged compressed file ends where it breaks
+            note(source.error)
+            yield None
+    except SourceError as error:
+        note(str(error))
+        yield None
+    finally:
+        source.close()
+
+
+def too_large(record: Record) -> bool:
+    """Whether its key or value takes more memory, once decoded, than Kafka would ever ask for."""
+    return max(record.keySize, record.valueSize) > MOST_VALUE
+
+
+def memory(value: Any) -> int:
+    """About how many bytes of memory a remembered value takes: texts, numbers, and tuples, lists and dicts of them."""
+    if isinstance(value, str):
+        return sys.getsizeof(value)
+    if isinstance(value, dict):
+        return ENTRY + sum(memory(name) + memory(item) for name, item in value.items())
+    if isinstance(value, (tuple, list)):
+        return 56 + 8 * len(value) + sum(memory(item) for item in value if item.__class__ is not int)
+    return 0

@@ -1,0 +1,123 @@
+"""What the records of configs, client quotas, ACLs, SCRAM credentials and delegation tokens change.
+
+Source: org.apache.kafka.image.ConfigurationDelta, ClientQuotaDelta, AclsDelta, ScramDelta and DelegationTokenDelta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any
+
+from kdump.format.metadata_names import (
+    ACL_OPERATION,
+    ACL_PERMISSION,
+    ACL_RESOURCE,
+    CONFIG_RESOURCE,
+    PATTERN,
+    SCRAM_MECHANISM,
+    name_of,
+)
+from kdump.state.image import Acl, DelegationToken, QuotaEntity, ScramCredential
+from kdump.state.records import ENTRY
+
+if TYPE_CHECKING:
+    from kdump.state.replay import Replay
+
+
+def config(replay: Replay, values: dict[str, Any]) -> None:
+    """A config of a topic, a broker, …; null takes it away."""
+    resource, name, value = (values["resourceType"], values["resourceName"]), values["name"], values["value"]
+    known = replay.metadata.configs
+    if resource not in known and (value is None or not replay.charge(ENTRY + getsizeof(resource[1]))):
+        return
+    configs = known.setdefault(resource, {})
+    before = configs.get(name)
+    freed = _config_size(name, before) if before is not None else 0
+    if value is None:
+        configs.pop(name, None)
+        replay.room += freed
+    elif replay.charge(_config_size(name, value) - freed):
+        configs[name] = value
+    else:
+        return
+    named = f"{name_of(CONFIG_RESOURCE, resource[0])} {resource[1] or '<default>'}"
+    replay.tell("config", named, *({name: each} if each is not None else None for each in (before, value)))
+
+
+def _config_size(name: str, value: str) -> int:
+    return ENTRY + getsizeof(name) + getsizeof(value)
+
+
+def quota(replay: Replay, values: dict[str, Any]) -> None:
+    entity: QuotaEntity = tuple(sorted((said["entityType"], said["entityName"]) for said in values["entity"]))
+    key, known = values["key"], replay.metadata.quotas
+    if values["remove"]:
+        if key in known.get(entity, ()):
+            replay.drop(known[entity], key, "quota", f"{quota_name(entity)} {key}")
+            if not known[entity]:
+                del known[entity]
+    elif entity in known or replay.charge(ENTRY + sum(getsizeof(name or "") for _, name in entity)):
+        replay.keep(known.setdefault(entity, {}), key, values["value"], "quota", f"{quota_name(entity)} {key}")
+
+
+def quota_name(entity: QuotaEntity) -> str:
+    """user=ann, client-id=<default>"""
+    return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
+
+
+def acl(replay: Replay, values: dict[str, Any]) -> None:
+    entry = Acl(
+        values["id"],
+        name_of(ACL_RESOURCE, values["resourceType"]),
+        values["resourceName"],
+        name_of(PATTERN, values["patternType"]),
+        values["principal"],
+        values["host"],
+        name_of(ACL_OPERATION, values["operation"]),
+        name_of(ACL_PERMISSION, values["permissionType"]),
+    )
+    replay.keep(replay.metadata.acls, entry.id, entry, "acl", entry.id)
+
+
+def remove_acl(replay: Replay, values: dict[str, Any]) -> None:
+    if not replay.drop(replay.metadata.acls, values["id"], "acl", values["id"]) and not replay.is_full:
+        replay.at(f"there is no ACL with the id {values['id']}")
+
+
+def scram(replay: Replay, values: dict[str, Any]) -> None:
+    mechanism = name_of(SCRAM_MECHANISM, values["mechanism"])
+    entry = ScramCredential(values["name"], mechanism, values["iterations"])
+    known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
+    if known.get(key) == entry:
+        # Salt and keys are not kept, but somebody has set a password.
+        replay.tell("scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set anew"})
+    replay.keep(known, key, entry, "scram", name)
+
+
+def remove_scram(replay: Replay, values: dict[str, Any]) -> None:
+    mechanism = name_of(SCRAM_MECHANISM, values["mechanism"])
+    replay.drop(replay.metadata.scram, (values["name"], mechanism), "scram", f"{values['name']} {mechanism}")
+
+
+def token(replay: Replay, values: dict[str, Any]) -> None:
+    entry = DelegationToken(
+        **{**{n: values[n] for n in DelegationToken._fields}, "renewers": tuple(values["renewers"])}
+    )
+    replay.keep(replay.metadata.tokens, entry.tokenId, entry, "delegationToken", entry.tokenId)
+
+
+def remove_token(replay: Replay, values: dict[str, Any]) -> None:
+    replay.drop(replay.metadata.tokens, values["tokenId"], "delegationToken", values["tokenId"])
+
+
+HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
+    "ConfigRecord": config,
+    "ClientQuotaRecord": quota,
+    "AccessControlEntryRecord": acl,
+    "RemoveAccessControlEntryRecord": remove_acl,
+    "UserScramCredentialRecord": scram,
+    "RemoveUserScramCredentialRecord": remove_scram,
+    "DelegationTokenRecord": token,
+    "RemoveDelegationTokenRecord": remove_token,
+}

@@ -1,0 +1,150 @@
+"""What the records of brokers, controllers and the cluster's features change.
+
+Source: org.apache.kafka.image.ClusterDelta, FeaturesDelta and ProducerIdsDelta; BrokerRegistrationFencingChange and
+BrokerRegistrationInControlledShutdownChange for the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kdump.format.control import ControlRecord
+from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, name_of
+from kdump.state.image import Broker, Controller, ProducerIds, QuorumLeader, Supported, Voter, endpoints
+
+if TYPE_CHECKING:
+    from kdump.state.replay import Replay
+
+METADATA_VERSION = "metadata.version"
+FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
+
+
+def register_broker(replay: Replay, values: dict[str, Any]) -> None:
+    cordoned = values.get("cordonedLogDirs")
+    broker = Broker(
+        values["brokerId"],
+        values["brokerEpoch"],
+        values["incarnationId"],
+        values["rack"],
+        values["fenced"],
+        values.get("inControlledShutdown", False),
+        replay.ids(values.get("logDirs")),
+        None if cordoned is None else replay.ids(cordoned),
+        endpoints(values["endPoints"], SECURITY_PROTOCOL),
+        _features(values),
+        values.get("isMigratingZkBroker", False),
+    )
+    replay.keep(replay.metadata.brokers, broker.brokerId, broker, "broker", str(broker.brokerId))
+
+
+def unregister_broker(replay: Replay, values: dict[str, Any]) -> None:
+    replay.drop(replay.metadata.brokers, values["brokerId"], "broker", str(values["brokerId"]))
+
+
+def fence_broker(replay: Replay, values: dict[str, Any]) -> None:
+    _change(replay, values["id"], values["epoch"], fenced=True)
+
+
+def unfence_broker(replay: Replay, values: dict[str, Any]) -> None:
+    _change(replay, values["id"], values["epoch"], fenced=False)
+
+
+def broker_change(replay: Replay, values: dict[str, Any]) -> None:
+    changed: dict[str, Any] = {}
+    if values["fenced"] in (FENCE, UNFENCE):
+        changed["fenced"] = values["fenced"] == FENCE
+    elif values["fenced"] != NO_CHANGE:
+        replay.at(f"fenced {values['fenced']} is no change that Kafka knows")
+    if values.get("inControlledShutdown") == SHUTTING_DOWN:
+        changed["inControlledShutdown"] = True
+    if values.get("logDirs"):
+        changed["logDirs"] = replay.ids(values["logDirs"])
+    if values.get("cordonedLogDirs") is not None:
+        changed["cordonedLogDirs"] = replay.ids(values["cordonedLogDirs"])
+    _change(replay, values["brokerId"], values["brokerEpoch"], **changed)
+
+
+def _change(replay: Replay, number: int, epoch: int, **changed: Any) -> None:
+    known = replay.metadata.brokers.get(number)
+    if known is None:
+        replay.at(f"broker {number} is not registered")
+        return
+    if known.brokerEpoch != epoch:
+        # Kafka throws here; the change is told, and taken for what it says.
+        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, the record says {epoch}")
+    replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
+
+
+def register_controller(replay: Replay, values: dict[str, Any]) -> None:
+    controller = Controller(
+        values["controllerId"],
+        values["incarnationId"],
+        values["zkMigrationReady"],
+        endpoints(values["endPoints"], SECURITY_PROTOCOL),
+        _features(values),
+    )
+    number = controller.controllerId
+    replay.keep(replay.metadata.controllers, number, controller, "controller", str(number))
+
+
+def _features(values: dict[str, Any]) -> tuple[Supported, ...]:
+    return tuple(Supported(*(said[name] for name in Supported._fields)) for said in values["features"])
+
+
+def feature_level(replay: Replay, values: dict[str, Any]) -> None:
+    name, level = values["name"], values["featureLevel"]
+    if level == 0 and name != METADATA_VERSION:
+        replay.drop(replay.metadata.features, name, "feature", name)
+    else:
+        replay.keep(replay.metadata.features, name, level, "feature", name)
+
+
+def zk_migration(replay: Replay, values: dict[str, Any]) -> None:
+    state = name_of(ZK_MIGRATION, values["zkMigrationState"])
+    replay.keep(replay.metadata.zk_migration, "", state, "zkMigration", "")
+
+
+def producer_ids(replay: Replay, values: dict[str, Any]) -> None:
+    block = ProducerIds(values["brokerId"], values["brokerEpoch"], values["nextProducerId"])
+    replay.keep(replay.metadata.producer_ids, "", block, "producerIds", "")
+
+
+def control(replay: Replay, said: ControlRecord, epoch: int | None, offset: int | None) -> None:
+    """What a control record of the log or of a snapshot says of the quorum (KIP-595, KIP-853)."""
+    metadata, value = replay.metadata, said.value
+    if said.problem is not None:
+        replay.at(str(said.problem))
+        return
+    if value is None:
+        return
+    replay.record = said.type
+    if said.type == "LEADER_CHANGE":
+        leader = QuorumLeader(value["leaderId"], -1 if epoch is None else epoch, offset)
+        replay.tell("quorum", "leader", metadata.leader, leader)
+        metadata.leader = leader
+        if not any(voter.voterDirectoryId for voter in metadata.voters.values()):
+            metadata.voters = {each["voterId"]: Voter(each["voterId"]) for each in value["voters"]}
+    elif said.type == "KRAFT_VERSION":
+        replay.tell("quorum", "kraft.version", metadata.kraft_version, value["kRaftVersion"])
+        metadata.kraft_version = value["kRaftVersion"]
+    elif said.type == "KRAFT_VOTERS":
+        voters = {
+            each["voterId"]: Voter(each["voterId"], each["voterDirectoryId"], endpoints(each["endpoints"], {}))
+            for each in value["voters"]
+        }
+        replay.tell("quorum", "voters", {"voters": tuple(metadata.voters)}, {"voters": tuple(voters)})
+        metadata.voters = voters
+
+
+HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
+    "RegisterBrokerRecord": register_broker,
+    "UnregisterBrokerRecord": unregister_broker,
+    "FenceBrokerRecord": fence_broker,
+    "UnfenceBrokerRecord": unfence_broker,
+    "BrokerRegistrationChangeRecord": broker_change,
+    "RegisterControllerRecord": register_controller,
+    "FeatureLevelRecord": feature_level,
+    "ZkMigrationStateRecord": zk_migration,
+    "ProducerIdsRecord": producer_ids,
+}

@@ -1,0 +1,143 @@
+"""What the records of topics and partitions change.
+
+Source: org.apache.kafka.image.TopicsDelta and TopicDelta, org.apache.kafka.metadata.PartitionRegistration (merge).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any
+
+from kdump.format.metadata_names import RECOVERY_STATE, name_of
+from kdump.state.image import TOPIC, PartitionInfo, Topic
+from kdump.state.records import ENTRY
+
+if TYPE_CHECKING:
+    from kdump.state.replay import Replay
+
+NO_LEADER_CHANGE = -2
+NO_RECOVERY_CHANGE = -1
+
+
+def topic(replay: Replay, values: dict[str, Any]) -> None:
+    name, topic_id = values["name"], values["topicId"]
+    metadata = replay.metadata
+    for known in (metadata.topics.get(name), metadata.by_id.get(topic_id)):
+        if known is not None:
+            _forget(replay, known)
+    if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
+        # A topic's configs are known by its name, and may come before it.
+        made = Topic(name, topic_id, metadata.configs.setdefault((TOPIC, name), {}))
+        metadata.topics[name] = metadata.by_id[topic_id] = made
+        replay.tell("topic", name, None, {"topicId": topic_id})
+
+
+def remove_topic(replay: Replay, values: dict[str, Any]) -> None:
+    known = replay.find(values)
+    if known is None:
+        return
+    _forget(replay, known)
+    gone = replay.metadata.configs.pop((TOPIC, known.name), {})
+    replay.room += sum(ENTRY + getsizeof(name) + getsizeof(value) for name, value in gone.items())
+    replay.tell("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
+
+
+def _forget(replay: Replay, known: Topic) -> None:
+    replay.room += 2 * ENTRY + 2 * getsizeof(known.name) + sum(map(_size, known.partitions.values()))
+    replay.metadata.topics.pop(known.name, None)
+    replay.metadata.by_id.pop(known.id, None)
+
+
+def partition(replay: Replay, values: dict[str, Any]) -> None:
+    known = replay.find(values)
+    if known is None:
+        return
+    _put(
+        replay,
+        known,
+        values["partitionId"],
+        PartitionInfo(
+            tuple(values["replicas"]),
+            replay.ids(values.get("directories")),
+            values["leader"],
+            values["leaderEpoch"],
+            tuple(values["isr"]),
+            tuple(values["addingReplicas"]),
+            tuple(values["removingReplicas"]),
+            tuple(values.get("eligibleLeaderReplicas") or ()),
+            tuple(values.get("lastKnownElr") or ()),
+            name_of(RECOVERY_STATE, values["leaderRecoveryState"]),
+            values["partitionEpoch"],
+        ),
+    )
+
+
+def partition_change(replay: Replay, values: dict[str, Any]) -> None:
+    known = replay.find(values)
+    if known is None:
+        return
+    before = known.partitions.get(values["partitionId"])
+    if before is None:
+        if not replay.is_full:
+            replay.at(f"{known.name} has no partition {values['partitionId']}")
+        return
+    _put(replay, known, values["partitionId"], _merge(replay, before, values))
+
+
+def _merge(replay: Replay, before: PartitionInfo, values: dict[str, Any]) -> PartitionInfo:
+    """The partition with what `values` say; what is null or absent there stays as it was."""
+    changed: dict[str, Any] = {"partitionEpoch": before.partitionEpoch + 1}
+    for name in ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr"):
+        if values.get(name) is not None:
+            changed[name] = tuple(values[name])
+    if values.get("directories") is not None:
+        changed["directories"] = replay.ids(values["directories"])
+    if values["leader"] != NO_LEADER_CHANGE:
+        changed |= {"leader": values["leader"], "leaderEpoch": before.leaderEpoch + 1}
+    if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
+        changed["leaderRecoveryState"] = name_of(RECOVERY_STATE, values["leaderRecoveryState"])
+    return before._replace(**changed)
+
+
+def _put(replay: Replay, known: Topic, number: int, after: PartitionInfo) -> None:
+    if after.isr == after.replicas:
+        after = after._replace(isr=after.replicas)  # most of them: one tuple for both
+    before = known.partitions.get(number)
+    # A snapshot has the configs behind the partitions, and more depends on them.
+    if replay.charge(_size(after) - (_size(before) if before else 0), reserve=replay.all_room // 3):
+        known.partitions[number] = after
+        if after.eligibleLeaderReplicas or after.lastKnownElr:
+            replay.with_elr.setdefault(known.name, set()).add(number)
+        replay.tell("partition", f"{known.name}-{number}", before, after)
+
+
+def clear_elr(replay: Replay, values: dict[str, Any]) -> None:
+    """Of one topic, or, without a name, of all: their ELR is empty from here on."""
+    name, topics = values["topicName"], replay.metadata.topics
+    if name and name not in topics:
+        replay.at(f"there is no topic {name}")
+    for topic_name in [name] if name else list(replay.with_elr):
+        known = topics.get(topic_name)
+        for number in sorted(replay.with_elr.pop(topic_name, ())):
+            before = known.partitions.get(number) if known else None
+            if known is not None and before is not None and (before.eligibleLeaderReplicas or before.lastKnownElr):
+                after = before._replace(
+                    eligibleLeaderReplicas=(), lastKnownElr=(), partitionEpoch=before.partitionEpoch + 1
+                )
+                _put(replay, known, number, after)
+
+
+def _size(info: PartitionInfo) -> int:
+    shared = 0 if info.isr is info.replicas else 64
+    moving = sum(56 + 8 * len(each) for each in info[5:9] if each)
+    return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
+
+
+HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
+    "TopicRecord": topic,
+    "RemoveTopicRecord": remove_topic,
+    "PartitionRecord": partition,
+    "PartitionChangeRecord": partition_change,
+    "ClearElrRecord": clear_elr,
+}

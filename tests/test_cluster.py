@@ -1,0 +1,258 @@
+"""`kdump cluster` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.render.state_keys import STATE_TYPES
+from tests.conftest import FIXTURES
+from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
+from tests.state.test_metadata import (
+    CHECKPOINT,
+    LOG,
+    broker,
+    change,
+    config,
+    framed,
+    log,
+    numbers,
+    partition,
+    snapshot,
+    topic,
+)
+from tests.test_damaged_disks import DAMAGES
+
+CLEAN = FIXTURES / "clean-1"
+
+
+def run(*args: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["cluster", *map(str, args)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def objects(*args: str | Path) -> list[dict[str, Any]]:
+    result = run(*args, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in STATE_TYPES[each["type"]])]
+    return found
+
+
+def disk(tmp_path: Path, *values: bytes) -> Path:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir(exist_ok=True)
+    (folder / LOG).write_bytes(log([*values]))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=the-cluster\n")
+    return tmp_path
+
+
+EVERYTHING = (
+    feature("metadata.version", 25),
+    broker(1, "x"),
+    broker(2, "y"),
+    topic("a", "A"),
+    partition("A", 0, [1, 2]),
+    partition("A", 1, [2, 1], leader=2),
+    change("A", 1, isr=numbers([2])),
+    config(2, "a", "retention.ms", "1"),
+    config(4, "", "listener.name.x.ssl.keystore.password", "sesame"),
+    framed(18, ACL),
+    framed(11, SCRAM),
+    framed(10, TOKEN),
+    quota("ann", 50.0),
+    framed(15, int32(1) + bytes(8) + (5000).to_bytes(8, "big") + b"\0"),
+)
+
+
+def test_every_part(tmp_path: Path) -> None:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in objects(disk(tmp_path, *EVERYTHING)):
+        found.setdefault(each["type"], []).append(each)
+    [cluster] = found["cluster"]
+    assert {name: cluster[name] for name in ("clusterId", "nodeId", "metadataVersion", "endOffset", "brokers")} == {
+        "clusterId": "the-cluster",
+        "nodeId": "4",
+        "metadataVersion": "4.0-IV3",
+        "endOffset": len(EVERYTHING),
+        "brokers": 2,
+    }
+    assert (cluster["partitions"], cluster["underReplicatedPartitions"], cluster["offlinePartitions"]) == (2, 1, 0)
+    assert (cluster["nextProducerId"], cluster["committedOffset"], cluster["snapshot"]) == (5000, None, None)
+    assert [(b["brokerId"], b["leaders"], b["replicas"], b["outOfSync"]) for b in found["clusterBroker"]] == [
+        (1, 1, 2, 1),
+        (2, 1, 2, 0),
+    ]
+    assert [(p["partition"], p["isr"], p["state"]) for p in found["clusterPartition"]] == [
+        (0, [1, 2], ""),
+        (1, [2], "under-replicated"),
+    ]
+    [a] = found["clusterTopic"]
+    assert (a["replicationFactor"], a["configs"]) == (2, {"retention.ms": "1"})
+    assert found["clusterQuota"][0]["entity"] == [{"type": "user", "name": "ann"}]
+    assert set(found) == {kind for kind in STATE_TYPES if kind.startswith("cluster")} - {
+        "clusterVoter",
+        "clusterController",
+    }
+    text = run(tmp_path, "--show", "all").stdout
+    for word in ("the-cluster", "1 under-replicated", "User:ann", "SCRAM-SHA-256", "request_percentage", "id-1"):
+        assert word in text
+
+
+def test_secrets_are_hidden(tmp_path: Path) -> None:
+    root = disk(tmp_path, *EVERYTHING)
+    for options in (["--show", "all"], ["--json"], ["--history"], ["--history", "--json"]):
+        out = run(root, *options).stdout
+        assert "sesame" not in out
+        assert "[hidden]" in out
+        assert "slt" not in out
+    assert "sesame" in run(root, "--show", "configs", "--show-secrets").stdout
+    assert "sesame" in run(root, "--history", "--show-secrets").stdout
+
+
+def test_paths(tmp_path: Path) -> None:
+    folder = CLEAN / "__cluster_metadata-0"
+    whole = run(folder, "--show", "topics,brokers").stdout
+    assert run(CLEAN, "--show", "topics,brokers").stdout == whole
+    copy = tmp_path / "some copy"
+    shutil.copytree(folder, copy)
+    assert run(copy, "--show", "topics,brokers").stdout == whole
+    [alone] = objects(folder / CHECKPOINT, "--show", "summary")
+    assert (alone["snapshot"], alone["endOffset"], alone["committedOffset"]) == (327, 327, 327)
+    [alone] = objects(folder / LOG, "--show", "summary")
+    assert (alone["snapshot"], alone["endOffset"], alone["topics"]) == (None, 329, 44)
+    [first] = objects(CLEAN / "bootstrap.checkpoint", "--show", "summary")
+    assert (first["metadataVersion"], first["topics"]) == ("4.3-IV0", 0)
+    both = run(CLEAN, folder / CHECKPOINT, "--show", "summary").stdout
+    assert both.count("metadata.version") == 2
+    assert str(folder / CHECKPOINT) in both
+
+
+def test_what_the_factory_made(shared: Path) -> None:
+    """factory.sh: one controller, two brokers; ledger on both; on live-1 both ran, on clean-1 both were shut down."""
+    live = objects(shared / "disks/kafka-4.3/live-1")
+    [cluster] = [each for each in live if each["type"] == "cluster"]
+    assert (cluster["topics"], cluster["offlinePartitions"], cluster["underReplicatedPartitions"]) == (44, 0, 0)
+    assert [(each["brokerId"], each["state"]) for each in live if each["type"] == "clusterBroker"] == [
+        (1, "active"),
+        (2, "active"),
+    ]
+    [ledger] = [each for each in live if each["type"] == "clusterPartition" and each["topic"] == "ledger"]
+    assert (ledger["leader"], ledger["replicas"], ledger["isr"]) == (1, [1, 2], [1, 2])
+    assert [each["voterId"] for each in live if each["type"] == "clusterVoter"] == [0]
+    # The unclean election of the factory: broker 2 takes over what broker 1 led.
+    changes = objects(shared / "disks/kafka-4.3/clean-0", "--history", "--topic", "ledger")
+    leaders = [field["new"] for each in changes for field in each["fields"] if field["name"] == "leader"]
+    assert leaders[0] == 1
+    assert 2 in leaders[1:]
+
+
+def test_topic_shows_its_details() -> None:
+    kinds = {each["type"] for each in objects(CLEAN, "--topic", "clicks")}
+    assert kinds == {"clusterTopic", "clusterPartition", "clusterConfig"}
+    assert "segment.bytes" in run(CLEAN, "--topic", "cl*").stdout
+    assert "nothing matches" in run(CLEAN, "--topic", "none").stderr
+
+
+def test_problems(tmp_path: Path) -> None:
+    found = objects(disk(tmp_path, *EVERYTHING), "--problems")
+    assert [(each["topic"], each["partition"]) for each in found] == [("a", 1)]
+
+
+def test_as_of(tmp_path: Path) -> None:
+    [then] = [each for each in objects(CLEAN, "--as-of", "300", "--topic", "payments") if "isr" in each]
+    assert (then["leader"], then["isr"]) == (1, [1])
+    [now] = [each for each in objects(CLEAN, "--topic", "payments") if "isr" in each]
+    assert (now["leader"], now["isr"], now["eligibleLeaderReplicas"]) == (-1, [], [1])
+    result = run(CLEAN / "__cluster_metadata-0" / CHECKPOINT, "--as-of", "300")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "does not go back to that moment" in result.stderr
+    assert "oldest snapshot ends at offset 327" in result.stderr
+    late = run(CLEAN, "--as-of", "9999", "--show", "summary")
+    assert (late.exit_code, "ends at offset 329" in late.stderr) == (0, True)
+
+
+def test_history() -> None:
+    found = objects(CLEAN, "--history", "--topic", "payments")
+    assert [(each["offset"], each["entity"], each["action"]) for each in found] == [
+        (50, "topic", "created"),
+        (51, "partition", "created"),
+        (326, "partition", "changed"),
+    ]
+    assert {"name": "leader", "old": 1, "new": -1} in found[2]["fields"]
+    assert len(run(CLEAN, "--history").stdout.splitlines()) > 150
+
+
+def test_history_behind_a_snapshot(tmp_path: Path) -> None:
+    (tmp_path / f"{3:020}-0000000001.checkpoint").write_bytes(snapshot(topic("a", "A")))
+    (tmp_path / f"{3:020}.log").write_bytes(log([topic("b", "B")], offset=3))
+    result = run(tmp_path, "--history")
+    assert "what came before offset 3 is in a snapshot" in result.stderr
+    assert len(result.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--show", "nope"],
+        ["--columns", "topic"],
+        ["--show", "topics", "--columns", "nope"],
+        ["--history", "--show", "topics"],
+        ["--as-of", "someday"],
+    ],
+)
+def test_contradictions(options: list[str]) -> None:
+    result = run(CLEAN, *options)
+    assert result.exit_code == 2
+    assert "Error" in result.stderr
+
+
+def test_what_is_not_there(tmp_path: Path, shared: Path) -> None:
+    for path in (CLEAN / "payments-0", tmp_path, tmp_path / "none", Path("-"), shared / "disks" / "kafka-2.8-legacy"):
+        result = run(path)
+        assert (result.exit_code, result.stdout) == (2, ""), path
+        assert "kdump: " in result.stderr
+
+
+def test_damage_is_in_the_json_too(tmp_path: Path) -> None:
+    root = disk(tmp_path, topic("a", "A"), framed(2, b"\x05"), framed(99, b""), topic("b", "B"))
+    found = objects(root, "--show", "topics")
+    assert [each["topic"] for each in found if each["type"] == "clusterTopic"] == ["a", "b"]
+    notes = [each["message"] for each in found if each["type"] == "note"]
+    assert [note.split(":")[0] for note in notes] == ["at offset 1", "at offset 2"]
+    # A flood of them is counted on stderr.
+    root = disk(tmp_path, *[framed(99, b"")] * 60)
+    result = run(root)
+    assert "… 40 such notes more" in result.stderr
+
+
+def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    evil = "e\x1b[31m\u202e"
+    root = disk(tmp_path, topic(evil, "A"), partition("A", 0, [1]), config(2, evil, evil, evil), feature(evil, 3))
+    for options in (["--show", "all"], ["--history"], ["--json"], ["--topic", "*"]):
+        out = run(root, *options).stdout
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+@pytest.mark.parametrize("name", [LOG, CHECKPOINT])
+def test_every_damage(tmp_path: Path, name: str) -> None:
+    dice = random.Random(name)
+    data = (CLEAN / "__cluster_metadata-0" / name).read_bytes()
+    shutil.copytree(CLEAN / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    for damage in DAMAGES:
+        changed = bytearray(data)
+        damage(changed, dice)
+        (tmp_path / "__cluster_metadata-0" / name).write_bytes(changed)
+        for options in ([], ["--json"], ["--history"]):
+            assert run(tmp_path, *options).exit_code == 0
+        assert run(tmp_path / "__cluster_metadata-0" / name, "--show", "all").exit_code in (0, 2)

@@ -1,0 +1,249 @@
+"""`kdump groups` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.render.state_keys import STATE_TYPES
+from tests.conftest import FIXTURES
+from tests.craft import batch, record
+from tests.state.test_groups import LOG, commit, modern, segment
+from tests.state.test_metadata import log as metadata_log
+from tests.state.test_metadata import partition, topic
+from tests.test_damaged_disks import DAMAGES
+
+CLEAN = FIXTURES / "clean-1"
+
+
+def run(*args: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["groups", *map(str, args)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def objects(*args: str | Path) -> list[dict[str, Any]]:
+    result = run(*args, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in STATE_TYPES[each["type"]])]
+    return found
+
+
+def disk(tmp_path: Path, *steps: Any, name: str = "__consumer_offsets-0") -> Path:
+    """A log directory with this log of a group coordinator."""
+    folder = tmp_path / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LOG).write_bytes(segment(*steps))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    return tmp_path
+
+
+def with_partition(root: Path, name: str, first: int, last: int) -> None:
+    folder = root / name
+    folder.mkdir()
+    (folder / f"{first:020}.log").write_bytes(
+        batch([record(i, value=b"v") for i in range(last - first + 1)], offset=first)
+    )
+
+
+def test_summary_of_clean_1() -> None:
+    rows = {line.split()[0]: line.split() for line in run(CLEAN).stdout.splitlines()}
+    assert list(rows) == ["group", "group-classic", "group-consumer", "share-one", "tx-group"]
+    assert rows["group-classic"][1:4] == ["classic", "Empty", "2"]
+    assert rows["tx-group"][1:3] == ["classic", "Empty"]
+
+
+def test_json_says_all_of_it() -> None:
+    found = objects(CLEAN)
+    assert [each["type"] for each in found] == [
+        "group",
+        "groupOffset",
+        "group",
+        "groupOffset",
+        "groupOffset",
+        "group",
+        "groupShare",
+        "group",
+        "groupOffset",
+    ]
+    [position] = [each for each in found if each["type"] == "groupOffset" and each["groupId"] == "tx-group"]
+    # The fixture has this partition: 300 records, and a high watermark that nobody wrote down.
+    assert (position["offset"], position["logEndOffset"], position["lag"], position["remark"]) == (70, 300, 230, "")
+    assert [each["type"] for each in objects(CLEAN, "--members", "--group", "tx-group")] == ["group"]
+    assert {each["type"] for each in objects(CLEAN, "--offsets")} == {"group", "groupOffset", "groupShare"}
+
+
+def test_the_lag_is_that_of_the_whole_disk(shared: Path) -> None:
+    """What the factory left: orders-zstd has 300 records, payments 120, of which the groups read 42 and 120."""
+    found = {each["groupId"]: each for each in objects(shared / "disks/kafka-4.3/clean-1") if each["type"] == "group"}
+    assert {name: (each["lag"], each["lagUnknown"], each["remarks"]) for name, each in found.items()} == {
+        "group-classic": (258, 0, 0),
+        "group-consumer": (258, 0, 0),
+        "tx-group": (230, 0, 0),
+        "share-one": (None, 1, 0),
+    }
+
+
+def test_paths_that_mean_the_same() -> None:
+    whole = run(CLEAN, "--offsets").stdout
+    folder = CLEAN / "__consumer_offsets-0"
+    share = "share-one"
+    expected = whole[: whole.index("\n\n")] if share in whole else whole
+    assert run(folder, "--offsets").stdout.rstrip() == expected.rstrip()
+    assert run(folder / LOG, "--offsets").stdout.rstrip() == expected.rstrip()
+    twice = run(CLEAN, folder, "--offsets")
+    assert twice.stdout == whole
+
+
+def test_remarks(tmp_path: Path) -> None:
+    steps = [commit("g", "t", 0, 3), commit("g", "t", 1, 30), commit("g", "t", 2, 5), commit("g", "gone", 0, 1)]
+    root = disk(tmp_path, *steps, commit("g", "u", 0, 20))
+    with_partition(root, "t-0", 5, 9)
+    with_partition(root, "t-1", 0, 9)
+    with_partition(root, "u-0", 10, 29)
+    (root / "log-start-offset-checkpoint").write_text("0\n1\nu 0 25\n")
+    (root / "replication-offset-checkpoint").write_text("0\n1\nu 0 28\n")
+    (root / "__cluster_metadata-0").mkdir()
+    known = [topic("t", "T"), topic("u", "U"), *(partition("T", n, [1]) for n in range(2)), partition("U", 0, [1])]
+    (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log(known))
+    found = {(each["topic"], each["partition"]): each for each in objects(root) if each["type"] == "groupOffset"}
+    assert {at: (each["lag"], each["remark"].split(":")[0]) for at, each in found.items()} == {
+        ("t", 0): (7, "below the log start"),
+        ("t", 1): (0, "above the log end by 20"),
+        ("t", 2): (None, "no such partition"),
+        ("gone", 0): (None, "topic unknown to the cluster"),
+        ("u", 0): (10, "below the log start"),
+    }
+    assert (found["u", 0]["logStartOffset"], found["u", 0]["highWatermark"]) == (25, 28)
+
+
+def test_a_topic_that_was_made_anew_and_one_that_is_being_deleted(tmp_path: Path) -> None:
+    key, value = commit("g", "t", 0, 3, version=4)
+    assert value is not None
+    tagged = value[:-1] + b"\x01\x00\x10" + b"X" * 16  # the topic id
+    root = disk(tmp_path, (key, tagged), commit("g", "gone", 0, 1))
+    (root / f"gone-0.{'0' * 32}-delete").mkdir()
+    (root / "__cluster_metadata-0").mkdir()
+    (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log([topic("t", "T"), partition("T", 0, [1])]))
+    found = {each["topic"]: each["remark"] for each in objects(root) if each["type"] == "groupOffset"}
+    assert found["t"] == "committed for a topic of this name that was deleted; there is a new one"
+    assert found["gone"] == "topic deleted"
+
+
+def test_pending_commits_are_told(tmp_path: Path) -> None:
+    root = disk(tmp_path, commit("g", "t", 0, 3), (commit("g", "t", 0, 9), 7), (commit("h", "t", 0, 4), 7))
+    found = {each["groupId"]: each for each in objects(root) if each["type"] == "groupOffset"}
+    assert found["g"]["offset"] == 3
+    assert found["g"]["pending"] == [{"producerId": 7, "offset": 9, "recordOffset": 1}]
+    assert (found["h"]["offset"], found["h"]["pending"][0]["offset"]) == (None, 4)
+    assert "9 by producer 7" in run(root, "--offsets").stdout
+
+
+def test_filters_and_order(tmp_path: Path) -> None:
+    root = disk(tmp_path, *(commit(f"g{n}", name, 0, n) for n, name in enumerate(["a", "b", "ab"])))
+    for name in ("a", "b", "ab"):
+        with_partition(root, f"{name}-0", 0, 9)
+    groups = [each["groupId"] for each in objects(root, "--group", "g[12]") if each["type"] == "group"]
+    assert groups == ["g1", "g2"]
+    assert [each["groupId"] for each in objects(root, "--topic", "a*") if each["type"] == "group"] == ["g0", "g2"]
+    rows = [line.split()[0] for line in run(root, "--offsets", "--sort", "lag").stdout.splitlines()]
+    assert rows == ["group", "g0", "g1", "g2"]
+    rows = [line.split() for line in run(root, "--offsets", "--columns", "lag,groupId").stdout.splitlines()]
+    assert rows == [["lag", "group"], ["10", "g0"], ["9", "g1"], ["8", "g2"]]
+
+
+def test_as_of() -> None:
+    result = run(CLEAN, "--as-of", "60", "--json")
+    assert "kdump: as of offset 60" in result.stderr
+    member = next(json.loads(line) for line in result.stdout.splitlines() if '"groupMember"' in line)
+    assert (member["groupId"], member["memberEpoch"], member["state"]) == ("group-consumer", 2, "STABLE")
+    # By time, the same: what is known of the partitions today says nothing of then.
+    by_time = run(CLEAN, "--as-of", "2026-11-21T07:58:42.950Z", "--json")
+    assert [json.loads(line)["groupId"] for line in by_time.stdout.splitlines()][:2] == ["group-classic"] * 2
+    assert all(json.loads(line).get("lag") is None for line in by_time.stdout.splitlines())
+    late = run(CLEAN / "__consumer_offsets-0", "--as-of", "5000")
+    assert "ends at offset 90: this is how it was then" in late.stderr
+
+
+def test_history() -> None:
+    found = objects(CLEAN, "--history", "--group", "group-consumer", "--topic", "orders-zstd")
+    assert [(each["offset"], each["action"], each["fields"][0]) for each in found] == [
+        (49, "created", {"name": "offset", "old": None, "new": 300}),
+        (73, "changed", {"name": "offset", "old": 300, "new": 42}),
+    ]
+    lines = run(CLEAN, "--history", "--group", "tx-group").stdout.splitlines()
+    assert "aborted" in lines[6]
+    assert "offset 20 → 10" in lines[6]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--columns", "lag", "--json"],
+        ["--columns", "nope"],
+        ["--columns", "lag", "--group", "g"],
+        ["--history", "--offsets"],
+        ["--offsets", "--members"],
+        ["--sort", "nope"],
+        ["--as-of", "yesterday"],
+    ],
+)
+def test_contradictions(options: list[str]) -> None:
+    result = run(CLEAN, *options)
+    assert result.exit_code == 2
+    assert "Error" in result.stderr
+
+
+def test_an_offset_is_one_of_a_single_partition(tmp_path: Path) -> None:
+    root = disk(tmp_path, commit("g", "t", 0, 3))
+    disk(tmp_path, commit("h", "t", 0, 3), name="__consumer_offsets-7")
+    assert [each["offsetsPartition"] for each in objects(root) if each["type"] == "group"] == [0, 7]
+    result = run(root, "--as-of", "0")
+    assert result.exit_code == 2
+    assert "an offset is one of a single partition, and 2" in result.stderr
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    for path in (CLEAN / "payments-0", tmp_path, tmp_path / "none", Path("-"), CLEAN / "payments-0" / LOG):
+        result = run(path)
+        assert result.exit_code == 2, path
+        assert result.stdout == ""
+        assert "kdump: " in result.stderr
+    assert "no __consumer_offsets here" in run(CLEAN / "payments-0").stderr
+    both = run(CLEAN, tmp_path / "none")
+    assert (both.exit_code, bool(both.stdout)) == (2, True)
+
+
+def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    evil = "e\x1b[31m\u202e\n"
+    root = disk(tmp_path, commit(evil, evil, 0, 3), modern(3, evil + "2", (2).to_bytes(4, "big") + b"\0"))
+    for options in ([], ["--group", "*"], ["--offsets"], ["--history"], ["--json"]):
+        out = run(root, *options).stdout
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+def test_every_damage(tmp_path: Path) -> None:
+    dice = random.Random(3)
+    data = (CLEAN / "__consumer_offsets-0" / LOG).read_bytes()
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    shutil.copytree(CLEAN / "__share_group_state-0", tmp_path / "__share_group_state-0")
+    for damage in DAMAGES:
+        changed = bytearray(data)
+        damage(changed, dice)
+        (folder / LOG).write_bytes(changed)
+        for options in ([], ["--json"], ["--history"], ["--group", "*", "--as-of", "70"]):
+            result = run(tmp_path, *options)
+            assert result.exit_code == 0
+            if not options:
+                assert "kdump: __consumer_offsets-0: " in result.stderr
