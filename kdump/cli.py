@@ -13,9 +13,10 @@ from kdump import __version__
 
 COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
+    "dump-log": "What kafka-dump-log prints, byte for byte, without its false findings and crashes.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
 }
-"""Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""
+"""Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""
 
 
 class Lazy(click.Group):
@@ -27,7 +28,7 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"kdump.commands.{name}").command
+        command: click.Command = importlib.import_module(f"kdump.commands.{name.replace('-', '_')}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

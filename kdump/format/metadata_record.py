@@ -39,7 +39,9 @@ class MetadataRecord(NamedTuple):
     note: str = ""
 
 
-class _Frame(NamedTuple):
+class Frame(NamedTuple):
+    """What stands in front of the message."""
+
     apiKey: int
     version: int
     position: int
@@ -50,7 +52,7 @@ def decode_metadata_record(value: bytes | None) -> MetadataRecord:
     """The metadata record with this value. Never raises: what does not decode is its `problem`, whose position is one
     in the value."""
     try:
-        frame = _read_frame(value)
+        frame = read_frame(value)
     except DecodeError as error:
         return MetadataRecord("UNKNOWN", None, None, None, error)
     assert value is not None
@@ -69,7 +71,7 @@ def decode_metadata_record(value: bytes | None) -> MetadataRecord:
 def metadata_record_name(value: bytes | None) -> str:
     """As the name of `decode_metadata_record`, read from the frame alone: for those who want few of the records."""
     try:
-        frame = _read_frame(value)
+        frame = read_frame(value)
     except DecodeError:
         return "UNKNOWN"
     schema = _schemas().get(frame.apiKey)
@@ -82,8 +84,8 @@ def _schemas() -> dict[int, Schema]:
     return {schema.apiKey: schema for schema in load_folder("metadata").values() if schema.apiKey is not None}
 
 
-def _read_frame(value: bytes | None) -> _Frame:
-    """What stands in front of the message. Raises DecodeError."""
+def read_frame(value: bytes | None) -> Frame:
+    """The frame that a value begins with; __remote_log_metadata has the same. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
     frame_version, position = _short(value, 0, "frameVersion")
@@ -91,7 +93,7 @@ def _read_frame(value: bytes | None) -> _Frame:
         raise DecodeError(FRAME, "frameVersion", 0, f"version {frame_version} of the frame, the known one is 1")
     api_key, position = _short(value, position, "apiKey")
     version, position = _short(value, position, "version")
-    return _Frame(api_key, version, position)
+    return Frame(api_key, version, position)
 
 
 def _short(value: bytes, position: int, field: str) -> tuple[int, int]:
