@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -27,6 +28,7 @@ Examples:
 Exit status, as Kafka's tool has it: 0 also with findings; 1 for wrong usage, a file that cannot be read, a failed
 sanity check, or damage at which Kafka's tool ends and this one goes on.
 """
+F = TypeVar("F", bound=Callable[..., Any])
 INT = (1 << 31) - 1
 JAVA_INT = click.IntRange(-INT - 1, INT)
 
@@ -43,8 +45,7 @@ class KafkaCommand(click.Command):
                 raise click.UsageError("Missing option '--files'.", ctx)
             return super().parse_args(ctx, whole)
         except click.UsageError as error:
-            error.exit_code = 1
-            raise
+            raise _as_kafka(error) from None
 
 
 def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -54,7 +55,7 @@ def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     return value
 
 
-def _class_option(name: str, what: str) -> Any:
+def _class_option(name: str, what: str) -> Callable[[F], F]:
     help_text = f"Decode {what} with this class; without a class, the default.  [{DEFAULT_CLASS}]"
     return click.option(
         name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text
@@ -87,7 +88,7 @@ def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) ->
     that scripts can switch over; without its false findings and crashes, and without a file that it creates beside
     those that it reads."""
     if options["max_bytes"] < 0:
-        raise _usage("--max-bytes must not be negative")
+        raise _as_kafka(click.UsageError("--max-bytes must not be negative"))
     for name in ignored:
         _complain(f"kdump: {name} is ignored: the files behind --files have commas between them")
     try:
@@ -105,9 +106,8 @@ def _complain(line: str) -> None:
     click.echo(printable(path_text(line)), err=True)
 
 
-def _usage(text: str) -> click.UsageError:
-    error = click.UsageError(text)
-    error.exit_code = 1
+def _as_kafka(error: click.UsageError) -> click.UsageError:
+    setattr(error, "exit_code", 1)  # noqa: B010  (typed as the class's own)
     return error
 
 

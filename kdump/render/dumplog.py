@@ -68,6 +68,8 @@ class Dump:
                 self._file(path)
             except SourceError as error:
                 self.fail(str(error))
+            except index_text.Unsound as error:
+                self.say(f"{path}: {error}")
             except index_text.Corrupt as error:
                 self.fail(f"{path}: {error}")
         self.output.flush()
@@ -100,10 +102,7 @@ class Dump:
         elif suffix == ".txnindex":
             self._rows(path, index_text.txn_index_lines)
         elif suffix == ".snapshot":
-            try:
-                self._rows(path, index_text.snapshot_lines)
-            except index_text.Unsound as error:
-                self.say(f"{path}: {error}")
+            self._rows(path, index_text.snapshot_lines)
         else:
             self.output.flush()
             self._complain(f"Ignoring unknown file {path}")

@@ -21,6 +21,8 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.render.java import boolean, int32, int64, jackson, optional_long
 
 LARGEST = (1 << 63) - 1
+TOGETHER = 64 * 1024
+"""Characters of the lines of old messages that go out together."""
 NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
     "SNAPSHOT_HEADER": "SnapshotHeader",
@@ -70,9 +72,10 @@ def batch_line(batch: Batch) -> str:
     """The line of a batch, or of a message of v0 or v1."""
     if isinstance(batch, BatchV2):
         head = batch.header
+        last_sequence = _last_sequence(head.baseSequence, head.lastOffsetDelta)
         first = (
             f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
-            f" baseSequence: {head.baseSequence} lastSequence: {_last_sequence(head.baseSequence, head.lastOffsetDelta)}"
+            f" baseSequence: {head.baseSequence} lastSequence: {last_sequence}"
             f" producerId: {head.producerId} producerEpoch: {head.producerEpoch}"
             f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {boolean(head.isTransactional)}"
             f" isControl: {boolean(head.isControlBatch)} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
@@ -171,16 +174,27 @@ def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | No
 def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
     if batch.size < MESSAGE_V0.size:
         return
+    lines: list[str] = []
+    offsets: list[int] = []
+    size = 0
     for record in messages(batch):
-        line = ""
         offset = -1 if record.offset is None else int64(record.offset)
+        line = ""
         if form.metadata:
             timestamp = -1 if record.timestamp is None else record.timestamp
             line = (
-                f"| offset: {offset if record.offset is not None else 'unknown'} {batch.timestampType}: {timestamp}"
+                f"| offset: {'unknown' if record.offset is None else offset} {batch.timestampType}: {timestamp}"
                 f" keySize: {record.keySize} valueSize: {record.valueSize}"
                 f" isValid: {boolean(bool(record.crcValid))} crc: {record.crc}"
             )
         if form.contents is not None:
             line += form.shown(offset, record.key, record.value)
-        yield [line], [] if record.offset is None else [offset]
+        lines.append(line)
+        if record.offset is not None:
+            offsets.append(offset)
+        size += len(line)
+        if size > TOGETHER:
+            yield lines, offsets
+            lines, offsets, size = [], [], 0
+    if lines:
+        yield lines, offsets

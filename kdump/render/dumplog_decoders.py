@@ -19,7 +19,7 @@ from kdump.format.metadata_record import FRAME_VERSION, read_frame
 from kdump.format.schema import Schema, load, load_folder
 from kdump.format.utf8 import java_text
 from kdump.render.dumplog_batch import Contents, Undecodable
-from kdump.render.dumplog_remote import remote_text
+from kdump.render.dumplog_remote import refused, remote_text
 from kdump.render.java import jackson
 
 Said = tuple["str | None", "str | None"]
@@ -68,17 +68,18 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
     said = decode_coordinator_record(folder, key, value)
     if said.key.number is not None and said.key.schema is None:
         return f"Unknown record type {said.key.number} at offset {offset}, skipping.", None
-    for part, name in ((said.key, "key"), (said.value, "value")):
-        if part is not None and (wrong := _wrong(part, name)):
-            return f"Error at offset {offset}, skipping. {wrong}", None
-    assert said.key.schema is not None and said.key.decoded is not None
-    text = jackson({"type": str(said.key.schema.apiKey), "data": kafka_json(said.key.schema, said.key.decoded)})
+    wrong = _wrong(said.key, "key")
+    if not wrong and said.value is not None:
+        wrong = _unknown_version(said.value) or _wrong(said.value, "value")
+    if wrong:
+        return f"Error at offset {offset}, skipping. {wrong}", None
+    schema, data = _data(said.key)
+    text = jackson({"type": str(schema.apiKey), "data": data})
     if said.value is None:
         return text, "<DELETE>"
-    assert said.value.schema is not None and said.value.decoded is not None
-    data = kafka_json(said.value.schema, said.value.decoded)
-    if said.value.schema.name == "GroupMetadataValue" and data.get("protocolType") == CONSUMER:
-        _embedded(data, said.value.decoded)
+    schema, data = _data(said.value)
+    if schema.name == "GroupMetadataValue" and data.get("protocolType") == CONSUMER:
+        _embedded(data, said.value)
     return text, jackson({"version": str(said.value.number), "data": data})
 
 
@@ -93,9 +94,24 @@ def _wrong(part: Part, name: str) -> str:
     return f"Could not read record with version {part.number} from {name}'s buffer due to: {why}."
 
 
-def _embedded(data: dict[str, Any], decoded: Decoded) -> None:
+def _unknown_version(value: Part) -> str:
+    schema = value.schema
+    if value.number is None or schema is None or schema.valid.hold(value.number):
+        return ""
+    return f"Found an unknown record version {value.number} for {schema.apiKey} type"
+
+
+def _data(part: Part) -> tuple[Schema, dict[str, Any]]:
+    """Schema and JSON of a part that was decoded."""
+    assert part.schema is not None
+    assert part.decoded is not None
+    return part.schema, kafka_json(part.schema, part.decoded)
+
+
+def _embedded(data: dict[str, Any], part: Part) -> None:
     """Put what a member's subscription and assignment say in the place of their bytes, where they can be read."""
-    for shown, member in zip(data["members"], decoded.value["members"]):
+    assert part.decoded is not None
+    for shown, member in zip(data["members"], part.decoded.value["members"]):
         for field, name in EMBEDDED.items():
             raw = member.get(field)
             if raw is None or len(raw) < PREFIX.size:
@@ -128,6 +144,8 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
     if isinstance(found, str):
         return None, f"Error at offset {offset}, skipping. {found}"
     schema, _, decoded = found
+    if wrong := refused(decoded.value):
+        return None, f"Error at offset {offset}, skipping. {wrong}"
     return None, remote_text(schema.name, decoded.value)
 
 

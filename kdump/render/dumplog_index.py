@@ -26,7 +26,7 @@ class Corrupt(Exception):
 
 
 class Unsound(Corrupt):
-    """A snapshot that Kafka does not take; its tool says so and goes on."""
+    """A file, or the end of it, that Kafka does not take; its tool ends well all the same."""
 
 
 def rows(window: Window, entry: Layout[Any], position: int = 0) -> Iterator[Any]:
@@ -88,26 +88,27 @@ def txn_index_lines(window: Window) -> Iterator[str]:
     """The entries of a .txnindex. Raises Corrupt at a version that is not known, and at an entry that is cut."""
     end = 0
     for row in rows(window, TXN_INDEX_ENTRY):
-        if row.version > 0:
+        version = row.version >> 8  # AbortedTxn.version takes the first of its two bytes
+        if version > 0:
             raise Corrupt(f"position {end}: version {row.version} of an entry, the newest known is 0")
         yield (
-            f"version: {row.version} producerId: {row.producerId} firstOffset: {row.firstOffset}"
+            f"version: {version} producerId: {row.producerId} firstOffset: {row.firstOffset}"
             f" lastOffset: {row.lastOffset} lastStableOffset: {row.lastStableOffset}"
         )
         end += TXN_INDEX_ENTRY.size
     left = len(window.view(end, TXN_INDEX_ENTRY.size))
     if left:
-        raise Corrupt(f"position {end}: {left} bytes are left, fewer than an entry of {TXN_INDEX_ENTRY.size}")
+        raise Unsound(f"position {end}: {left} bytes are left, fewer than an entry of {TXN_INDEX_ENTRY.size}")
 
 
 def snapshot_lines(window: Window) -> Iterator[str]:
     """The producers in a .snapshot: all of them or, if its checksum does not hold, none. Raises Corrupt."""
     data = window.view(0, SNAPSHOT_HEADER.size)
     if len(data) < SNAPSHOT_HEADER.size:
-        raise Corrupt(f"{len(data)} bytes, fewer than a header")
+        raise Unsound(f"Snapshot failed schema validation: {len(data)} bytes, fewer than a header")
     header = SNAPSHOT_HEADER.read(data)
     if header.version != SNAPSHOT_VERSION:
-        raise Unsound(f"Snapshot contained an unknown file version {header.version}")
+        raise Unsound(f"Snapshot failed schema validation: Snapshot contained an unknown file version {header.version}")
     size = _size(window)
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:

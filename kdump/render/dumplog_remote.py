@@ -40,8 +40,25 @@ FIELDS = {
 """By the record: what Java calls it, and its fields in the order of its toString."""
 
 
+def refused(values: dict[str, Any]) -> str:
+    """Why Java's constructors refuse these values, in their words; empty if they do not."""
+    start, end = values.get("startOffset", 0), values.get("endOffset", 0)
+    snapshot = "segmentId" in values  # whose offsets nobody looks at
+    if start < 0 and not snapshot:
+        return f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
+    if end < start and not snapshot:
+        return (
+            f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
+        )
+    if not values.get("segmentLeaderEpochs", [None]):
+        return "segmentLeaderEpochs can not be null or empty"
+    if not 0 <= values.get("remoteLogSegmentState", 0) < len(SEGMENT_STATES):
+        return "state can not be null"
+    return "" if 0 <= values.get("remotePartitionDeleteState", 0) < len(DELETE_STATES) else "null"
+
+
 def remote_text(record: str, values: dict[str, Any]) -> str:
-    """The record of that name (Kafka's schema) with these values."""
+    """The record of that name (Kafka's schema) with these values, which Java does not refuse."""
     name, fields = FIELDS[record]
     return f"{name}{{{', '.join(f'{field}={_text(field, values)}' for field in fields.split())}}}"
 
@@ -60,8 +77,8 @@ def _text(field: str, values: dict[str, Any]) -> str:
         return "Optional.empty" if custom is None else f"Optional[CustomMetadata{{{len(custom)} bytes}}]"
     if field == "state":
         if "remotePartitionDeleteState" in values:
-            return _state(DELETE_STATES, values["remotePartitionDeleteState"])
-        return _state(SEGMENT_STATES, values["remoteLogSegmentState"])
+            return DELETE_STATES[values["remotePartitionDeleteState"]]
+        return SEGMENT_STATES[values["remoteLogSegmentState"]]
     if field == "txnIdxEmpty":
         return boolean(values["txnIndexEmpty"])
     return str(values[field])
@@ -70,7 +87,3 @@ def _text(field: str, values: dict[str, Any]) -> str:
 def _partition(values: dict[str, Any]) -> str:
     partition = values["topicIdPartition"]
     return f"{partition['id']}:{partition['name']}-{partition['partition']}"
-
-
-def _state(states: tuple[str, ...], number: int) -> str:
-    return states[number] if 0 <= number < len(states) else "null"
