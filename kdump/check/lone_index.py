@@ -22,13 +22,13 @@ MOST = 100_000
 
 class WrongEntry(NamedTuple):
     """An entry, or what stands in the place of entries, that is wrong, and why. `code` is the finding's
-    (check.catalogue)."""
+    (check.catalogue); `before` the entry before it that was in order."""
 
     code: str
     entry: Entry | Region
     message: str
     expected: Any = None
-    actual: Any = None
+    before: Entry | None = None
 
 
 def wrong_entries(
@@ -70,7 +70,7 @@ class _Every(IndexRule):
     def note(self, code: str, entry: Entry | Region, message: str, **more: Any) -> None:
         self.count += 1
         if self.count <= MOST and code != "index-padding":
-            self.wrong.append(WrongEntry(code, entry, message, more.get("expected"), more.get("actual")))
+            self.wrong.append(WrongEntry(code, entry, message, more.get("expected"), self.before))
 
     def taken(self) -> list[WrongEntry]:
         taken, self.wrong = self.wrong, []

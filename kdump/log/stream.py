@@ -40,24 +40,34 @@ def stream(
     position = 0
     while True:
         window.release(position)
-        data = bytes(window.view(position, HEADER))
-        if len(data) < LEAST or not walk.reaches(position + LEAST + 1):  # FileLogInputStream wants one byte more
-            if data and walk.reaches(position + len(data)):
-                reason = f"{len(data)} bytes are left, fewer than a header"
-                yield Stop(position, reason, False)
-            return
-        found = walk.batch(position, data)
-        if found is None:  # cut by `most`
+        found = walk.look(position)
+        if isinstance(found, _No):
+            stop = walk.stop(position, found)
+            yield stop
+            if not stop.thrown or stop.sound is None:
+                return
+            found = walk.sound_batch(stop.sound)
+            if found is not None and not walk.reaches(found.end):
+                return
+        if found is None:
             return
         yield found
-        if isinstance(found, Stop):
-            if not found.thrown or found.sound is None:
-                return
-            found = walk.sound_batch(found.sound)
-            if found is None or not walk.reaches(found.end):
-                return
-            yield found
         position = found.end
+
+
+def batch_at(window: Window, position: int, limits: Limits | None = None) -> Batch | None:
+    """What Kafka takes for the batch at `position`; None if it takes nothing for one. Raises SourceError."""
+    if not 0 <= position <= (window.source.size or position):
+        return None
+    found = _Walk(window, None, limits or Limits(), None).look(position)
+    return found if isinstance(found, Batch) else None
+
+
+class _No(NamedTuple):
+    """Why no batch begins at a position."""
+
+    reason: str
+    thrown: bool
 
 
 class _Walk:
@@ -72,34 +82,37 @@ class _Walk:
     def reaches(self, position: int) -> bool:
         return (self.most is None or position <= self.most) and self.window.reaches(position)
 
-    def batch(self, position: int, data: bytes) -> Batch | Stop | None:
-        """What begins here; None if it is whole but for the limit on bytes. `data`: its first ones, as many as a
-        header has."""
+    def look(self, position: int) -> Batch | _No | None:
+        """What begins here; None at the end, be it that of the bytes that are wanted."""
+        data = bytes(self.window.view(position, HEADER))
+        if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream wants one byte more
+            whole = not data or not self.reaches(position + len(data))
+            return None if whole else _No(f"{len(data)} bytes are left, fewer than a header", False)
         length = int.from_bytes(data[8:12], "big", signed=True)
         magic = int.from_bytes(data[LEAST - 1 : LEAST], "big", signed=True)
         size = LOG_OVERHEAD + length
         if length < MIN_MESSAGE_SIZE:
             if not any(data):
-                return self._stop(position, "zeros where a batch should begin", True)
-            return self._stop(position, f"a length of {length} bytes, below the least, {MIN_MESSAGE_SIZE}", True)
+                return _No("zeros where a batch should begin", True)
+            return _No(f"a length of {length} bytes, below the least, {MIN_MESSAGE_SIZE}", True)
         if not self.reaches(position + size):
             if self.window.reaches(position + size):
                 return None
-            left = _left(self.window, position)
-            return self._stop(position, f"a batch of {size} bytes, of which {left} are there", False)
+            return _No(f"a batch of {size} bytes, of which {_left(self.window, position)} are there", False)
         if magic < 0:
-            return self._stop(position, f"magic {magic} is unknown", True)
+            return _No(f"magic {magic} is unknown", True)
         if magic > 1 and len(data) < BATCH_HEADER.size:
-            return self._stop(position, f"{len(data)} bytes are left, fewer than a header", True)
+            return _No(f"{len(data)} bytes are left, fewer than a header", True)
         return make_batch(self.window, position, size, self.limits, _header(magic, data))
 
-    def _stop(self, position: int, reason: str, thrown: bool) -> Stop:
+    def stop(self, position: int, no: _No) -> Stop:
+        """The Stop at a position, after a search for what follows."""
         only_zeros = True
         for region in self._regions(position):
             if isinstance(region, Batch) and region.crcValid:
-                return Stop(position, reason, thrown, region.position)
+                return Stop(position, no.reason, no.thrown, region.position)
             only_zeros = only_zeros and region.kind == PADDING
-        return Stop(position, reason, thrown, None, only_zeros)
+        return Stop(position, no.reason, no.thrown, None, only_zeros)
 
     def sound_batch(self, position: int) -> Batch | None:
         """The sound batch at `position`, as the reader takes it."""

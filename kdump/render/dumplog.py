@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 from kdump.check.lone_index import wrong_entries
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, Kind
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, Limits
 from kdump.log.source import open_source
-from kdump.log.stream import Stop, stream
+from kdump.log.stream import Stop, batch_at, stream
 from kdump.log.window import Window
 from kdump.render import dumplog_index as index_text
 from kdump.render.dumplog_batch import Contents, RecordLine, batch_line, record_lines
@@ -31,6 +32,8 @@ from kdump.render.output import Output
 BOOTSTRAP = "bootstrap.checkpoint"
 MOST_COMPLAINTS = 20
 """Records of one file that cannot be decoded, of which each is told."""
+LOOK = 4096
+"""Bytes that are read to look at one batch's header."""
 INDEX_KINDS = {".index": INDEX, ".timeindex": TIME_INDEX}
 
 
@@ -175,11 +178,16 @@ class Dump:
         except SourceError as error:
             self.fail(f"{error}: the entries of {path} cannot be checked")
             return
+        look = Window(log_window.source, LOOK)
         try:
             for wrong in wrong_entries(at, kind, window, log, log_window, self.options.limits):
-                self._findings.wrong(os.path.abspath(path), wrong)
-                if wrong.code == "index-beyond-log":
-                    self.status = 1
+                offset = None
+                if kind is INDEX and isinstance(wrong.entry, Entry):
+                    batch = batch_at(look, wrong.entry.values["position"])
+                    offset = None if batch is None else batch.lastOffset
+                    if batch is None:  # Kafka's tool ends at such an entry
+                        self.status = 1
+                self._findings.wrong(os.path.abspath(path), wrong, offset)
         finally:
             log_window.source.close()
 
@@ -242,11 +250,13 @@ class _Log:
 
     def _stopped(self, stop: Stop) -> None:
         goes_on = "" if stop.sound is None else f"; the next sound batch begins at {stop.sound}"
+        if stop.sound == stop.position:
+            goes_on = "; the checksum holds for another length"
         text = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
         if stop.thrown and (stop.sound is not None or not stop.zeros):
             self.dump.fail(text)
         elif stop.sound is not None:
-            self.dump.say(f"{text}, which kdump inspect shows")
+            self.dump.say(f"{text} (kdump inspect shows it)")
         else:
             self.dump.say(text)
 

@@ -1,4 +1,4 @@
-"""What was found in the files, told at the end in the words of kafka-dump-log 4.3.
+"""What was found in the files, told at the end in the words of kafka-dump-log 4.3, with the reason behind them.
 
 Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors).
 """
@@ -13,6 +13,10 @@ from kdump.log.entries import Entry
 
 MOST = 1_000_000
 """Pairs of offsets of one file that are kept; the others are counted."""
+MISMATCH = "Mismatches in :"
+WRONG_TIME = "Found timestamp mismatch in :"
+TIME_FALLS = "Found out of order timestamp in :"
+NOT_FOUND = "The following indexed offsets are not found in :"
 
 
 class Gaps:
@@ -30,43 +34,48 @@ class Gaps:
 
 
 class Findings:
-    """By file: index entries that are wrong, and gaps."""
+    """By heading and file: entries of indexes that are wrong, and gaps."""
 
     def __init__(self) -> None:
-        self._wrong: dict[str, list[WrongEntry]] = {}
+        self._wrong: dict[str, dict[str, list[str]]] = {MISMATCH: {}, WRONG_TIME: {}, TIME_FALLS: {}, NOT_FOUND: {}}
         self._gaps: dict[str, Gaps] = {}
 
-    def wrong(self, path: str, wrong: WrongEntry) -> None:
-        self._wrong.setdefault(path, []).append(wrong)
+    def wrong(self, path: str, wrong: WrongEntry, log_offset: int | None) -> None:
+        """`log_offset`: the last offset of what Kafka takes for the batch that an .index points to, None for none."""
+        heading, line = _told(wrong, log_offset)
+        self._wrong[heading].setdefault(path, []).append(line)
 
     def gaps(self, path: str) -> Callable[[int, int], None]:
         """Where the gaps of a file go."""
         return self._gaps.setdefault(path, Gaps()).add
 
     def lines(self) -> Iterator[str]:
-        for path, entries in self._wrong.items():
-            time = entries[0].code.startswith("time-")
-            yield f"{'Found timestamp mismatch' if time else 'Mismatches'} in :{path}"
-            for wrong in entries:
-                yield "  " + _entry_line(wrong)
+        for heading, files in self._wrong.items():
+            for path, lines in files.items():
+                yield heading + path
+                yield from lines
         for path, gaps in self._gaps.items():
             if gaps.pairs:
                 yield f"Non-consecutive offsets in {path}"
             for at in range(0, len(gaps.pairs), 2):
                 yield f"  {gaps.pairs[at]} is followed by {gaps.pairs[at + 1]}"
             if gaps.more:
-                yield f"  {gaps.more} more"
+                yield f"  and {gaps.more} more"
 
 
-def _entry_line(wrong: WrongEntry) -> str:
-    """Kafka's line where it has one for this, and what is wrong."""
-    entry = wrong.entry
-    if wrong.code.endswith("-beyond-log"):
-        return f"position {entry.position}: {wrong.message}"
-    if isinstance(entry, Entry) and "timestamp" in entry.values and wrong.expected is not None:
-        said = f"Index timestamp: {entry.values['timestamp']}, log timestamp: {wrong.expected}"
-    elif isinstance(entry, Entry) and "timestamp" not in entry.values and wrong.expected is not None:
-        said = f"Index offset: {entry.values['offset']}, log offset: {wrong.expected}"
-    else:
-        return f"position {entry.position}: {wrong.message}"
-    return f"{said}  (position {entry.position}: {wrong.message})"
+def _told(wrong: WrongEntry, log_offset: int | None) -> tuple[str, str]:
+    """The heading for a wrong entry, and its line: Kafka's where it has one, and why it is wrong."""
+    entry, why = wrong.entry, f"(position {wrong.entry.position}: {wrong.message})"
+    in_time = wrong.code.startswith("time-")
+    if not isinstance(entry, Entry):
+        return WRONG_TIME if in_time else MISMATCH, f"  {why[1:-1]}"
+    offset = entry.values["offset"]
+    if not in_time:
+        return MISMATCH, f"  Index offset: {offset}, log offset: {'none' if log_offset is None else log_offset} {why}"
+    timestamp = entry.values["timestamp"]
+    if wrong.before is not None and wrong.code == "time-index-not-sorted":
+        before = wrong.before.values["timestamp"]
+        return TIME_FALLS, f"  Index timestamp: {timestamp}, Previously indexed timestamp: {before} {why}"
+    if wrong.expected is None:
+        return NOT_FOUND, f"Indexed offset: {offset}, found log offset: none {why}"
+    return WRONG_TIME, f"  Index timestamp: {timestamp}, log timestamp: {wrong.expected} {why}"
