@@ -13,8 +13,8 @@ from kdump import __version__
 
 COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
-    "dump-log": "What kafka-dump-log prints, byte for byte, without its false findings and crashes.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
+    "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
 }
 """Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""
 

@@ -344,7 +344,9 @@ def cases() -> Iterator[Case]:
         "Kafka's tool prints the identity of a Java array, another one each time",
     )
     yield Case("class-left-out", (*some, "--value-decoder-class"))
-    yield Case("class-unknown", (*some, "--value-decoder-class", "kafka.serializer.DefaultDecoder"))
+    yield Case("class-unknown", (*some, "--value-decoder-class", "com.example.Decoder"))
+    before_4 = (*some, "--value-decoder-class", "kafka.serializer.StringDecoder")
+    yield Case("class-before-4", before_4, status=(0, "the names that classes had before Kafka 4 are known"))
     for topic, decoder in itertools.product(TOPICS, DECODERS):
         limit = ("--max-bytes", "1500") if topic == "payments-0" else ("--max-bytes", "2500")
         yield Case(f"{topic}-{decoder}", ("--files", f"{topic}/{SEGMENT}.log", f"--{decoder}-decoder", *limit))

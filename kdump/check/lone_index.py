@@ -32,10 +32,16 @@ class WrongEntry(NamedTuple):
 
 
 def wrong_entries(
-    index: Target, kind: Kind, window: Window, log: Target, log_window: Window, limits: Limits
+    index: Target,
+    kind: Kind,
+    window: Window,
+    log: Target,
+    log_window: Window,
+    limits: Limits,
+    met: Callable[[int], None] = lambda position: None,
 ) -> Iterator[WrongEntry]:
     """What is wrong in the `kind` (INDEX or TIME_INDEX) at `index`, held against the segment at `log`, which is read
-    through once. MOST of them, in their order. Raises SourceError."""
+    through once; `met` is told how far. MOST of them, in their order. Raises SourceError."""
     rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
     segment = Segment("", log.name_offset or 0, log, {kind: index})
     part = Part(segment, log, True, None, 0, log_window.source.size)
@@ -43,6 +49,7 @@ def wrong_entries(
         pass
     yield from rule.taken()
     for region in regions(log_window, name_offset=log.name_offset, limits=limits):
+        met(region.position)
         if isinstance(region, Batch):
             sound = region.crcValid and not region.problems
             if sound and isinstance(region, BatchLegacy):

@@ -11,9 +11,11 @@ import click
 from kdump.commands.params import SizeParam
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
-from kdump.render.dumplog import Dump, DumpOptions
+from kdump.render.dumplog import Dump
 from kdump.render.dumplog_batch import Contents
 from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, by_class
+from kdump.render.dumplog_log import DumpOptions
+from kdump.render.dumplog_out import Out
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 
@@ -49,10 +51,13 @@ class KafkaCommand(click.Command):
 
 
 def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is not None and value not in DECODER_CLASSES:
-        known = ", ".join(DECODER_CLASSES)
-        raise click.BadParameter(f"{value!r} is a class of Java, which only Kafka's tool can load; here are {known}")
-    return value
+    if value is None or value in DECODER_CLASSES:
+        return value
+    before_4 = value.replace("kafka.serializer.", "org.apache.kafka.tools.api.")
+    if before_4 in DECODER_CLASSES:
+        return before_4
+    known = ", ".join(DECODER_CLASSES)
+    raise click.BadParameter(f"{value!r} is a class of Java, which only Kafka's tool can load; here are {known}")
 
 
 def _class_option(name: str, what: str) -> Callable[[F], F]:
@@ -76,8 +81,10 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
 @click.option("--share-group-state-decoder", is_flag=True, help="The records are those of __share_group_state.")
 @_class_option("--value-decoder-class", "payloads")
 @_class_option("--key-decoder-class", "keys")
-@click.option("--max-bytes", type=JAVA_INT, default=INT, help="Read no more of each .log than this.  [2147483647]")
-@click.option("--max-message-size", type=JAVA_INT, help="Without effect: batches of any size are read.")
+@click.option("--max-bytes", type=JAVA_INT, default=INT, metavar="BYTES", help="Read no more of each .log.  [all]")
+@click.option(
+    "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Without effect: batches of any size are read."
+)
 @click.option("--verify-index-only", is_flag=True, help="Check indexes, and do not print their entries.")
 @click.option("--index-sanity-check", is_flag=True, help="Only check of indexes what a broker does when it starts.")
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
@@ -92,14 +99,14 @@ def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) ->
     for name in ignored:
         _complain(f"kdump: {name} is ignored: the files behind --files have commas between them")
     try:
-        dump = Dump(_options(options), Output(), _complain)
-        dump.run([name for names in files for name in _split(names)])
+        out = Out(Output(), _complain)
+        Dump(_options(options), out).run([name for names in files for name in _split(names)])
     except KeyboardInterrupt:
         sys.exit(130)
     except SourceError as error:  # standard output is gone
         _complain(f"kdump: {error}")
         sys.exit(1)
-    sys.exit(dump.status)
+    sys.exit(out.status)
 
 
 def _complain(line: str) -> None:
