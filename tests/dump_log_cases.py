@@ -215,6 +215,8 @@ DAMAGED: dict[str, tuple[str, Change]] = {
     "length-negative": ("payments-0", length(-5)),
     "length-long": ("payments-0", length(1 << 30)),
     "length-short-v2": ("payments-0", length(20)),
+    "header-zeroed": ("payments-0", at(3, lambda part: part[:12] + bytes(80) + part[92:])),
+    "delta-negative": ("payments-0", at(3, lambda part: fix_crc(part[:65] + varint(-3) + part[66:]))),
     "magic-5": ("payments-0", at(3, lambda part: overwrite(part, 16, b"\x05"))),
     "magic-negative": ("payments-0", at(3, lambda part: overwrite(part, 16, b"\x80"))),
     "codec-unknown": ("payments-0", at(3, lambda part: patch(part, attributes=7))),

@@ -6,11 +6,11 @@ order. Numbers wrap where Java's do, so that a damaged header reads the same.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 
 from kdump.format.batch import BATCH_HEADER, MAX_SEQUENCE, NO_SEQUENCE, sequence
 from kdump.format.control import CONTROL_TYPES, decode_control
-from kdump.format.message import MESSAGE_V0
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.record import headers
 from kdump.format.schema import load
@@ -21,6 +21,7 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.render.java import boolean, int32, int64, jackson, optional_long
 
 LARGEST = (1 << 63) - 1
+SIZE = struct.Struct(">i")
 TOGETHER = 64 * 1024
 """Characters of the lines of old messages that go out together."""
 NAMES = {
@@ -94,8 +95,11 @@ def batch_line(batch: Batch) -> str:
 
 def _last_sequence(base: int, delta: int) -> int:
     """DefaultRecordBatch.lastSequence, which looks for -1 only."""
-    if base == NO_SEQUENCE:
-        return NO_SEQUENCE
+    return NO_SEQUENCE if base == NO_SEQUENCE else _increment(base, delta)
+
+
+def _increment(base: int, delta: int) -> int:
+    """DefaultRecordBatch.incrementSequence, of numbers that make no sense too."""
     if base > int32(MAX_SEQUENCE - delta):
         return int32(delta - (MAX_SEQUENCE - base) - 1)
     return int32(base + delta)
@@ -133,9 +137,14 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                 if columns.headers_count[i]:
                     found = headers(data, columns.headers_start[i], columns.headers_count[i], columns.end[i])
                     keys = ",".join([java_text(key) for key, _ in found])
+                number = (
+                    sequence(base_sequence, delta)
+                    if delta >= 0 or base_sequence < 0
+                    else _increment(base_sequence, delta)
+                )
                 line = (
                     f"| offset: {offset} {kind}: {timestamp} keySize: {key_size} valueSize: {value_size}"
-                    f" sequence: {sequence(base_sequence, delta)} headerKeys: [{keys}]"
+                    f" sequence: {number} headerKeys: [{keys}]"
                 )
             if not silent or control:
                 start = columns.key_start[i]
@@ -172,25 +181,20 @@ def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | No
 
 
 def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
-    if batch.size < MESSAGE_V0.size:
+    if not batch.is_compressed:
+        yield from _lone(batch, form)
         return
     lines: list[str] = []
     offsets: list[int] = []
     size = 0
     for record in messages(batch):
-        offset = -1 if record.offset is None else int64(record.offset)
-        line = ""
-        if form.metadata:
-            timestamp = -1 if record.timestamp is None else record.timestamp
-            line = (
-                f"| offset: {'unknown' if record.offset is None else offset} {batch.timestampType}: {timestamp}"
-                f" keySize: {record.keySize} valueSize: {record.valueSize}"
-                f" isValid: {boolean(bool(record.crcValid))} crc: {record.crc}"
-            )
+        offset = None if record.offset is None else int64(record.offset)
+        sizes = (record.keySize, record.valueSize)
+        line = _message_line(form, batch, offset, record.timestamp, sizes, bool(record.crcValid), record.crc)
         if form.contents is not None:
-            line += form.shown(offset, record.key, record.value)
+            line += form.shown(-1 if offset is None else offset, record.key, record.value)
         lines.append(line)
-        if record.offset is not None:
+        if offset is not None:
             offsets.append(offset)
         size += len(line)
         if size > TOGETHER:
@@ -198,3 +202,46 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], l
             lines, offsets, size = [], [], 0
     if lines:
         yield lines, offsets
+
+
+def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
+    """A message that is no wrapper. Kafka does not ask whether key and value fill it (LegacyRecord)."""
+    data = b"".join(batch.chunks(0, batch.size))
+    try:
+        key_size, value_at = _sized(data, batch.header.headerSize - SIZE.size)
+        value_size, end = _sized(data, value_at)
+        if end > len(data):
+            raise struct.error
+    except struct.error:
+        form.refuse(batch.lastOffset, "the sizes of key and value are beyond the message")
+        return
+    sizes = (key_size, value_size)
+    line = _message_line(form, batch, batch.lastOffset, batch.maxTimestamp, sizes, batch.crcValid, batch.crc)
+    if form.contents is not None:
+        key = None if key_size < 0 else data[value_at - key_size : value_at]
+        line += form.shown(batch.lastOffset, key, None if value_size < 0 else data[end - value_size : end])
+    yield [line], [batch.lastOffset]
+
+
+def _sized(data: bytes, position: int) -> tuple[int, int]:
+    """The size that stands there, and where what has that size ends. Raises struct.error."""
+    (size,) = SIZE.unpack_from(data, position)
+    return size, position + SIZE.size + max(0, size)
+
+
+def _message_line(
+    form: RecordLine,
+    batch: BatchLegacy,
+    offset: int | None,
+    timestamp: int | None,
+    sizes: tuple[int, int],
+    sound: bool,
+    crc: int | None,
+) -> str:
+    if not form.metadata:
+        return ""
+    return (
+        f"| offset: {'unknown' if offset is None else offset} {batch.timestampType}:"
+        f" {-1 if timestamp is None else timestamp} keySize: {sizes[0]} valueSize: {sizes[1]}"
+        f" isValid: {boolean(sound)} crc: {crc}"
+    )
