@@ -77,8 +77,7 @@ class Dump:
     def _rows(self, path: str, text: Callable[[Window], Iterator[str]]) -> None:
         window = self._open(path)
         try:
-            for line in text(window):
-                self.out.lines([line])
+            self.out.each(text(window))
         finally:
             window.source.close()
 
@@ -127,8 +126,7 @@ class Dump:
                 return
             if not options.verify_index_only:
                 text = index_text.index_lines if kind is INDEX else index_text.time_index_lines
-                for line in text(window, base):
-                    self.out.lines([line])
+                self.out.each(text(window, base))
             self._hold(path, at._replace(name_offset=base), kind, window)
         finally:
             window.source.close()

@@ -8,8 +8,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
-from kdump.format.batch import BATCH_HEADER, MAX_SEQUENCE, NO_SEQUENCE, sequence
+from kdump.format.batch import (
+    BATCH_HEADER,
+    CONTROL,
+    MAX_SEQUENCE,
+    NO_SEQUENCE,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+    codec_name,
+    sequence,
+)
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.record import headers
@@ -69,27 +80,45 @@ class RecordLine:
         return f"{prefix}key: {said} payload: {payload}"
 
 
+class Attributes(NamedTuple):
+    """What the attributes of a v2 batch say, as it is printed."""
+
+    transactional: str
+    control: str
+    kind: str
+    codec: str
+
+
+@lru_cache(256)
+def _attributes(attributes: int) -> Attributes:
+    return Attributes(
+        boolean(bool(attributes & TRANSACTIONAL.mask)),
+        boolean(bool(attributes & CONTROL.mask)),
+        TIMESTAMP_TYPE.meanings[TIMESTAMP_TYPE.of(attributes)],
+        codec_name(attributes & 0x07),
+    )
+
+
 def batch_line(batch: Batch) -> str:
     """The line of a batch, or of a message of v0 or v1."""
-    if isinstance(batch, BatchV2):
-        head = batch.header
-        last_sequence = _last_sequence(head.baseSequence, head.lastOffsetDelta)
-        first = (
-            f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
-            f" baseSequence: {head.baseSequence} lastSequence: {last_sequence}"
-            f" producerId: {head.producerId} producerEpoch: {head.producerEpoch}"
-            f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {boolean(head.isTransactional)}"
-            f" isControl: {boolean(head.isControlBatch)} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
+    if not isinstance(batch, BatchV2):
+        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        return (
+            f"offset: {batch.lastOffset} position: {batch.position} {batch.timestampType}: {timestamp}"
+            f" size: {batch.size} magic: {batch.magic} compresscodec: {batch.compression} crc: {batch.crc}"
+            f" isvalid: {boolean(batch.crcValid)}"
         )
-        whole = batch.size >= BATCH_HEADER.size
-    else:
-        first = f"offset: {batch.lastOffset}"
-        whole = True
-    timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+    head = batch.header
+    said = _attributes(head.attributes)
+    sound = batch.size >= BATCH_HEADER.size and batch.crcValid
     return (
-        f"{first} position: {batch.position} {batch.timestampType}: {timestamp} size: {batch.size}"
-        f" magic: {batch.magic} compresscodec: {batch.compression} crc: {batch.crc}"
-        f" isvalid: {boolean(whole and batch.crcValid)}"
+        f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
+        f" baseSequence: {head.baseSequence} lastSequence: {_last_sequence(head.baseSequence, head.lastOffsetDelta)}"
+        f" producerId: {head.producerId} producerEpoch: {head.producerEpoch}"
+        f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {said.transactional}"
+        f" isControl: {said.control} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
+        f" position: {batch.position} {said.kind}: {head.maxTimestamp} size: {batch.size} magic: {head.magic}"
+        f" compresscodec: {said.codec} crc: {head.crc} isvalid: {boolean(sound)}"
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
+from kdump.check.lone_index import MOST as MOST_WRONG
 from kdump.check.lone_index import WrongEntry
 from kdump.log.entries import Entry
 
 MOST = 1_000_000
-"""Pairs of offsets of one file that are kept; the others are counted."""
+"""Pairs of offsets that are kept, of all files together; the others are counted."""
 MISMATCH = "Mismatches in :"
 WRONG_TIME = "Found timestamp mismatch in :"
 TIME_FALLS = "Found out of order timestamp in :"
@@ -20,14 +21,18 @@ NOT_FOUND = "The following indexed offsets are not found in :"
 
 
 class Gaps:
-    """Offsets of records that do not follow each other, in bounded memory."""
+    """Offsets of records that do not follow each other, of one file: MOST of them, less the `before` of other files."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: int) -> None:
         self.pairs = array("q")
         self.more = 0
+        self._most = MOST - before
+
+    def __len__(self) -> int:
+        return len(self.pairs) // 2
 
     def add(self, before: int, after: int) -> None:
-        if len(self.pairs) < 2 * MOST:
+        if len(self) < self._most:
             self.pairs.extend((before, after))
         else:
             self.more += 1
@@ -47,15 +52,19 @@ class Findings:
 
     def gaps(self, path: str) -> Callable[[int, int], None]:
         """Where the gaps of a file go."""
-        return self._gaps.setdefault(path, Gaps()).add
+        if path not in self._gaps:
+            self._gaps[path] = Gaps(sum(map(len, self._gaps.values())))
+        return self._gaps[path].add
 
     def lines(self) -> Iterator[str]:
         for heading, files in self._wrong.items():
             for path, lines in files.items():
                 yield heading + path
                 yield from lines
+                if len(lines) == MOST_WRONG:
+                    yield "  and more"
         for path, gaps in self._gaps.items():
-            if gaps.pairs:
+            if gaps.pairs or gaps.more:
                 yield f"Non-consecutive offsets in {path}"
             for at in range(0, len(gaps.pairs), 2):
                 yield f"  {gaps.pairs[at]} is followed by {gaps.pairs[at + 1]}"

@@ -69,11 +69,15 @@ class LogDump:
                 if isinstance(item, Stop):
                     self._stopped(item)
                     continue
-                out.lines([batch_line(item)])
+                first = [batch_line(item)]
                 if options.deep:
                     for lines, offsets in record_lines(item, form):
-                        out.lines(lines)
+                        out.lines(first + lines if first else lines)
+                        first = []
                         self._follow(offsets)
+                if first:
+                    out.lines(first)
+                if options.deep:
                     self._problems(item)
                 end = item.end
         if self.complaints > MOST_COMPLAINTS:

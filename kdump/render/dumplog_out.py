@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kdump.render.escape import printable
 from kdump.render.output import Output
+
+TOGETHER = 500
+"""Lines that go out at a time: a call for each would cost more than the line."""
 
 
 class Out:
@@ -21,6 +24,19 @@ class Out:
         if self.output.terminal:
             lines = [printable(_bytes(line).decode("utf-8", "backslashreplace")) for line in lines]
         self.output.write(_bytes("\n".join(lines) + "\n"))
+
+    def each(self, lines: Iterable[str]) -> None:
+        """As lines, some together."""
+        kept: list[str] = []
+        try:
+            for line in lines:
+                kept.append(line)
+                if len(kept) == TOGETHER:
+                    self.lines(kept)
+                    kept = []
+        finally:
+            if kept:
+                self.lines(kept)
 
     def say(self, text: str) -> None:
         """A line on standard error, behind what standard output has so far."""
