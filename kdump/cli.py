@@ -18,8 +18,9 @@ COMMANDS = {
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
+    "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
 }
-"""Each is kdump.commands.<name>, function `command`; the line is what `kdump --help` says of it."""
+"""Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""
 
 
 class Lazy(click.Group):
@@ -31,7 +32,7 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"kdump.commands.{name}").command
+        command: click.Command = importlib.import_module(f"kdump.commands.{name.replace('-', '_')}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -56,6 +56,10 @@ class IndexRule(Rule):
     def falls(self, before: Entry, entry: Entry) -> bool:
         raise NotImplementedError
 
+    def said(self, entry: Entry) -> str:
+        """What an entry says."""
+        return " ".join(f"{name} {value}" for name, value in entry.values.items())
+
     def note(self, code: str, entry: Entry | Region, message: str, **more: object) -> None:
         kept = self.told.get(code)
         if kept is not None:
@@ -70,7 +74,7 @@ class IndexRule(Rule):
         for item in self.items:
             if isinstance(item, Entry):
                 if self.before is not None and self.falls(self.before, item):
-                    message = f"{item.values} behind {self.before.values}"
+                    message = f"{self.said(item)} behind {self.said(self.before)}"
                     self.note(f"{self.prefix}-not-sorted", item, message)
                     continue
                 self.before = item

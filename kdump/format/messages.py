@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, Field, Span
 from kdump.format.schema import FIXED, UNSIGNED_VARINT, Node, Schema, Struct
+from kdump.format.utf8 import java_text
 from kdump.format.varint import Bytes, read_unsigned
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
@@ -208,7 +209,7 @@ class _Reader:
                 value = bytes(self.data[self.position : stop])
                 self.position = stop
                 if node.kind == "string":
-                    value = value.decode("utf-8", "replace")
+                    value = java_text(value)
         self.span(node.field, start, value, depth)
         return value
 

@@ -46,7 +46,9 @@ class MetadataRecord(NamedTuple):
     note: str = ""
 
 
-class _Frame(NamedTuple):
+class Frame(NamedTuple):
+    """What stands in front of the message."""
+
     apiKey: int
     version: int
     position: int
@@ -57,7 +59,7 @@ def decode_metadata_record(value: bytes | None) -> MetadataRecord:
     """The metadata record with this value. Never raises: what does not decode is its `problem`, whose position is one
     in the value."""
     try:
-        frame = _read_frame(value)
+        frame = read_frame(value)
     except DecodeError as error:
         return MetadataRecord("UNKNOWN", None, None, None, error)
     assert value is not None
@@ -76,7 +78,7 @@ def decode_metadata_record(value: bytes | None) -> MetadataRecord:
 def metadata_record_name(value: bytes | None) -> str:
     """As the name of `decode_metadata_record`, read from the frame alone: for those who want few of the records."""
     try:
-        frame = _read_frame(value)
+        frame = read_frame(value)
     except DecodeError:
         return "UNKNOWN"
     schema = _schemas().get(frame.apiKey)
@@ -89,8 +91,8 @@ def _schemas() -> dict[int, Schema]:
     return {schema.apiKey: schema for schema in load_folder("metadata").values() if schema.apiKey is not None}
 
 
-def _read_frame(value: bytes | None) -> _Frame:
-    """What stands in front of the message. Raises DecodeError."""
+def read_frame(value: bytes | None) -> Frame:
+    """The frame that a value begins with; __remote_log_metadata has the same. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
     numbers: list[int] = []
@@ -103,4 +105,4 @@ def _read_frame(value: bytes | None) -> _Frame:
         if not numbers and number != FRAME_VERSION:
             raise DecodeError(FRAME, field.name, start, f"version {number} of the frame, the known one is 1")
         numbers.append(number)
-    return _Frame(numbers[1], numbers[2], position)
+    return Frame(numbers[1], numbers[2], position)

@@ -1,0 +1,95 @@
+"""One index, entry by entry, against its segment: for those who want every entry that is wrong, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from kdump.check.indexes import IndexRule, OffsetIndex, TimeIndex
+from kdump.check.rule import Known, Part, Seen
+from kdump.log.disk import Segment
+from kdump.log.entries import Entry, Item, entries
+from kdump.log.kinds import INDEX, TIME_INDEX, Kind
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.reader import regions
+from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.window import Window
+
+MOST = 100_000
+"""Wrong entries of one file that are told; an index has up to 1.3 million."""
+
+
+class WrongEntry(NamedTuple):
+    """An entry, or what stands in the place of entries, that is wrong, and why. `code` is the finding's
+    (check.catalogue); `before` the entry before it that was in order."""
+
+    code: str
+    entry: Entry | Region
+    message: str
+    expected: Any = None
+    before: Entry | None = None
+
+
+def wrong_entries(
+    index: Target,
+    kind: Kind,
+    window: Window,
+    log: Target,
+    log_window: Window,
+    limits: Limits,
+    met: Callable[[int], None] = lambda position: None,
+) -> Iterator[WrongEntry]:
+    """What is wrong in the `kind` (INDEX or TIME_INDEX) at `index`, held against the segment at `log`, which is read
+    through once; `met` is told how far. MOST of them, in their order. Raises SourceError."""
+    rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
+    segment = Segment("", log.name_offset or 0, log, {kind: index})
+    part = Part(segment, log, True, None, 0, log_window.source.size)
+    for _ in rule.begin(part):
+        pass
+    yield from rule.taken()
+    for region in regions(log_window, name_offset=log.name_offset, limits=limits):
+        met(region.position)
+        if isinstance(region, Batch):
+            sound = region.crcValid and not region.problems
+            if sound and isinstance(region, BatchLegacy):
+                look_inside(region)
+            rule.batch(Seen(part, region, sound, None, None))
+        else:
+            rule.region(part, region)
+        yield from rule.taken()
+    rule.rest(part)
+    yield from rule.taken()
+
+
+def _known(log: Target) -> Known:
+    return Known(topic=log.topic, partition=log.partition)
+
+
+class _Every(IndexRule):
+    """Keeps each that is wrong, where the rule of verify counts those behind the first."""
+
+    def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: Known) -> None:
+        super().__init__(read, known)
+        self.wrong: list[WrongEntry] = []
+        self.count = 0
+
+    def note(self, code: str, entry: Entry | Region, message: str, **more: Any) -> None:
+        self.count += 1
+        if self.count <= MOST and code != "index-padding":
+            self.wrong.append(WrongEntry(code, entry, message, more.get("expected"), self.before))
+
+    def taken(self) -> list[WrongEntry]:
+        taken, self.wrong = self.wrong, []
+        return taken
+
+
+class _OffsetIndex(_Every, OffsetIndex):
+    pass
+
+
+class _TimeIndex(_Every, TimeIndex):
+    pass
+
+
+_RULES: dict[Kind, type[_OffsetIndex] | type[_TimeIndex]] = {INDEX: _OffsetIndex, TIME_INDEX: _TimeIndex}

@@ -1,0 +1,150 @@
+"""`kdump dump-log`: kafka-dump-log's options and words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kdump.commands.params import SizeParam
+from kdump.log.errors import SourceError
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.render.dumplog import Dump
+from kdump.render.dumplog_batch import Contents
+from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, by_class
+from kdump.render.dumplog_log import DumpOptions
+from kdump.render.dumplog_out import Out
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+
+EXAMPLES = """
+\b
+Examples:
+  kdump dump-log --files 00000000000000000000.log --print-data-log
+  kdump dump-log --files 00000000000000000000.index,00000000000000000000.timeindex --verify-index-only
+  kdump dump-log --files __consumer_offsets-0/00000000000000000000.log --offsets-decoder
+
+\b
+Exit status, as Kafka's tool has it: 0 also with findings; 1 for wrong usage, a file that cannot be read, a failed
+sanity check, or damage at which Kafka's tool ends and this one goes on.
+"""
+F = TypeVar("F", bound=Callable[..., Any])
+INT = (1 << 31) - 1
+JAVA_INT = click.IntRange(-INT - 1, INT)
+
+
+class KafkaCommand(click.Command):
+    """Takes options as Kafka's tools do: behind one dash or two; a wrong one is exit 1; what is no option is ignored,
+    which is said."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        names = {name[2:] for param in self.params for name in param.opts if name.startswith("--")}
+        whole = [f"-{arg}" if arg.startswith("-") and arg[1:].partition("=")[0] in names else arg for arg in args]
+        try:
+            if not args:
+                raise click.UsageError("Missing option '--files'.", ctx)
+            return super().parse_args(ctx, whole)
+        except click.UsageError as error:
+            raise _as_kafka(error) from None
+
+
+def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None or value in DECODER_CLASSES:
+        return value
+    before_4 = value.replace("kafka.serializer.", "org.apache.kafka.tools.api.")
+    if before_4 in DECODER_CLASSES:
+        return before_4
+    known = ", ".join(DECODER_CLASSES)
+    raise click.BadParameter(f"{value!r} is a class of Java, which only Kafka's tool can load; here are {known}")
+
+
+def _class_option(name: str, what: str) -> Callable[[F], F]:
+    help_text = f"Decode {what} with this class; without a class, the default.  [{DEFAULT_CLASS}]"
+    return click.option(
+        name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text
+    )
+
+
+@click.command(cls=KafkaCommand, epilog=EXAMPLES)
+@click.option("--files", multiple=True, required=True, metavar="FILE,…", help="The files, with commas between.")
+@click.option("--print-data-log", is_flag=True, help="Print keys and payloads. Any decoder implies it.")
+@click.option("--deep-iteration", is_flag=True, help="Print records. --print-data-log implies it.")
+@click.option("--skip-record-metadata", is_flag=True, help="Leave out what stands before key and payload.")
+@click.option("--offsets-decoder", is_flag=True, help="The records are those of __consumer_offsets.")
+@click.option("--transaction-log-decoder", is_flag=True, help="The records are those of __transaction_state.")
+@click.option(
+    "--cluster-metadata-decoder", is_flag=True, help="The records are KRaft's: __cluster_metadata, snapshots."
+)
+@click.option("--remote-log-metadata-decoder", is_flag=True, help="The records are those of __remote_log_metadata.")
+@click.option("--share-group-state-decoder", is_flag=True, help="The records are those of __share_group_state.")
+@_class_option("--value-decoder-class", "payloads")
+@_class_option("--key-decoder-class", "keys")
+@click.option("--max-bytes", type=JAVA_INT, default=INT, metavar="BYTES", help="Read no more of each .log.  [all]")
+@click.option(
+    "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Without effect: batches of any size are read."
+)
+@click.option("--verify-index-only", is_flag=True, help="Check indexes, and do not print their entries.")
+@click.option("--index-sanity-check", is_flag=True, help="Only check of indexes what a broker does when it starts.")
+@click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
+@click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@click.argument("ignored", nargs=-1, metavar="")
+def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) -> None:
+    """Print segments, KRaft snapshots, indexes and producer snapshots as kafka-dump-log 4.3 does, byte for byte, so
+    that scripts can switch over; without its false findings and crashes, and without a file that it creates beside
+    those that it reads."""
+    if options["max_bytes"] < 0:
+        raise _as_kafka(click.UsageError("--max-bytes must not be negative"))
+    for name in ignored:
+        _complain(f"kdump: {name} is ignored: the files behind --files have commas between them")
+    try:
+        out = Out(Output(), _complain)
+        Dump(_options(options), out).run([name for names in files for name in _split(names)])
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:  # standard output is gone
+        _complain(f"kdump: {error}")
+        sys.exit(1)
+    sys.exit(out.status)
+
+
+def _complain(line: str) -> None:
+    click.echo(printable(path_text(line)), err=True)
+
+
+def _as_kafka(error: click.UsageError) -> click.UsageError:
+    setattr(error, "exit_code", 1)  # noqa: B010  (typed as the class's own)
+    return error
+
+
+def _split(names: str) -> list[str]:
+    """As Java splits: without the empty ones at the end."""
+    found = names.split(",")
+    while len(found) > 1 and not found[-1]:
+        found.pop()
+    return found if names.strip(",") or not names else []
+
+
+def _options(options: dict[str, Any]) -> DumpOptions:
+    contents = _contents(options)
+    return DumpOptions(
+        contents=contents,
+        deep=contents is not None or options["deep_iteration"],
+        skip_record_metadata=options["skip_record_metadata"],
+        max_bytes=None if options["max_bytes"] == INT else options["max_bytes"],
+        verify_index_only=options["verify_index_only"],
+        index_sanity_check=options["index_sanity_check"],
+        limits=Limits(None, options["max_decompressed_size"]),
+        window=options["window"],
+    )
+
+
+def _contents(options: dict[str, Any]) -> Contents | None:
+    for name, decoder in DECODERS.items():
+        if options[name.replace("-", "_")]:
+            return decoder
+    key_class, value_class = options["key_decoder_class"], options["value_decoder_class"]
+    if key_class is None and value_class is None and not options["print_data_log"]:
+        return None
+    return by_class(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)

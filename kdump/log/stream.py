@@ -1,0 +1,145 @@
+"""A file of batches as Kafka itself walks it: from length to length, each of them believed.
+
+Kafka's walk ends where a length runs past the end, and throws where a length or a magic cannot be; the reader
+(kdump.log.reader) then says where the next sound batch begins, and the walk goes on from there. Where Kafka throws
+nothing, this yields the very batches that Kafka sees, damaged ones too.
+
+Source: org.apache.kafka.common.record.FileLogInputStream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.format.message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
+from kdump.log.claim import HEADER, LEAST
+from kdump.log.reader import regions
+from kdump.log.region import PADDING, Batch, Limits, Region, make_batch
+from kdump.log.window import Window
+
+
+class Stop(NamedTuple):
+    """Where Kafka's walk ends before the file does. `thrown`: with an exception; otherwise it takes what is left for
+    the torn end. `sound`: where the next sound batch begins, None if there is none. `zeros`: nothing else is there."""
+
+    position: int
+    reason: str
+    thrown: bool
+    sound: int | None = None
+    zeros: bool = False
+
+
+def stream(
+    window: Window, *, name_offset: int | None = None, limits: Limits | None = None, most: int | None = None
+) -> Iterator[Batch | Stop]:
+    """The batches in the first `most` bytes (default: all) of the file behind `window`, in order, and a Stop in the
+    place of what Kafka cannot walk over. A Batch can be read until the next item is asked for. Raises SourceError."""
+    walk = _Walk(window, name_offset, limits or Limits(), most)
+    position = 0
+    while True:
+        window.release(position)
+        found = walk.look(position)
+        if isinstance(found, _No):
+            stop = walk.stop(position, found)
+            yield stop
+            if not stop.thrown or stop.sound is None:
+                return
+            found = walk.sound_batch(stop.sound)
+            if found is not None and not walk.reaches(found.end):
+                return
+        if found is None:
+            return
+        yield found
+        position = found.end
+
+
+def batch_at(window: Window, position: int, limits: Limits | None = None) -> Batch | None:
+    """What Kafka takes for the batch at `position`; None if it takes nothing for one. Raises SourceError."""
+    if not 0 <= position <= (window.source.size or position):
+        return None
+    found = _Walk(window, None, limits or Limits(), None).look(position)
+    return found if isinstance(found, Batch) else None
+
+
+class _No(NamedTuple):
+    """Why no batch begins at a position."""
+
+    reason: str
+    thrown: bool
+
+
+class _Walk:
+    """What one walk knows of its file."""
+
+    def __init__(self, window: Window, name_offset: int | None, limits: Limits, most: int | None) -> None:
+        self.window = window
+        self.name_offset = name_offset
+        self.limits = limits
+        self.most = most
+
+    def reaches(self, position: int) -> bool:
+        return (self.most is None or position <= self.most) and self.window.reaches(position)
+
+    def look(self, position: int) -> Batch | _No | None:
+        """What begins here; None at the end, be it that of the bytes that are wanted."""
+        data = bytes(self.window.view(position, HEADER))
+        if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream wants one byte more
+            whole = not data or not self.reaches(position + len(data))
+            return None if whole else _No(f"{len(data)} bytes are left, fewer than a header", False)
+        length = int.from_bytes(data[8:12], "big", signed=True)
+        magic = int.from_bytes(data[LEAST - 1 : LEAST], "big", signed=True)
+        size = LOG_OVERHEAD + length
+        if length < MIN_MESSAGE_SIZE:
+            if not any(data):
+                return _No("zeros where a batch should begin", True)
+            return _No(f"a length of {length} bytes, below the least, {MIN_MESSAGE_SIZE}", True)
+        if not self.reaches(position + size):
+            if self.window.reaches(position + size):
+                return None
+            return _No(f"a batch of {size} bytes, of which {_left(self.window, position)} are there", False)
+        if magic < 0:
+            return _No(f"magic {magic} is unknown", True)
+        if magic > 1 and len(data) < BATCH_HEADER.size:
+            return _No(f"{len(data)} bytes are left, fewer than a header", True)
+        return make_batch(self.window, position, size, self.limits, _header(magic, data))
+
+    def stop(self, position: int, no: _No) -> Stop:
+        """The Stop at a position, after a search for what follows."""
+        only_zeros = True
+        for region in self._regions(position):
+            if isinstance(region, Batch) and region.crcValid:
+                return Stop(position, no.reason, no.thrown, region.position)
+            only_zeros = only_zeros and region.kind == PADDING
+        return Stop(position, no.reason, no.thrown, None, only_zeros)
+
+    def sound_batch(self, position: int) -> Batch | None:
+        """The sound batch at `position`, as the reader takes it."""
+        for region in self._regions(position):
+            if isinstance(region, Batch) and region.crcValid:
+                return region
+        return None
+
+    def _regions(self, position: int) -> Iterator[Region]:
+        return regions(self.window, name_offset=self.name_offset, start=position, limits=self.limits)
+
+
+def _header(magic: int, data: bytes) -> BatchHeader | MessageHeader:
+    """The header as Kafka takes it: what is above 1 is read as 2."""
+    if magic > 1:
+        return BATCH_HEADER.read(data)
+    # The least size that Kafka believes is below that of a header with keySize: what is missing is zeros.
+    values = MESSAGES[magic].struct.unpack_from(data.ljust(HEADER, b"\0"), 0)
+    return MessageHeader._make(values if magic else (*values[:5], None, values[5]))
+
+
+def _left(window: Window, position: int) -> int:
+    """Bytes from `position` to the end; what cannot be known before a stream ends is read for it."""
+    size = window.source.size
+    at = position
+    while size is None:
+        at += window.size
+        window.reaches(at)
+        size = window.source.size
+    return size - position

@@ -1,0 +1,167 @@
+"""What kafka-dump-log 4.3 prints of files, byte for byte on standard output, without what is wrong in it.
+
+Standard output is Kafka's wherever Kafka's tool comes to an end; where that throws, this says so on standard error
+and goes on. What it finds, it tells at the end, as Kafka's tool does. docs/dump-log.md has the table of what differs.
+
+Source: org.apache.kafka.tools.DumpLogSegments (main, dumpLog).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from kdump.check.lone_index import WrongEntry, wrong_entries
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.log.entries import Entry
+from kdump.log.errors import SourceError
+from kdump.log.kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, Kind
+from kdump.log.paths import Target, target
+from kdump.log.source import open_source
+from kdump.log.stream import batch_at
+from kdump.log.window import Window
+from kdump.render import dumplog_index as index_text
+from kdump.render.dumplog_findings import Findings
+from kdump.render.dumplog_log import DumpOptions, LogDump
+from kdump.render.dumplog_out import Out
+from kdump.render.java import file_text
+from kdump.render.progress import Progress
+
+BOOTSTRAP = "bootstrap.checkpoint"
+LOOK = 4096
+"""Bytes that are read to look at one batch's header."""
+INDEX_KINDS = {".index": INDEX, ".timeindex": TIME_INDEX}
+
+
+class Dump:
+    """One run; `out.status` is the exit status afterwards."""
+
+    def __init__(self, options: DumpOptions, out: Out) -> None:
+        self.options = options
+        self.out = out
+        self._findings = Findings()
+
+    def run(self, names: Iterable[str]) -> None:
+        """Dump the files, one after the other, and tell what was found in them."""
+        for name in names:
+            path = file_text(name)
+            self.out.lines([f"Dumping {path}"])
+            try:
+                self._file(path)
+            except SourceError as error:
+                self.out.fail(str(error))
+            except index_text.Unsound as error:
+                self.out.say(f"{path}: {error}")
+            except index_text.Corrupt as error:
+                self.out.fail(f"{path}: {error}")
+        self.out.output.flush()
+        for line in self._findings.lines():
+            self.out.complain(line)
+
+    def _file(self, path: str) -> None:
+        suffix = os.path.splitext("x" + os.path.basename(path))[1]
+        at = target(path)
+        if suffix in (".log", ".checkpoint"):
+            self._batches(path, at)
+        elif suffix in INDEX_KINDS:
+            self._index(path, at, INDEX_KINDS[suffix])
+        elif suffix == ".txnindex":
+            self._rows(path, index_text.txn_index_lines)
+        elif suffix == ".snapshot":
+            self._rows(path, index_text.snapshot_lines)
+        else:
+            self.out.output.flush()
+            self.out.complain(f"Ignoring unknown file {path}")
+
+    def _rows(self, path: str, text: Callable[[Window], Iterator[str]]) -> None:
+        window = self._open(path)
+        try:
+            self.out.each(text(window))
+        finally:
+            window.source.close()
+
+    def _open(self, path: str) -> Window:
+        return Window(open_source(path), self.options.window)
+
+    def _batches(self, path: str, at: Target) -> None:
+        offset = _offset(path)
+        name = os.path.basename(path)
+        if path.endswith(".log"):
+            offset = at.name_offset if offset is None else offset
+            if offset is None:
+                self.out.say(f"{path}: no offset in its name")
+            else:
+                self.out.lines([f"Log starting offset: {offset}"])
+        elif name == BOOTSTRAP:
+            self.out.lines(["KRaft bootstrap snapshot"])
+        elif at.kind is KRAFT_SNAPSHOT:
+            end_offset, _, epoch = name.partition(".")[0].partition("-")
+            self.out.lines([f"Snapshot end offset: {int(end_offset)}, epoch: {int(epoch)}"])
+        else:
+            self.out.say(f"{path}: no offset and epoch in its name")
+        window = self._open(path)
+        try:
+            LogDump(self.options, self.out, path, window, offset, self._findings.gaps(os.path.abspath(path))).run()
+            if window.source.error:
+                self.out.fail(window.source.error)
+        finally:
+            window.source.close()
+
+    def _index(self, path: str, at: Target, kind: Kind) -> None:
+        options = self.options
+        base = _offset(path)
+        if base is None and (base := at.name_offset) is None:
+            base = 0
+            self.out.say(f"{path}: no base offset in its name: offsets are relative")
+        window = self._open(path)
+        try:
+            entry = INDEX_ENTRY if kind is INDEX else TIME_INDEX_ENTRY
+            if kind is INDEX and not window.reaches(entry.size):
+                self.out.lines([f"{path} is empty."])
+                return
+            if options.index_sanity_check:
+                index_text.check_sanity(window, entry, base)
+                self.out.lines([f"{path} passed sanity check."])
+                return
+            if not options.verify_index_only:
+                text = index_text.index_lines if kind is INDEX else index_text.time_index_lines
+                self.out.each(text(window, base))
+            self._hold(path, at._replace(name_offset=base), kind, window)
+        finally:
+            window.source.close()
+
+    def _hold(self, path: str, at: Target, kind: Kind, window: Window) -> None:
+        """Hold an index against its segment, and keep what is wrong."""
+        stem, _, _ = os.path.basename(path).partition(".")
+        log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=at.name_offset)
+        try:
+            log_window = self._open(log.path)
+        except SourceError as error:
+            self.out.fail(f"{error}: the entries of {path} cannot be checked")
+            return
+        look = Window(log_window.source, LOOK)
+        size = log_window.source.size
+        try:
+            with Progress(log.path, self.out.output) as progress:
+                met = partial(progress.at, size=size)
+                for wrong in wrong_entries(at, kind, window, log, log_window, self.options.limits, met):
+                    self._wrong(path, kind, wrong, look)
+        finally:
+            log_window.source.close()
+
+    def _wrong(self, path: str, kind: Kind, wrong: WrongEntry, log: Window) -> None:
+        offset = None
+        if kind is INDEX and isinstance(wrong.entry, Entry):
+            batch = batch_at(log, wrong.entry.values["position"])
+            if batch is None:  # Kafka's tool ends at such an entry
+                self.out.status = 1
+            else:
+                offset = batch.lastOffset
+        self._findings.wrong(os.path.abspath(path), wrong, offset)
+
+
+def _offset(path: str) -> int | None:
+    """The offset in a file's name, what stands before its first point; None if that is no number."""
+    stem = os.path.basename(path).partition(".")[0]
+    return int(stem) if stem.isascii() and stem.isdigit() else None

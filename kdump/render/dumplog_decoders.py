@@ -1,0 +1,210 @@
+"""Keys and values -> what kafka-dump-log 4.3 prints of them, by the decoder that was asked for.
+
+Source: org.apache.kafka.tools.DumpLogSegments (its MessageParsers), org.apache.kafka.tools.api.Decoder and the four
+that come with it, CoordinatorRecordSerde and AbstractApiMessageSerde, whose exceptions are part of the output.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kdump.format.coordinator_record import PREFIX, Part, decode_coordinator_record
+from kdump.format.errors import DecodeError
+from kdump.format.messages import Decoded, attempt, kafka_json
+from kdump.format.metadata_record import FRAME_VERSION, read_frame
+from kdump.format.schema import Schema, load, load_folder
+from kdump.format.utf8 import java_text
+from kdump.render.dumplog_batch import Contents, Undecodable
+from kdump.render.dumplog_remote import refused, remote_text
+from kdump.render.java import jackson
+
+Said = tuple["str | None", "str | None"]
+Text = Callable[[bytes], str]
+CONSUMER = "consumer"
+"""The protocolType of the classic groups whose members' subscriptions and assignments are ConsumerProtocol's."""
+EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+_SNAKE = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _number(form: str, name: str, data: bytes) -> str:
+    if len(data) < struct.calcsize(form):
+        raise Undecodable(f"{len(data)} bytes, and the decoder needs {struct.calcsize(form)} for {name}")
+    return str(struct.unpack_from(form, data)[0])
+
+
+def _bytes_as_they_are(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+DECODER_CLASSES: dict[str, Text] = {
+    "org.apache.kafka.tools.api.StringDecoder": java_text,
+    "org.apache.kafka.tools.api.DefaultDecoder": _bytes_as_they_are,
+    "org.apache.kafka.tools.api.IntegerDecoder": partial(_number, ">i", "an int"),
+    "org.apache.kafka.tools.api.LongDecoder": partial(_number, ">q", "a long"),
+}
+"""Those that come with Kafka 4.3. Its DefaultDecoder makes a Java array of the bytes, of which the tool prints the
+identity ([B@1b2c638e), another one each time; here they are printed as they are."""
+DEFAULT_CLASS = "org.apache.kafka.tools.api.StringDecoder"
+
+
+def by_class(key_class: str, value_class: str) -> Contents:
+    """The decoder of two classes out of DECODER_CLASSES."""
+    key_text, value_text = DECODER_CLASSES[key_class], DECODER_CLASSES[value_class]
+
+    def contents(offset: int, key: bytes | None, value: bytes | None) -> Said:
+        return None if key is None else key_text(key), None if value is None else value_text(value)
+
+    return contents
+
+
+def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | None) -> Said:
+    """A record of a coordinator's topic, by the schemas in `folder`."""
+    if key is None:
+        raise Undecodable("a record without a key, which this decoder cannot read")
+    said = decode_coordinator_record(folder, key, value)
+    if said.key.number is not None and said.key.schema is None:
+        return f"Unknown record type {said.key.number} at offset {offset}, skipping.", None
+    wrong = _wrong(said.key, "key")
+    if not wrong and said.value is not None:
+        wrong = _unknown_version(said.value) or _wrong(said.value, "value")
+    if wrong:
+        return f"Error at offset {offset}, skipping. {wrong}", None
+    schema, data = _data(said.key)
+    text = jackson({"type": str(schema.apiKey), "data": data})
+    if said.value is None:
+        return text, "<DELETE>"
+    schema, data = _data(said.value)
+    if schema.name == "GroupMetadataValue" and data.get("protocolType") == CONSUMER:
+        _embedded(data, said.value)
+    return text, jackson({"version": str(said.value.number), "data": data})
+
+
+def _wrong(part: Part, name: str) -> str:
+    """What Kafka throws on in a key or a value, in its words; empty for nothing. What is left over it does not see."""
+    if part.number is None:
+        return f"Could not read version from {name}'s buffer."
+    problem = part.problem
+    if problem is None or part.decoded is None or not problem.field:
+        return ""
+    why = message(problem)
+    return f"Could not read record with version {part.number} from {name}'s buffer due to: {why}."
+
+
+def _unknown_version(value: Part) -> str:
+    schema = value.schema
+    if value.number is None or schema is None or schema.valid.hold(value.number):
+        return ""
+    return f"Found an unknown record version {value.number} for {schema.apiKey} type"
+
+
+def _data(part: Part) -> tuple[Schema, dict[str, Any]]:
+    """Schema and JSON of a part that was decoded."""
+    assert part.schema is not None
+    assert part.decoded is not None
+    return part.schema, kafka_json(part.schema, part.decoded)
+
+
+def _embedded(data: dict[str, Any], part: Part) -> None:
+    """Put what a member's subscription and assignment say in the place of their bytes, where they can be read."""
+    assert part.decoded is not None
+    for shown, member in zip(data["members"], part.decoded.value["members"]):
+        for field, name in EMBEDDED.items():
+            raw = member.get(field)
+            if raw is None or len(raw) < PREFIX.size:
+                continue
+            schema = load(name)
+            inner, problem = attempt(schema, PREFIX.read(raw).number, raw, PREFIX.size)
+            if problem is None:
+                shown[field] = kafka_json(schema, inner)
+
+
+def _metadata(offset: int, key: bytes | None, value: bytes | None) -> Said:
+    """A record of KRaft's metadata log."""
+    found = _framed("metadata", value)
+    if isinstance(found, str):
+        return None, f"Error at {offset}, skipping. {found}"
+    schema, version, decoded = found
+    name = _SNAKE.sub("_", schema.name).upper()
+    return None, jackson({"type": name, "version": version, "data": kafka_json(schema, decoded)})
+
+
+def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
+    """A record of __remote_log_metadata."""
+    if value is None:
+        why = (
+            'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of'
+            ' "org.apache.kafka.common.record.internal.Record.value()" is null'
+        )
+        return None, f"Error at offset {offset}, skipping. {why}"
+    found = _framed("storage", value)
+    if isinstance(found, str):
+        return None, f"Error at offset {offset}, skipping. {found}"
+    schema, _, decoded = found
+    if wrong := refused(decoded.value):
+        return None, f"Error at offset {offset}, skipping. {wrong}"
+    return None, remote_text(schema.name, decoded.value)
+
+
+def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | str:
+    """A message behind a frame: its schema, the version that the frame says, and what it says. Otherwise why
+    AbstractApiMessageSerde throws, in its words."""
+    try:
+        frame = read_frame(value)
+    except DecodeError as error:
+        return _frame_message(error, value)
+    schemas = {schema.apiKey: schema for schema in load_folder(folder).values() if schema.apiKey is not None}
+    schema = schemas.get(frame.apiKey)
+    if schema is None:
+        return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
+    assert value is not None
+    decoded, problem = attempt(schema, frame.version, value, frame.position)
+    if problem is not None:
+        return f"Failed to deserialize record with type {frame.apiKey}"
+    if decoded.rest:
+        return f"Found {len(decoded.rest)} byte(s) of garbage after {frame.apiKey}"
+    return schema, frame.version, decoded
+
+
+def _frame_message(error: DecodeError, value: bytes | None) -> str:
+    name = {"frameVersion": "frame version", "apiKey": "type"}.get(error.field, "version")
+    number = re.match(r"version (\d+) of the frame", error.reason)
+    if number is None:
+        return f"Value for {name} was too large." if "does not fit" in error.reason else f"Error while reading {name}"
+    if number[1] == "0":
+        return (
+            "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of"
+            " KRaft in 2.8 to newer versions are not supported."
+        )
+    return (
+        f"Could not deserialize metadata record due to unknown frame version {number[1]}"
+        f"(only frame version {FRAME_VERSION} is supported)"
+    )
+
+
+def message(error: DecodeError) -> str:
+    """What Kafka's generated classes throw where messages.attempt has this error; null for an exception without a
+    message, as a buffer that ends too early throws it."""
+    name = error.field.rpartition(".")[2].replace("[]", " element")
+    if error.reason.startswith("null, ") or error.reason.startswith("length -"):
+        return f"non-nullable field {name} was serialized as null"
+    found = re.match(r"length (\d+), (\d+) bytes left", error.reason)
+    if found:
+        return f"Error reading byte array of {found[1]} byte(s): only {found[2]} byte(s) available"
+    found = re.match(r"(\d+) elements of .*, (\d+) bytes left", error.reason)
+    if found:
+        return f"Tried to allocate a collection of size {found[1]}, but there are only {found[2]} bytes remaining."
+    return "null"
+
+
+DECODERS: dict[str, Contents] = {
+    "offsets-decoder": partial(_coordinator, "group-coordinator"),
+    "transaction-log-decoder": partial(_coordinator, "transaction-coordinator"),
+    "cluster-metadata-decoder": _metadata,
+    "remote-log-metadata-decoder": _remote,
+    "share-group-state-decoder": partial(_coordinator, "share-coordinator"),
+}
+"""By their options; the first one given in this order counts."""

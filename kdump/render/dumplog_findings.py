@@ -1,0 +1,90 @@
+"""What was found in the files, told at the end in the words of kafka-dump-log 4.3, with the reason behind them.
+
+Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+
+from kdump.check.lone_index import MOST as MOST_WRONG
+from kdump.check.lone_index import WrongEntry
+from kdump.log.entries import Entry
+
+MOST = 1_000_000
+"""Pairs of offsets that are kept, of all files together; the others are counted."""
+MISMATCH = "Mismatches in :"
+WRONG_TIME = "Found timestamp mismatch in :"
+TIME_FALLS = "Found out of order timestamp in :"
+NOT_FOUND = "The following indexed offsets are not found in :"
+
+
+class Gaps:
+    """Offsets of records that do not follow each other, of one file: MOST of them, less the `before` of other files."""
+
+    def __init__(self, before: int) -> None:
+        self.pairs = array("q")
+        self.more = 0
+        self._most = MOST - before
+
+    def __len__(self) -> int:
+        return len(self.pairs) // 2
+
+    def add(self, before: int, after: int) -> None:
+        if len(self) < self._most:
+            self.pairs.extend((before, after))
+        else:
+            self.more += 1
+
+
+class Findings:
+    """By heading and file: entries of indexes that are wrong, and gaps."""
+
+    def __init__(self) -> None:
+        self._wrong: dict[str, dict[str, list[str]]] = {MISMATCH: {}, WRONG_TIME: {}, TIME_FALLS: {}, NOT_FOUND: {}}
+        self._gaps: dict[str, Gaps] = {}
+
+    def wrong(self, path: str, wrong: WrongEntry, log_offset: int | None) -> None:
+        """`log_offset`: the last offset of what Kafka takes for the batch that an .index points to, None for none."""
+        heading, line = _told(wrong, log_offset)
+        self._wrong[heading].setdefault(path, []).append(line)
+
+    def gaps(self, path: str) -> Callable[[int, int], None]:
+        """Where the gaps of a file go."""
+        if path not in self._gaps:
+            self._gaps[path] = Gaps(sum(map(len, self._gaps.values())))
+        return self._gaps[path].add
+
+    def lines(self) -> Iterator[str]:
+        for heading, files in self._wrong.items():
+            for path, lines in files.items():
+                yield heading + path
+                yield from lines
+                if len(lines) == MOST_WRONG:
+                    yield "  and more"
+        for path, gaps in self._gaps.items():
+            if gaps.pairs or gaps.more:
+                yield f"Non-consecutive offsets in {path}"
+            for at in range(0, len(gaps.pairs), 2):
+                yield f"  {gaps.pairs[at]} is followed by {gaps.pairs[at + 1]}"
+            if gaps.more:
+                yield f"  and {gaps.more} more"
+
+
+def _told(wrong: WrongEntry, log_offset: int | None) -> tuple[str, str]:
+    """The heading for a wrong entry, and its line: Kafka's where it has one, and why it is wrong."""
+    entry, why = wrong.entry, f"(position {wrong.entry.position}: {wrong.message})"
+    in_time = wrong.code.startswith("time-")
+    if not isinstance(entry, Entry):
+        return WRONG_TIME if in_time else MISMATCH, f"  {why[1:-1]}"
+    offset = entry.values["offset"]
+    if not in_time:
+        return MISMATCH, f"  Index offset: {offset}, log offset: {'none' if log_offset is None else log_offset} {why}"
+    timestamp = entry.values["timestamp"]
+    if wrong.before is not None and wrong.code == "time-index-not-sorted":
+        before = wrong.before.values["timestamp"]
+        return TIME_FALLS, f"  Index timestamp: {timestamp}, Previously indexed timestamp: {before} {why}"
+    if wrong.expected is None:
+        return NOT_FOUND, f"Indexed offset: {offset}, found log offset: none {why}"
+    return WRONG_TIME, f"  Index timestamp: {timestamp}, log timestamp: {wrong.expected} {why}"

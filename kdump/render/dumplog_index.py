@@ -1,0 +1,138 @@
+"""Indexes and snapshots -> the lines of kafka-dump-log 4.3.
+
+Source: org.apache.kafka.tools.DumpLogSegments (dumpIndex, dumpTimeIndex, dumpTxnIndex, dumpProducerIdSnapshot),
+OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateManager.readSnapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.format.batch import MAX_SEQUENCE
+from kdump.format.checksum import checksum
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.layout import Layout
+from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.log.window import Window
+from kdump.render.java import int32, optional_long
+
+SNAPSHOT_VERSION = 1
+"""The one that Kafka's tool reads."""
+
+
+class Corrupt(Exception):
+    """Kafka's check of the file fails, or its tool cannot read it."""
+
+
+class Unsound(Corrupt):
+    """A file, or the end of it, that Kafka does not take; its tool ends well all the same."""
+
+
+def rows(window: Window, entry: Layout[Any], position: int = 0) -> Iterator[Any]:
+    """The entries from `position` on, one by one; bytes that are fewer than one are left out."""
+    while True:
+        window.release(position)
+        data = window.view(position, max(entry.size, window.size // entry.size * entry.size))
+        whole = len(data) // entry.size * entry.size
+        if not whole:
+            return
+        for values in entry.struct.iter_unpack(data[:whole]):
+            yield entry.cls._make(values)
+        position += whole
+
+
+def index_lines(window: Window, base: int) -> Iterator[str]:
+    """The entries of an .index, up to the first that says the base offset again: zeros, which a crash leaves."""
+    for number, row in enumerate(rows(window, INDEX_ENTRY)):
+        if not row.relativeOffset and number:
+            return
+        yield f"offset: {base + row.relativeOffset} position: {row.position}"
+
+
+def time_index_lines(window: Window, base: int) -> Iterator[str]:
+    """As index_lines, of a .timeindex."""
+    for number, row in enumerate(rows(window, TIME_INDEX_ENTRY)):
+        if not row.relativeOffset and number:
+            return
+        yield f"timestamp: {row.timestamp} offset: {base + row.relativeOffset}"
+
+
+def check_sanity(window: Window, entry: Layout[Any], base: int) -> None:
+    """What a broker asks of an index when it loads it (sanityCheck). Raises Corrupt."""
+    size = _size(window)
+    count = size // entry.size
+    if count:
+        first = entry.read(window.view(0, entry.size))
+        last = entry.read(window.view((count - 1) * entry.size, entry.size))
+        if entry is TIME_INDEX_ENTRY and last.timestamp < first.timestamp:
+            raise Corrupt(f"the last timestamp, {last.timestamp}, is less than the first, {first.timestamp}")
+        if last.relativeOffset < 0:
+            offset = base + last.relativeOffset
+            raise Corrupt(f"the last offset, {offset}, is less than the base offset, {base}")
+    if size % entry.size:
+        raise Corrupt(f"{size} bytes, which is no multiple of {entry.size}")
+
+
+def _size(window: Window) -> int:
+    size = window.source.size
+    at = 0
+    while size is None:  # a stream
+        at += window.size
+        window.reaches(at)
+        size = window.source.size
+    return size
+
+
+def txn_index_lines(window: Window) -> Iterator[str]:
+    """The entries of a .txnindex. Raises Corrupt at a version that is not known, and at an entry that is cut."""
+    end = 0
+    for row in rows(window, TXN_INDEX_ENTRY):
+        version = row.version >> 8  # AbortedTxn.version takes the first of its two bytes
+        if version > 0:
+            raise Corrupt(f"position {end}: version {row.version} of an entry, the newest known is 0")
+        yield (
+            f"version: {version} producerId: {row.producerId} firstOffset: {row.firstOffset}"
+            f" lastOffset: {row.lastOffset} lastStableOffset: {row.lastStableOffset}"
+        )
+        end += TXN_INDEX_ENTRY.size
+    left = len(window.view(end, TXN_INDEX_ENTRY.size))
+    if left:
+        raise Unsound(f"position {end}: {left} bytes are left, fewer than an entry of {TXN_INDEX_ENTRY.size}")
+
+
+def snapshot_lines(window: Window) -> Iterator[str]:
+    """The producers in a .snapshot: all of them or, if its checksum does not hold, none. Raises Corrupt."""
+    data = window.view(0, SNAPSHOT_HEADER.size)
+    if len(data) < SNAPSHOT_HEADER.size:
+        raise Unsound(f"Snapshot failed schema validation: {len(data)} bytes, fewer than a header")
+    header = SNAPSHOT_HEADER.read(data)
+    if header.version != SNAPSHOT_VERSION:
+        raise Unsound(f"Snapshot failed schema validation: Snapshot contained an unknown file version {header.version}")
+    size = _size(window)
+    computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
+    if computed != header.crc:
+        raise Unsound(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {header.crc}. Computed crc: {computed}"
+        )
+    for number, row in enumerate(rows(window, PRODUCER_ENTRY, SNAPSHOT_HEADER.size)):
+        if number == header.producerEntries:
+            break
+        yield _producer_line(row)
+
+
+def _producer_line(row: Any) -> str:
+    transaction = None if row.currentTxnFirstOffset < 0 else row.currentTxnFirstOffset
+    line = (
+        f"producerId: {row.producerId} producerEpoch: {row.epoch} coordinatorEpoch: {row.coordinatorEpoch}"
+        f" currentTxnFirstOffset: {optional_long(transaction)} lastTimestamp: {row.timestamp}"
+    )
+    if row.lastOffset < 0:
+        return line
+    first = row.lastSequence - row.offsetDelta  # DefaultRecordBatch.decrementSequence
+    if row.lastSequence < row.offsetDelta:
+        first = int32(MAX_SEQUENCE - (row.offsetDelta - row.lastSequence) + 1)
+    return (
+        f"{line} firstSequence: {int32(first)} lastSequence: {row.lastSequence} lastOffset: {row.lastOffset}"
+        f" offsetDelta: {row.offsetDelta} timestamp: {row.timestamp}"
+    )

@@ -1,0 +1,122 @@
+"""A file of batches, dumped as kafka-dump-log 4.3 does.
+
+Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kdump.log.region import Batch, Limits
+from kdump.log.source import FileSource
+from kdump.log.stream import Stop, stream
+from kdump.log.window import Window
+from kdump.render.dumplog_batch import Contents, RecordLine, batch_line, record_lines
+from kdump.render.dumplog_out import Out
+from kdump.render.progress import Progress
+
+MOST_COMPLAINTS = 20
+"""Records of one file that cannot be decoded, of which each is told."""
+
+
+@dataclass(frozen=True)
+class DumpOptions:
+    """kafka-dump-log's options, those for records as it derives them: `contents` for key and payload (None: they are
+    not printed), `deep` for records at all. `max_bytes`: bytes of each file of batches that are read, None for all."""
+
+    contents: Contents | None = None
+    deep: bool = False
+    skip_record_metadata: bool = False
+    max_bytes: int | None = None
+    verify_index_only: bool = False
+    index_sanity_check: bool = False
+    limits: Limits = field(default_factory=Limits)
+    window: int = 1 << 20
+
+
+class LogDump:
+    """One file. `gap` is told of offsets of records that do not follow each other."""
+
+    def __init__(
+        self,
+        options: DumpOptions,
+        out: Out,
+        path: str,
+        window: Window,
+        offset: int | None,
+        gap: Callable[[int, int], None],
+    ) -> None:
+        self.options = options
+        self.out = out
+        self.path = path
+        self.window = window
+        self.offset = offset
+        self.gap = gap
+        self.last: int | None = None
+        """The offset of the record before."""
+        self.complaints = 0
+
+    def run(self) -> None:
+        out, options = self.out, self.options
+        form = RecordLine(not options.skip_record_metadata, options.contents, self.refuse)
+        end = 0
+        source = self.window.source
+        with Progress(self.path, out.output) as progress:
+            for item in stream(self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes):
+                progress.at(item.position, source.size)
+                if isinstance(item, Stop):
+                    self._stopped(item)
+                    continue
+                first = [batch_line(item)]
+                if options.deep:
+                    for lines, offsets in record_lines(item, form):
+                        out.lines(first + lines if first else lines)
+                        first = []
+                        self._follow(offsets)
+                if first:
+                    out.lines(first)
+                if options.deep:
+                    self._problems(item)
+                end = item.end
+        if self.complaints > MOST_COMPLAINTS:
+            out.say(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more records like that")
+        if options.max_bytes is None and source.size is not None and source.size > end:
+            out.lines([f"Found {source.size - end} invalid bytes at the end of {os.path.basename(self.path)}"])
+        if isinstance(source, FileSource) and (grown := source.grown()):
+            what = f"grew by {grown} bytes" if grown > 0 else f"was cut by {-grown} bytes"
+            out.say(f"{self.path}: {what} while it was read")
+
+    def _follow(self, offsets: list[int]) -> None:
+        last = self.last
+        for offset in offsets:
+            if last is not None and offset != last + 1:
+                self.gap(last, offset)
+            last = offset
+        self.last = last
+
+    def _problems(self, batch: Batch) -> None:
+        for problem in batch.problems:
+            space = f" of the {problem.space} payload" if problem.space else ""
+            where = f" (at {problem.position}{space})" if problem.position != batch.position else ""
+            self.out.fail(f"{self.path}: position {batch.position}: {problem.reason}{where}")
+
+    def _stopped(self, stop: Stop) -> None:
+        goes_on = "" if stop.sound is None else f"; the next sound batch begins at {stop.sound}"
+        if stop.sound == stop.position:
+            goes_on = "; the checksum holds for another length"
+        text = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
+        if stop.thrown and (stop.sound is not None or not stop.zeros):
+            self.out.fail(text)
+        elif stop.sound is not None:
+            self.out.say(f"{text} (kdump inspect shows it)")
+        else:
+            self.out.say(text)
+
+    def refuse(self, offset: int, why: str) -> None:
+        """A record that the decoder cannot read."""
+        self.out.status = 1
+        self.complaints += 1
+        if self.complaints <= MOST_COMPLAINTS:
+            self.out.say(f"{self.path}: offset {offset}: {why}")

@@ -1,0 +1,85 @@
+"""Values as Java prints them: numbers that wrap, Optional, File, and JSON as Jackson writes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+# json writes escapes in lower case, Jackson in upper case; an escaped backslash is stepped over.
+_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)", re.DOTALL)
+_SLASHES = re.compile("/+")
+
+
+def int32(number: int) -> int:
+    """The number as a Java int that overflowed has it."""
+    return (number + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+
+
+def int64(number: int) -> int:
+    """The number as a Java long that overflowed has it."""
+    return (number + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
+def boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def optional_long(value: int | None) -> str:
+    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+
+
+def file_text(path: str) -> str:
+    """java.io.File's path: no slash twice, and none at the end."""
+    text = _SLASHES.sub("/", path)
+    return text[:-1] if len(text) > 1 and text.endswith("/") else text
+
+
+def double(value: float) -> str:
+    """Double.toString, as Java has it from release 19 on: the fewest digits that tell it from its neighbours."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    sign, digits, exponent = _decimal(value)
+    if -3 <= exponent < 7:
+        digits = "0" * -exponent + digits if exponent < 0 else digits.ljust(exponent + 2, "0")
+        point = max(exponent, 0) + 1
+        return f"{sign}{digits[:point]}.{digits[point:] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _decimal(value: float) -> tuple[str, str, int]:
+    """Sign, digits, and the power of ten of the first digit."""
+    mantissa, _, power = f"{value!r}".partition("e")
+    sign, mantissa = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
+    whole, _, fraction = mantissa.partition(".")
+    exponent = len(whole) - 1 + int(power or 0)
+    digits = whole + fraction
+    significant = digits.lstrip("0")
+    if not significant:
+        return sign, "0", 0
+    return sign, significant.rstrip("0") or "0", exponent - (len(digits) - len(significant))
+
+
+def jackson(value: Any) -> str:
+    """The JSON that Jackson's JsonNode.toString gives for the same value."""
+    text = json.dumps(_doubles(value), ensure_ascii=False, separators=(",", ":"))
+    if "\\u" in text:
+        text = _ESCAPE.sub(lambda match: "\\u" + match[0][2:].upper() if match[0][1] == "u" else match[0], text)
+    return text if _DOUBLE not in text else _MARKED.sub(r"\1", text)
+
+
+# json.dumps would print a float as Python does; so it gets text that is marked, and the marks come off again. The mark
+# is a surrogate, which no decoded text has.
+_DOUBLE = "\ud800"
+_MARKED = re.compile(f'"{_DOUBLE}([^"]*)"')
+
+
+def _doubles(value: Any) -> Any:
+    if isinstance(value, float):
+        text = double(value)
+        return text if text[-1] in "Ny" else _DOUBLE + text  # Jackson writes NaN and the infinities as strings
+    if isinstance(value, dict):
+        return {key: _doubles(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_doubles(inner) for inner in value]
+    return value

@@ -1,0 +1,263 @@
+"""`kdump dump-log` against kafka-dump-log 4.3.1, byte for byte: every file of the oracle, and the golden outputs of the
+cases in tests/dump_log_cases.py (see tests/dump_log_golden.py). Where Kafka's tool ends with an exception, the whole
+lines that it had printed are the first that kdump prints."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.render.java import double, file_text, jackson
+from tests.conftest import FIXTURES, SHARED
+from tests.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
+from tests.test_damaged_disks import DAMAGES, LARGE, files
+from tests.test_oracle import DISKS
+
+RUNS: dict[str, Any] = json.loads((GOLDEN / "runs.json").read_text())
+ORACLE_DECODERS = {
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    ".checkpoint": "--cluster-metadata-decoder",
+    "__share_group": "--share-group-state-decoder",
+}
+"""As the oracle was made; every other .log with --print-data-log."""
+EXEMPT: dict[str, str] = {}
+"""Files of the oracle whose standard output kdump does not print, and why. There is none."""
+GAPS = {
+    "users-0": ["  66 is followed by 193", "  193 is followed by 239"],
+    "sessions-0": ["  193 is followed by 239"],
+}
+"""All that is to be told of the sound disks: what compaction has left out of two segments. Kafka's tool tells more,
+all of it false: what comes first in a segment, and the entries of indexes by other releases and of padding."""
+
+
+def dump(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["dump-log", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exc_info)
+    return result
+
+
+def oracle() -> list[Any]:
+    found = []
+    for name, disk in DISKS.items():
+        root = SHARED / "oracle" / name
+        for words in sorted(root.rglob("*.txt")):
+            path = str(words.relative_to(root))[: -len(".txt")]
+            found.append(pytest.param(words, SHARED / "disks" / disk, path, id=f"{name}/{path}"))
+    return found or [pytest.param(None, None, "", marks=pytest.mark.skip(reason="no ../shared/oracle"))]
+
+
+@pytest.mark.parametrize(("words", "disk", "path"), oracle())
+def test_oracle(words: Path, disk: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path in EXEMPT:
+        pytest.skip(EXEMPT[path])
+    monkeypatch.chdir(disk)
+    options = [option for part, option in ORACLE_DECODERS.items() if part in path] or ["--print-data-log"]
+    batches = path.endswith((".log", ".checkpoint"))
+    result = dump("--files", f"./{path}", *(options[:1] if batches else []))
+    assert result.stdout_bytes == words.read_bytes()
+    assert result.exit_code == 0
+    gaps = GAPS.get(Path(path).parent.name, []) if path.endswith(f"{SEGMENT}.log") else []
+    assert result.stderr.splitlines() == ([f"Non-consecutive offsets in {disk / path}"] if gaps else []) + gaps
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("cases")
+    build(root)
+    return root
+
+
+def test_every_case_is_golden() -> None:
+    assert {case.name: list(case.arguments) for case in cases()} == {
+        name: run["arguments"] for name, run in RUNS.items()
+    }
+
+
+@pytest.mark.parametrize("window", ["1M", "4K"])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases()])
+def test_golden(case: Case, window: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(built)
+    words, status = (GOLDEN / f"{case.name}.out").read_bytes(), RUNS[case.name]["status"]
+    split = ["--window", window] if case.arguments else []
+    result = dump(*case.arguments, *split)
+    if case.differs:
+        assert result.stdout_bytes != words
+    elif status == 0:
+        assert result.stdout_bytes == words
+    elif result.stdout_bytes or not result.stderr.startswith("Usage: "):
+        assert result.stdout_bytes.startswith(words[: words.rfind(b"\n") + 1])
+    wanted = status if case.status is None else case.status[0]
+    assert result.exit_code == wanted, result.stderr
+    if status:
+        assert result.stderr or case.status, "what Kafka's tool ends at is told"
+
+
+def test_what_differs_does() -> None:
+    """Each exemption of a status is one: kdump's and Kafka's are different."""
+    for case in cases():
+        assert case.status is None or case.status[0] != RUNS[case.name]["status"], case.name
+
+
+def test_kafka_names_what_is_told(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What kdump finds in a damaged index Kafka's tool finds too, in the same words."""
+    monkeypatch.chdir(built)
+    names = ("index-wrong", "timeindex-wrong")
+    result = dump("--files", ",".join(f"{name}/{SEGMENT}.{name.partition('-')[0]}" for name in names))
+    said = [line.partition(" (")[0].replace(str(built), "") for line in result.stderr.splitlines()]
+    assert said == [line for name in names for line in RUNS[name]["stderr"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "length-zero",
+            "502: a length of 0 bytes, below the least, 14; the checksum holds for another length",
+        ),
+        ("length-long", "of which 1512 are there; the checksum holds for another length (kdump inspect shows it)"),
+        ("zeros-behind", "zeros where a batch should begin"),
+        ("codec-unknown", "position 502: "),
+        ("count-more", "position 502: 9 records claimed"),
+        ("magic-negative", "position 502: magic -128 is unknown; the next sound batch begins at 794"),
+    ],
+)
+def test_damage_is_told_with_its_place(name: str, said: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(built)
+    assert said in dump("--files", f"{name}/{SEGMENT}.log", "--print-data-log").stderr
+
+
+def test_goes_on_behind_damage(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch whose length is wrong is found by its checksum; one that cannot be read is the only one left out."""
+    monkeypatch.chdir(built)
+    sound = dump("--files", f"payments-0/{SEGMENT}.log", "--max-bytes", "1700").stdout.splitlines()
+    for name, lost in (("length-zero", False), ("length-negative", False), ("magic-negative", True)):
+        lines = dump("--files", f"{name}/{SEGMENT}.log").stdout.splitlines()
+        wanted = [line for line in sound if not (lost and " position: 502 " in line)]
+        assert lines[1 : len(wanted)] == wanted[1:]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    """No traceback, no other status, and nothing but the file itself in its directory afterwards."""
+    dice = random.Random(damage.__name__)
+    options = [["--print-data-log"], ["--deep-iteration"], [], ["--verify-index-only"], ["--index-sanity-check"]]
+    options += [[option] for option in ORACLE_DECODERS.values()]
+    for number, path in enumerate(files()):
+        if not 0 < path.stat().st_size < LARGE or path.suffix == ".md":
+            continue
+        data = bytearray(path.read_bytes())
+        damage(data, dice)
+        directory = tmp_path / path.parent.name
+        directory.mkdir(exist_ok=True)
+        copy = directory / path.name
+        copy.write_bytes(data)
+        chosen = ["--print-data-log"] if copy.suffix == ".log" and number % 2 else options[number % len(options)]
+        result = dump("--files", copy, *chosen)
+        assert result.exit_code in (0, 1), (path, chosen)
+        assert result.stdout.startswith("Dumping ")
+        assert os.listdir(directory) == [path.name]
+        copy.unlink()
+
+
+def test_a_read_only_directory(tmp_path: Path) -> None:
+    """Kafka's tool creates the .index that a .timeindex lacks, and opens indexes for writing."""
+    build(tmp_path)
+    directory = tmp_path / "payments-0"
+    (directory / f"{SEGMENT}.index").unlink()
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.iterdir()}
+    for path in directory.iterdir():
+        path.chmod(0o444)
+    directory.chmod(0o555)
+    try:
+        result = dump(
+            "--files", f"{directory}/{SEGMENT}.timeindex,{directory}/{SEGMENT}.index,{directory}/{SEGMENT}.log"
+        )
+        assert "timestamp: " in result.stdout
+        assert result.stderr == f"kdump: {directory}/{SEGMENT}.index: No such file or directory\n"
+        assert result.exit_code == 1
+        assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.iterdir()} == before
+    finally:
+        directory.chmod(0o755)
+
+
+def in_terminal(*arguments: str | Path) -> str:
+    """What a terminal gets."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "kdump", "dump-log", *map(str, arguments)])
+    parts = []
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            parts.append(part)
+    os.waitpid(pid, 0)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_no_control_character(built: Path) -> None:
+    """In a pipe the bytes of a value are exact; a terminal gets them escaped, each record on its line."""
+    said = in_terminal("--files", built / "utf8" / f"{SEGMENT}.log", "--print-data-log")
+    assert not {character for character in said if ord(character) < 32 or ord(character) == 127} - {"\n"}
+    assert "\\x1b[31m" in said
+    exact = dump("--files", built / "utf8" / f"{SEGMENT}.log", "--print-data-log").stdout_bytes
+    assert b"\x1b[31m" in exact
+
+
+def test_an_index_without_its_segment(tmp_path: Path) -> None:
+    path = tmp_path / f"{SEGMENT}.index"
+    path.write_bytes((FIXTURES / "clean-1" / "payments-0" / path.name).read_bytes())
+    result = dump("--files", path)
+    assert result.exit_code == 1
+    assert "offset: 39 position: 4224\n" in result.stdout
+    assert "cannot be checked" in result.stderr
+
+
+def test_ends_with_its_reader() -> None:
+    path = FIXTURES / "clean-1" / "payments-0" / f"{SEGMENT}.log"
+    command = f"{sys.executable} -m kdump dump-log --files {','.join([str(path)] * 200)} --print-data-log | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (100.0, "100.0"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (12345678.9, "1.23456789E7"),
+        (0.001, "0.001"),
+        (0.00099, "9.9E-4"),
+        (1e-300, "1.0E-300"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_double_as_java_prints_it(value: float, text: str) -> None:
+    assert double(value) == text
+
+
+def test_json_as_jackson_writes_it() -> None:
+    assert (
+        jackson({"a": ["\x1b\\u001b\n\x7f", 1e10, None, True]}) == '{"a":["\\u001B\\\\u001b\\n\x7f",1.0E10,null,true]}'
+    )
+
+
+def test_path_as_file_prints_it() -> None:
+    assert [file_text(path) for path in ("a//b/", "/", "//", "", "./a")] == ["a/b", "/", "/", "", "./a"]
