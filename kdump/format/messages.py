@@ -28,6 +28,8 @@ TAG = Field(UNSIGNED_VARINT, "number of a tagged field", name="_tag")
 TAG_SIZE = Field(UNSIGNED_VARINT, "bytes of the tagged field", "bytes", name="_tagSize")
 TAG_DATA = Field(BYTES, "a tagged field that the schema does not name", name=UNKNOWN_TAGS)
 MAX_STRING = 0x7FFF
+MOST_VALUES = 1_000_000
+"""Numbers, texts and structures in the arrays of one message: a few bytes may become a hundred times as many."""
 
 
 class Decoded(NamedTuple):
@@ -102,8 +104,8 @@ def walk(schema: Schema, version: int, data: Bytes, position: int = 0, end: int 
 
 
 def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:
-    """The value of a whole message as Kafka's JsonConverters have it: bytes in base64, records as nothing, and neither
-    tagged fields that have their default nor unknown ones.
+    """The value of a message as Kafka's JsonConverters have it: bytes in base64, records as nothing, and neither tagged
+    fields that have their default nor unknown ones. Of a message that did not decode to its end, what there is.
     """
     return _json(schema.struct(decoded.version), decoded.value)
 
@@ -112,7 +114,7 @@ def _json(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
     return {
         node.name: _json_value(node, value[node.name])
         for node in struct.fields
-        if node.tag is None or value[node.name] != node.default()
+        if node.name in value and (node.tag is None or value[node.name] != node.default())
     }
 
 
@@ -137,6 +139,7 @@ class _Reader:
         self.position = position
         self.end = end
         self.spans = spans
+        self.room = MOST_VALUES
 
     def fill(self, value: dict[str, Any], struct: Struct, depth: int) -> None:
         """Read the fields of `struct` into `value`."""
@@ -216,6 +219,9 @@ class _Reader:
         left = self.end - self.position
         if count * element.least > left:
             raise self.error(node.path, start, f"{count} elements of {element.least} bytes at least, {left} bytes left")
+        self.room -= count * (1 if element.inner is None else 2 + len(element.inner.fields))
+        if self.room < 0:
+            raise self.error(node.path, start, f"{count} elements: more than {MOST_VALUES} values in one message")
         if element.inner is None:
             return [self.read(element, depth + 1) for _ in range(count)]
         return [self.structure(element, element.inner, depth) for _ in range(count)]
