@@ -1,8 +1,8 @@
 """What the members of a classic consumer group have told one another: subscription and assignment, as the bytes fields
 of GroupMetadataValue hold them. Each is a version (INT16), then one of Kafka's own messages.
 
-Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol, KIP-62, KIP-429 (owned partitions), KIP-881 (rack).
-A version newer than the known ones is read as the newest known, as Kafka does too. Other protocol types (Connect's)
+Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol, KIP-429 (owned partitions), KIP-881 (rack). A
+version newer than the known ones is read as the newest known, as Kafka does too. Other protocol types (Connect's)
 have bytes of their own, which stay bytes.
 """
 

@@ -1,5 +1,5 @@
-"""Records of KRaft's metadata log and of its snapshots, and of __remote_log_metadata: a frame of three varints, then one
-of Kafka's own messages. Their keys are null.
+"""Records of KRaft's metadata log and of its snapshots, and of __remote_log_metadata: a frame of three varints, then
+one of Kafka's own messages. Their keys are null.
 
 Kafka throws on every problem here, which faults the node that reads the log; what it throws on and this reads is a
 version newer than the known ones, with a note.

@@ -95,4 +95,3 @@ def _with_state(transaction: Transaction, value: dict[str, Any]) -> tuple[Transa
     for listed in value["transactionPartitions"]:
         partitions.setdefault(listed["topic"], []).extend(listed["partitionIds"])
     return transaction._replace(partitions=partitions), None
-

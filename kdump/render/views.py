@@ -8,13 +8,16 @@ from typing import Protocol
 
 from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
+from kdump.decode.decoding import Decoding
+from kdump.decode.said import Reading
 from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.render import jsonl
-from kdump.render.columns import columns_of, refuse_unknown
+from kdump.render.columns import DECODED, Decodes, columns_of, refuse_unknown
+from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
@@ -53,10 +56,21 @@ class TableView:
     `names` that no table has; a view's methods raise it for one that their own table has not."""
 
     def __init__(
-        self, output: Output, *, records: bool, names: list[str] | None, full: bool, zone: tzinfo, titles: bool
+        self,
+        output: Output,
+        *,
+        records: bool,
+        names: list[str] | None,
+        full: bool,
+        zone: tzinfo,
+        titles: bool,
+        decoding: Decoding | None = None,
     ) -> None:
         self.output = output
         self.records = records
+        self.decoding = decoding
+        self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
+        self.at: Target | None = None
         self.names, self.full, self.zone = names, full, zone
         self.titles = titles
         self.table: Table | None = None
@@ -65,6 +79,7 @@ class TableView:
         refuse_unknown(names)
 
     def file(self, target: Target) -> None:
+        self.at = target
         if self.titles:
             if self.table is not None:
                 self.table.flush()
@@ -77,10 +92,25 @@ class TableView:
         if self.table is None or type_name != self.type:
             if self.table is not None:
                 self.table.flush()
-            columns = columns_of(type_name, self.zone, self.names, self.full or self.output.width is None)
+            full = self.full or self.output.width is None
+            columns = columns_of(type_name, self.zone, self.names, full, self._decodes())
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
             self.type = type_name
         return self.table
+
+    def _decodes(self) -> Decodes | None:
+        """What decodes the records of the file that is being shown."""
+        at, decoding = self.at, self.decoding
+        decoder = decoding.decoder(at) if at is not None and decoding is not None else None
+        if decoder is None:
+            return None
+
+        def read(record: Record) -> Reading | None:
+            assert decoding is not None
+            assert self.at is not None
+            return decoding.read(self.at, record)
+
+        return Decodes(read, decoder.is_keyless)
 
     @property
     def _current(self) -> Table:
@@ -96,6 +126,7 @@ class TableView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+        self.at = target
         style = "" if batch.crcValid else "bad"
         noted = list(findings(target, batch))
         if not self.records:
@@ -109,11 +140,15 @@ class TableView:
             bad = "bad" if record.crcValid is False else ""
             table.add(record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
+            reading = self.decoding.read(target, record) if self.decoding and self.shows_decoded else None
+            for text, line_style in lines(reading) if reading else ():
+                table.line(text, line_style)
             rows += 1
         self._findings(finding for finding in findings(target, batch) if finding not in noted)
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:
+        self.at = target
         text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
         if region.claimed is not None and region.kind == "torn":
             text += f", offset {region.claimed[0]}"
@@ -136,9 +171,10 @@ class TableView:
 class JsonView:
     """JSON Lines: batches, or records."""
 
-    def __init__(self, output: Output, *, records: bool) -> None:
+    def __init__(self, output: Output, *, records: bool, decoding: Decoding | None = None) -> None:
         self.output = output
         self.records = records
+        self.decoding = decoding
 
     def file(self, target: Target) -> None:
         pass
@@ -161,7 +197,8 @@ class JsonView:
         self._findings(noted)
         rows = 0
         for record in records:
-            self.output.line(jsonl.line(record_object(target, record)))
+            reading = self.decoding.read(target, record) if self.decoding else None
+            self.output.line(jsonl.line(record_object(target, record, reading)))
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
@@ -185,9 +222,18 @@ class JsonView:
 class HexView:
     """Annotated hexdumps. A row is a batch, or, where records are counted, a record."""
 
-    def __init__(self, output: Output, *, records: bool, full: bool, zone: tzinfo, titles: bool) -> None:
+    def __init__(
+        self,
+        output: Output,
+        *,
+        records: bool,
+        full: bool,
+        zone: tzinfo,
+        titles: bool,
+        decoding: Decoding | None = None,
+    ) -> None:
         self.output = output
-        self.dump = Hexdump(output, full=full, zone=zone)
+        self.dump = Hexdump(output, full=full, zone=zone, decoding=decoding)
         self.records = records
         self.titles = titles
 
@@ -211,6 +257,7 @@ class HexView:
                 rows += 1
                 yield record
 
+        self.dump.at = target
         self.dump.batch(batch, counted())
         return rows if self.records else 1
 
@@ -225,12 +272,19 @@ class HexView:
 
 
 class TemplateView:
-    """Records by a format string; damage is told by `complain`, for the output has no place for it."""
+    """Records by a format string; damage is told by `complain`, for the output has no place for it. So is, once, that
+    records did not decode, if `decoding` is shown."""
 
-    def __init__(self, output: Output, parts: list[bytes | Part], complain: Complain) -> None:
+    def __init__(
+        self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: Decoding | None = None
+    ) -> None:
         self.output = output
         self.parts = parts
         self.complain = complain
+        self.decoding = decoding
+        self.undecoded = 0
+        self.first = ""
+        """What the first of them is, and what is wrong with it."""
 
     def file(self, target: Target) -> None:
         pass
@@ -245,10 +299,18 @@ class TemplateView:
         rows = 0
         for record in records:
             self.output.write(render(self.parts, target, record, terminal=self.output.terminal))
+            self._decoded(target, record)
             rows += 1
         for finding in findings(target, batch):
             self.complain(f"{path_text(target.path)}: {finding.code} at {finding.position}: {finding.message}")
         return rows
+
+    def _decoded(self, target: Target, record: Record) -> None:
+        reading = self.decoding.read(target, record) if self.decoding else None
+        problem = reading and (reading.key.problem or reading.value.problem)
+        if problem:
+            self.undecoded += 1
+            self.first = self.first or f"{path_text(target.path)}, offset {record.offset}: {problem}"
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.complain(f"{path_text(target.path)}: {region.kind} at {region.position}: {region.reason}")
@@ -258,6 +320,9 @@ class TemplateView:
 
     def end(self) -> None:
         self.output.flush()
+        if self.undecoded:
+            some = "1 record does" if self.undecoded == 1 else f"{self.undecoded} records do"
+            self.complain(f"{some} not decode, the first at {self.first}")
 
 
 class Complain(Protocol):

@@ -1,0 +1,165 @@
+"""The topics that Kafka itself writes: which decoder is whose, and what their records say.
+
+Names of decoders are those of kafka-dump-log's options. A decoded message is {"name": Kafka's name of it, "type": the
+number by which the record says that (keys, and records of metadata), "version": the version it says (values, and
+records of metadata), "data": its fields as Kafka's own JSON has them}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdump.decode.said import NOTHING, Reading, Said, Spans, problem_of
+from kdump.decode.topic_names import Names
+from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
+from kdump.format.coordinator_record import Part, coordinator_spans, decode_coordinator_record
+from kdump.format.layout import BYTES, Field, Span
+from kdump.format.messages import UNKNOWN_TAGS, kafka_json
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json
+from kdump.log.paths import Target
+from kdump.log.record import Record
+
+NULL = Said(None)
+REST = Field(BYTES, "bytes that no known field claims", name="rest")
+GROUP_METADATA = "GroupMetadataValue"
+
+
+class CoordinatorDecoder:
+    """Records of a coordinator, whose schemas are in `folder`."""
+
+    is_keyless = False
+
+    def __init__(self, name: str, folder: str, names: Names) -> None:
+        self.name = name
+        self.folder = folder
+        self.names = names
+
+    def read(self, target: Target, record: Record) -> Reading:
+        key, value = decode_coordinator_record(self.folder, record.key, record.value)
+        said_key = _part(key, "type")
+        if value is None:
+            if record.valueSize < 0:
+                return Reading(said_key, NULL)
+            reason = "what the value is cannot be known without the key"
+            return Reading(said_key, Said(problem=reason))
+        said_value = _part(value, "version")
+        data = [said.value["data"] for said in (said_key, said_value) if isinstance(said.value, dict)]
+        if len(data) == 2:
+            self.names.learn_from_commit(*data)
+        return Reading(said_key, said_value, self.names.of(*data, message=said_value.message))
+
+    def spans(self, record: Record) -> Spans:
+        keys, values = coordinator_spans(self.folder, record.key, record.value)
+        value = decode_coordinator_record(self.folder, record.key, record.value).value
+        if value and value.schema and value.decoded and _is_consumer(value.schema.name, value.decoded.value):
+            values = [
+                tile
+                for span in values
+                for tile in (inner_spans(span) if span.field.name in MESSAGES and span.value else [span])
+            ]
+        return _tiled(keys, record.key), _tiled(values, record.value)
+
+
+class MetadataDecoder:
+    """Records of the metadata log, and others framed like them, whose schemas are in `folder`."""
+
+    is_keyless = True
+
+    def __init__(self, name: str, folder: str, names: Names) -> None:
+        self.name = name
+        self.folder = folder
+        self.names = names
+
+    def read(self, target: Target, record: Record) -> Reading:
+        said = decode_metadata_record(record.value, self.folder)
+        value = self._value(said)
+        key = NULL if record.keySize < 0 else NOTHING
+        if value.message and isinstance(value.value, dict):
+            self.names.learn(value.message, value.value["data"])
+            return Reading(key, value, self.names.of(value.value["data"], message=value.message))
+        return Reading(key, value)
+
+    def _value(self, said: MetadataRecord) -> Said:
+        problem, stop = problem_of(said.problem) if said.problem else ("", None)
+        if said.values is None or (said.problem and not said.values):
+            return Said(title=said.name, problem=problem, stop=stop)
+        value = {
+            "name": said.name,
+            "type": said.apiKey,
+            "version": said.version,
+            "data": metadata_json(said, self.folder),
+        }
+        note = _joined(said.note, _unknown_tags(said.values))
+        return Said(value, said.name, said.name, problem, note, stop)
+
+    def spans(self, record: Record) -> Spans:
+        values: list[Span] = []
+        decode_metadata_record(record.value, self.folder, values)
+        return [], _tiled(values, record.value)
+
+
+def _part(part: Part, number: str) -> Said:
+    """A key, whose `number` is its type, or a value, whose number is its version."""
+    problem, stop = problem_of(part.problem) if part.problem else ("", None)
+    if part.schema is None or part.decoded is None or (part.problem and not part.decoded.value):
+        return Said(problem=problem, stop=stop)
+    fields = part.decoded.value
+    data = kafka_json(part.schema, part.decoded)
+    notes = [part.note, _unknown_tags(fields)]
+    if _is_consumer(part.schema.name, fields) and "members" in fields:
+        notes += with_members(data, fields["members"])
+    name = part.schema.name
+    value = {"name": name, number: part.number, "data": data}
+    title = name[:-3] if name.endswith("Key") else ""
+    return Said(value, title, name, problem, _joined(*notes), stop)
+
+
+def _is_consumer(message: str, fields: dict[str, Any]) -> bool:
+    """Whether its members have spoken the consumer protocol."""
+    return message == GROUP_METADATA and fields.get("protocolType") == PROTOCOL_TYPE
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
+
+
+def _unknown_tags(value: Any) -> str:
+    """A note of the tagged fields that no schema names, wherever in the message."""
+    found: set[int] = set()
+
+    def walk(item: Any) -> None:
+        if isinstance(item, dict):
+            found.update(field["tag"] for field in item.get(UNKNOWN_TAGS, ()))
+            for inner in item.values():
+                walk(inner)
+        elif isinstance(item, list) and item and isinstance(item[0], dict):
+            for inner in item:
+                walk(inner)
+
+    walk(value)
+    return f"tagged fields that no schema names: {', '.join(map(str, sorted(found)))}" if found else ""
+
+
+def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
+    """The spans, with one more for what they leave of the bytes."""
+    position = spans[-1].position + spans[-1].size if spans else 0
+    if data is not None and spans and position < len(data):
+        spans.append(Span(position, len(data) - position, REST, data[position:], 0))
+    return spans
+
+
+KAFKA: dict[str, tuple[str, type[CoordinatorDecoder] | type[MetadataDecoder], str]] = {
+    "offsets": ("__consumer_offsets", CoordinatorDecoder, "group-coordinator"),
+    "transaction-log": ("__transaction_state", CoordinatorDecoder, "transaction-coordinator"),
+    "share-group-state": ("__share_group_state", CoordinatorDecoder, "share-coordinator"),
+    "cluster-metadata": ("__cluster_metadata", MetadataDecoder, "metadata"),
+    "remote-log-metadata": ("__remote_log_metadata", MetadataDecoder, "storage"),
+}
+"""Decoder -> the topic whose it is, its class, and the schemas that it reads by."""
+TOPICS = {topic: name for name, (topic, _, _) in KAFKA.items()}
+
+
+def kafka_decoder(name: str, names: Names) -> CoordinatorDecoder | MetadataDecoder:
+    """The decoder of one of Kafka's own topics. `names`: what is known of the ids on its disk."""
+    _, kind, folder = KAFKA[name]
+    return kind(name, folder, names)

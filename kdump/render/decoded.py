@@ -1,0 +1,81 @@
+"""What decoders say, as JSON and as text for a cell or a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import tzinfo
+from typing import Any
+
+from kdump.decode.said import RAW, Reading, Said
+from kdump.format.meanings import is_timestamp, meaning
+from kdump.render import jsonl
+from kdump.render.escape import printable
+from kdump.render.times import iso
+
+Object = dict[str, Any]
+_BARE = re.compile(r"[^\s\"'(){}\[\],=]+")
+
+
+def put_reading(out: Object, reading: Reading) -> None:
+    """The keys of a record object that a decoder gives it."""
+    for part, said in (("key", reading.key), ("value", reading.value)):
+        if said.value is not RAW:
+            out[f"{part}Decoded"] = said.value
+        if said.problem:
+            out[f"{part}Problem"] = said.problem
+        if said.note:
+            out[f"{part}Note"] = said.note
+    if reading.names:
+        out["names"] = reading.names
+
+
+def cells(reading: Reading, zone: tzinfo, *, is_keyless: bool = False) -> tuple[str | None, str | None]:
+    """Key and value for a row of a table; None for what stays raw. Where Kafka's records have no keys, what record it
+    is stands in place of one."""
+    key = reading.value.title if is_keyless else cell(reading.key, reading.names, zone)
+    return key, cell(reading.value, reading.names, zone)
+
+
+def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
+    """What a key or value says, in one line; None if it stays raw."""
+    value = said.value
+    if value is RAW:
+        return None
+    if said.message:
+        fields = _fields(value["data"], said.message, names, zone)
+        return " ".join(filter(None, [*([] if not said.title or "version" in value else [said.title]), fields]))
+    if isinstance(value, str):
+        return printable(value)
+    return printable(jsonl.line(value))
+
+
+def lines(reading: Reading) -> Iterator[tuple[str, str]]:
+    """What is wrong with, or to be noted of, a record: the words, and the style for them."""
+    for part, said in (("key", reading.key), ("value", reading.value)):
+        if said.problem:
+            what = f" of {said.message}, as far as it goes" if said.message else ""
+            yield f"  ! the {part} does not decode{what}: {printable(said.problem)}", "bad"
+        if said.note:
+            yield f"  ~ {part}: {printable(said.note)}", "note"
+
+
+def _fields(data: Object, message: str, names: dict[str, str], zone: tzinfo) -> str:
+    """name=value of a message's fields, in Kafka's order."""
+    return " ".join(f"{name}={_value(name, value, message, names, zone)}" for name, value in data.items())
+
+
+def _value(field: str, value: Any, message: str, names: dict[str, str], zone: tzinfo) -> str:
+    if isinstance(value, dict):
+        return "{" + _fields(value, message, names, zone) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(field, item, message, names, zone) for item in value) + "]"
+    if isinstance(value, str):
+        text = printable(value) if _BARE.fullmatch(value) else printable(jsonl.line(value))
+        return f"{printable(names[value])}({text})" if value in names else text
+    if value is None or isinstance(value, (bool, float)):
+        return str(jsonl.line(value))
+    if is_timestamp(field):
+        return iso(value, zone)
+    told = meaning(message, field, value)
+    return f"{told}({value})" if told else str(value)
