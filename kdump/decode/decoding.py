@@ -53,6 +53,7 @@ class PartsDecoder:
     """Keys and values each by their own format; where a part has none, by another decoder, if there is one."""
 
     is_keyless = False
+    is_wide = False
 
     def __init__(self, name: str, key: PartDecoder | None, value: PartDecoder | None, other: Decoder | None) -> None:
         self.name = name

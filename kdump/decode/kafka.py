@@ -28,6 +28,7 @@ class CoordinatorDecoder:
     """Records of a coordinator, whose schemas are in `folder`."""
 
     is_keyless = False
+    is_wide = True
 
     def __init__(self, name: str, folder: str, names: Names) -> None:
         self.name = name
@@ -64,6 +65,7 @@ class MetadataDecoder:
     """Records of the metadata log, and others framed like them, whose schemas are in `folder`."""
 
     is_keyless = True
+    is_wide = True
 
     def __init__(self, name: str, folder: str, names: Names) -> None:
         self.name = name

@@ -68,10 +68,12 @@ Spans = tuple[list[Span], list[Span]]
 
 
 class Decoder(Protocol):
-    """A decoder of whole records that are no control records. `is_keyless`: all its keys are null."""
+    """A decoder of whole records that are no control records. `is_keyless`: all its keys are null. `is_wide`: it says
+    much of keys and values."""
 
     name: str
     is_keyless: bool
+    is_wide: bool
 
     def read(self, target: Target, record: Record) -> Reading:
         """Never raises."""

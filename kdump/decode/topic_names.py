@@ -50,7 +50,7 @@ class Names:
     def of(self, *data: dict[str, Any], message: str = "") -> dict[str, str]:
         """The names of the ids in these messages; `message` is the name of the last."""
         found: dict[str, str] = {}
-        for fields in data:
+        for fields in data if message != "TopicRecord" else ():  # which says it
             for number, name in _topic_ids(fields):
                 if name:  # the message itself says it
                     self._put(number, name)

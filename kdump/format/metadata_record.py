@@ -23,9 +23,10 @@ from kdump.format.varint import read_unsigned
 FRAME_VERSION = 1
 """The only one. The preview of KRaft in Kafka 2.8 wrote 0, which no later release reads."""
 FRAME = "MetadataRecord"
+API_KEY = Field(UNSIGNED_VARINT, "which message follows", name="apiKey")
 FIELDS = (
     Field(UNSIGNED_VARINT, "version of the frame", name="frameVersion"),
-    Field(UNSIGNED_VARINT, "which message follows", name="apiKey"),
+    API_KEY,
     Field(UNSIGNED_VARINT, "version of the message that follows", name="version"),
 )
 MAX_SHORT = 0x7FFF

@@ -34,10 +34,13 @@ class UnknownColumn(ValueError):
 
 
 class Decodes(NamedTuple):
-    """A decoder for the records of a table. `is_keyless`: their keys are null, and show what record it is."""
+    """A decoder for the records of a table. `is_keyless`: their keys are null, and show what record it is. `is_wide`:
+    it says much, and other columns make room for it. `is_stacked`: what it says stands below the row."""
 
     read: Callable[[Record], Reading | None]
     is_keyless: bool = False
+    is_wide: bool = False
+    is_stacked: bool = False
 
 
 def columns_of(
@@ -125,11 +128,13 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
     def decoded(record: Record, part: int) -> str:
         raw = (key, value)[part]
         reading = decodes.read(record) if decodes else None
-        said = cells(reading, zone, is_keyless=decodes.is_keyless)[part] if decodes and reading else None
+        said = None
+        if decodes and reading:
+            said = cells(reading, zone, titles=decodes.is_keyless or decodes.is_stacked)[part]
         return raw(record) if said is None else said[: None if limit is None else 4 * limit]
 
     def decoded_column(name: str, label: str, part: int) -> Column:
-        rank, least = ((8, 8), (9, 28))[part]
+        rank, least = ((9, 48), (9, 96))[part] if decodes and decodes.is_wide else ((8, 8), (9, 28))[part]
         return Column(name, label, lambda r: decoded(r, part), rank=rank, least=least)
 
     plain_key = Column("key", "key", key, rank=8, least=8)

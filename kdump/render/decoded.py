@@ -30,11 +30,17 @@ def put_reading(out: Object, reading: Reading) -> None:
         out["names"] = reading.names
 
 
-def cells(reading: Reading, zone: tzinfo, *, is_keyless: bool = False) -> tuple[str | None, str | None]:
-    """Key and value for a row of a table; None for what stays raw. Where Kafka's records have no keys, what record it
-    is stands in place of one."""
-    key = reading.value.title if is_keyless else cell(reading.key, reading.names, zone)
-    return key, cell(reading.value, reading.names, zone)
+def cells(reading: Reading, zone: tzinfo, *, titles: bool = False) -> tuple[str | None, str | None]:
+    """Key and value for a row of a table; None for what stays raw. With `titles`, what record it is stands in place of
+    the key, and what the key says in front of the value."""
+    key, value = (cell(said, reading.names, zone) for said in (reading.key, reading.value))
+    title = reading.key.title or reading.value.title
+    if not titles or not title:
+        return key, value
+    if reading.key.message and value is not None:
+        fields = cell(reading.key._replace(title=""), reading.names, zone)
+        return title, f"{fields} → {value}"
+    return title, value
 
 
 def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:

@@ -7,8 +7,10 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from kdump.decode.said import Said
+from kdump.format.coordinator_record import KEY
 from kdump.format.layout import Bits, Span
 from kdump.format.meanings import is_timestamp, meaning
+from kdump.format.metadata_record import API_KEY
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.render.escape import printable, shown
@@ -166,6 +168,10 @@ class RecordWords:
         return words
 
 
+NUMBERS = (KEY.field("type"), API_KEY)
+"""Fields that say which message follows."""
+
+
 class MessageWords:
     """The words for the fields of one of Kafka's own messages, in a key or a value. The positions of the spans count
     from its start."""
@@ -188,6 +194,8 @@ class MessageWords:
             text = printable(value[:LONGEST]) + ("…" if len(value) > LONGEST else "")
             return Words(text) if len(text) <= SHORT else Words(f"{len(value)} characters", text)
         if isinstance(value, int) and not isinstance(value, bool):
+            if span.field in NUMBERS:
+                return Words(str(value), self.said.message or "which message follows")
             if is_timestamp(name):
                 return Words(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
             told = meaning(self.said.message, name, value)

@@ -242,11 +242,15 @@ class Hexdump:
                     self._span(span, data, base, words, inner)
                 continue
             for part in inside:
-                named = part.field._replace(name=f"{span.field.name}.{part.field.name}")
-                moved = part._replace(position=span.position + part.position, field=named)
-                self._span(moved, data, base, lambda _, part=part: part_words(part), inner)  # type: ignore[misc]
+                self._part(part, span, data, base, part_words, inner)
         for text, style in lines(reading) if reading else ():
             self._text(text, style)
+
+    def _part(self, part: Span, of: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool) -> None:
+        """A field inside a key or value, whose own span `of` is."""
+        named = part.field._replace(name=f"{of.field.name}.{part.field.name}")
+        moved = part._replace(position=of.position + part.position, field=named)
+        self._span(moved, data, base, lambda _: words(part), inner)
 
     def _general(self, span: Span) -> Words:
         return general(span, self.zone)

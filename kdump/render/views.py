@@ -23,8 +23,13 @@ from kdump.render.hexdump import Hexdump
 from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
 from kdump.render.output import Output
 from kdump.render.style import painter
-from kdump.render.table import Table
+from kdump.render.table import Column, Table
 from kdump.render.template import Part, render
+
+NARROW = 180
+"""Columns of a terminal below which what Kafka's own records say stands below their rows."""
+MOST_LINES = 4
+"""Lines that it takes there, about."""
 
 
 class View(Protocol):
@@ -71,6 +76,8 @@ class TableView:
         self.decoding = decoding
         self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
         self.at: Target | None = None
+        self.below: Column | None = None
+        """The column that is written below each row, and not beside."""
         self.names, self.full, self.zone = names, full, zone
         self.titles = titles
         self.table: Table | None = None
@@ -93,7 +100,12 @@ class TableView:
             if self.table is not None:
                 self.table.flush()
             full = self.full or self.output.width is None
-            columns = columns_of(type_name, self.zone, self.names, full, self._decodes())
+            decodes = self._decodes()
+            narrow = self.names is None and not full and (self.output.width or 0) < NARROW
+            if decodes and decodes.is_wide and narrow:
+                decodes = decodes._replace(is_stacked=True)
+            columns = columns_of(type_name, self.zone, self.names, full, decodes)
+            self.below = columns.pop() if type_name == "record" and decodes and decodes.is_stacked else None
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
             self.type = type_name
         return self.table
@@ -110,7 +122,7 @@ class TableView:
             assert self.at is not None
             return decoding.read(self.at, record)
 
-        return Decodes(read, decoder.is_keyless)
+        return Decodes(read, decoder.is_keyless, decoder.is_wide)
 
     @property
     def _current(self) -> Table:
@@ -141,11 +153,21 @@ class TableView:
             table.add(record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
             reading = self.decoding.read(target, record) if self.decoding and self.shows_decoded else None
+            if self.below:
+                self._value_below(table, self.below, record)
             for text, line_style in lines(reading) if reading else ():
                 table.line(text, line_style)
             rows += 1
         self._findings(finding for finding in findings(target, batch) if finding not in noted)
         return rows
+
+    def _value_below(self, table: Table, column: Column, record: Record) -> None:
+        """The value in lines of its own, for the terminal has no room for it beside the key."""
+        width = self.output.width or NARROW
+        text = column.cell(record)
+        if text:
+            room = MOST_LINES * (width - 10)
+            table.line("      " + (text if len(text) <= room else text[: room - 1] + "…"))
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.at = target
