@@ -14,7 +14,7 @@ from kdump.decode.topic_names import Names
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
 from kdump.format.coordinator_record import Part, coordinator_spans, decode_coordinator_record
 from kdump.format.layout import BYTES, Field, Span
-from kdump.format.messages import UNKNOWN_TAGS, kafka_json
+from kdump.format.messages import kafka_json
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -38,16 +38,16 @@ class CoordinatorDecoder:
     def read(self, target: Target, record: Record) -> Reading:
         key, value = decode_coordinator_record(self.folder, record.key, record.value)
         said_key = _part(key, "type")
-        if value is None:
-            if record.valueSize < 0:
-                return Reading(said_key, NULL)
-            reason = "what the value is cannot be known without the key"
-            return Reading(said_key, Said(problem=reason))
-        said_value = _part(value, "version")
-        data = [said.value["data"] for said in (said_key, said_value) if isinstance(said.value, dict)]
-        if len(data) == 2:
-            self.names.learn_from_commit(*data)
-        return Reading(said_key, said_value, self.names.of(*data, message=said_value.message))
+        if value is not None:
+            said_value = _part(value, "version")
+        elif record.valueSize < 0:
+            said_value = NULL
+        else:
+            said_value = Said(problem="what it is cannot be known without the key")
+        messages = [said.value for said in (said_key, said_value) if isinstance(said.value, dict)]
+        if said_value.message == "OffsetCommitValue" and len(messages) == 2:
+            self.names.learn_from_commit(*(message["data"] for message in messages))
+        return Reading(said_key, said_value, self.names.of(self.folder, messages))
 
     def spans(self, record: Record) -> Spans:
         keys, values = coordinator_spans(self.folder, record.key, record.value)
@@ -78,7 +78,7 @@ class MetadataDecoder:
         key = NULL if record.keySize < 0 else NOTHING
         if value.message and isinstance(value.value, dict):
             self.names.learn(value.message, value.value["data"])
-            return Reading(key, value, self.names.of(value.value["data"], message=value.message))
+            return Reading(key, value, self.names.of(self.folder, [value.value]))
         return Reading(key, value)
 
     def _value(self, said: MetadataRecord) -> Said:
@@ -91,8 +91,7 @@ class MetadataDecoder:
             "version": said.version,
             "data": metadata_json(said, self.folder),
         }
-        note = _joined(said.note, _unknown_tags(said.values))
-        return Said(value, said.name, said.name, problem, note, stop)
+        return Said(value, said.name, said.name, problem, said.note, stop)
 
     def spans(self, record: Record) -> Spans:
         values: list[Span] = []
@@ -107,39 +106,18 @@ def _part(part: Part, number: str) -> Said:
         return Said(problem=problem, stop=stop)
     fields = part.decoded.value
     data = kafka_json(part.schema, part.decoded)
-    notes = [part.note, _unknown_tags(fields)]
+    notes = [part.note]
     if _is_consumer(part.schema.name, fields) and "members" in fields:
         notes += with_members(data, fields["members"])
     name = part.schema.name
     value = {"name": name, number: part.number, "data": data}
     title = name[:-3] if name.endswith("Key") else ""
-    return Said(value, title, name, problem, _joined(*notes), stop)
+    return Said(value, title, name, problem, "; ".join(filter(None, notes)), stop)
 
 
 def _is_consumer(message: str, fields: dict[str, Any]) -> bool:
     """Whether its members have spoken the consumer protocol."""
     return message == GROUP_METADATA and fields.get("protocolType") == PROTOCOL_TYPE
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(filter(None, notes))
-
-
-def _unknown_tags(value: Any) -> str:
-    """A note of the tagged fields that no schema names, wherever in the message."""
-    found: set[int] = set()
-
-    def walk(item: Any) -> None:
-        if isinstance(item, dict):
-            found.update(field["tag"] for field in item.get(UNKNOWN_TAGS, ()))
-            for inner in item.values():
-                walk(inner)
-        elif isinstance(item, list) and item and isinstance(item[0], dict):
-            for inner in item:
-                walk(inner)
-
-    walk(value)
-    return f"tagged fields that no schema names: {', '.join(map(str, sorted(found)))}" if found else ""
 
 
 def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+from kdump.format.schema import load_folder
 from kdump.format.text import properties
 from kdump.log.disk import METADATA_TOPIC
 from kdump.log.paths import PARTITION
@@ -19,6 +21,10 @@ MOST_NAMES = 100_000
 MOST_DIRECTORIES = 20_000
 LARGEST_LOG = 32 * 1024 * 1024
 """Bytes of a metadata log and its snapshots that are read only to give names."""
+
+
+REMOVED = {"RemoveAccessControlEntryRecord": "id", "RemoveDelegationTokenRecord": "tokenId"}
+"""Records that have only an id of what another one named."""
 
 
 class Names:
@@ -47,21 +53,24 @@ class Names:
         if number and name and number != NO_ID and len(self.known) < MOST_NAMES:
             self.known[number] = name
 
-    def of(self, *data: dict[str, Any], message: str = "") -> dict[str, str]:
-        """The names of the ids in these messages; `message` is the name of the last."""
+    def of(self, folder: str, messages: list[dict[str, Any]]) -> dict[str, str]:
+        """The names of the ids in these decoded messages, whose schemas are in `folder`."""
         found: dict[str, str] = {}
-        for fields in data if message != "TopicRecord" else ():  # which says it
-            for number, name in _topic_ids(fields):
+        for message in messages:
+            if not _has_topic_ids(folder, message["name"]):
+                continue
+            for number, name in _topic_ids(message["data"]):
                 if name:  # the message itself says it
                     self._put(number, name)
                     continue
                 told = self.known.get(number) or self._from_disk(number)
                 if told:
                     found[number] = told
-        gone = {"RemoveAccessControlEntryRecord": "id", "RemoveDelegationTokenRecord": "tokenId"}.get(message)
-        removed = data[-1].get(gone) if gone and data else None
-        if removed in self.known:
-            found[str(removed)] = self.known[removed]
+        for message in messages:
+            field = REMOVED.get(message["name"])
+            removed = message["data"].get(field) if field else None
+            if removed in self.known:
+                found[str(removed)] = self.known[removed]
         return found
 
     def _from_disk(self, number: str) -> str | None:
@@ -71,6 +80,13 @@ class Names:
             if number in self.known:
                 return self.known[number]
         return None
+
+
+@cache
+def _has_topic_ids(folder: str, message: str) -> bool:
+    """Whether the message may have ids of topics that it does not name itself."""
+    schema = load_folder(folder)[message]
+    return message != "TopicRecord" and any(name in str(schema.fields) for name in ("topicId", "TopicId"))
 
 
 def _topic_ids(fields: Any) -> Iterator[tuple[str, str | None]]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
-from kdump.format.messages import Decoded, attempt
+from kdump.format.messages import Decoded, attempt, note_of
 from kdump.format.schema import Schema, load_folder
 
 
@@ -99,13 +99,12 @@ def _value(folder: str, key: Schema, data: bytes, spans: list[Span] | None) -> P
 
 
 def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError | None) -> Part:
-    note = decoded.note
+    notes = [note_of(decoded)]
     # Kafka does not look at what is left over. A newer version may well have more fields than are known.
     if problem is None and decoded.rest:
         count = len(decoded.rest)
-        note = f"{note}; " if note else ""
-        note += f"{count} {'byte is' if count == 1 else 'bytes are'} left over behind the message"
-    return Part(number, schema, decoded, problem, note)
+        notes.append(f"{count} {'byte is' if count == 1 else 'bytes are'} left over behind the message")
+    return Part(number, schema, decoded, problem, "; ".join(filter(None, notes)))
 
 
 def _prefix(

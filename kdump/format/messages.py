@@ -36,7 +36,8 @@ class Decoded(NamedTuple):
     """A decoded message. `version` is the one whose layout was used; `position` is where the reading stopped.
 
     `note` is empty, or says that the bytes claim a newer version than the schema knows. `rest` is what the buffer
-    holds from `position` on, which in a newer version may well be more of the message.
+    holds from `position` on, which in a newer version may well be more of the message. `unknown_tags` are the numbers
+    of the tagged fields that no schema names, wherever they stand.
     """
 
     value: dict[str, Any]
@@ -44,6 +45,7 @@ class Decoded(NamedTuple):
     position: int
     note: str
     rest: bytes
+    unknown_tags: frozenset[int] = frozenset()
 
 
 def decode(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Decoded:
@@ -87,7 +89,15 @@ def attempt(
         if note:
             problem = DecodeError(error.struct, error.field, error.position, f"{error.reason} ({note})", error.code)
     stop = reader.position if problem is None else problem.position
-    return Decoded(value, known, stop, note, bytes(data[stop:end])), problem
+    return Decoded(value, known, stop, note, bytes(data[stop:end]), frozenset(reader.unknown_tags)), problem
+
+
+def note_of(decoded: Decoded) -> str:
+    """What is unusual about a message, and legal."""
+    if not decoded.unknown_tags:
+        return decoded.note
+    tags = f"tagged fields that no schema names: {', '.join(map(str, sorted(decoded.unknown_tags)[:20]))}"
+    return f"{decoded.note}; {tags}" if decoded.note else tags
 
 
 def walk(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Iterator[Span]:
@@ -140,6 +150,7 @@ class _Reader:
         self.end = end
         self.spans = spans
         self.room = MOST_VALUES
+        self.unknown_tags: set[int] = set()
 
     def fill(self, value: dict[str, Any], struct: Struct, depth: int) -> None:
         """Read the fields of `struct` into `value`."""
@@ -180,6 +191,7 @@ class _Reader:
                 start, self.position = self.position, stop
                 data = bytes(self.data[start:stop])
                 unknown.append({"tag": tag, "data": data})
+                self.unknown_tags.add(tag)
                 self.span(TAG_DATA, start, data, depth + 1)
                 continue
             self.end = stop

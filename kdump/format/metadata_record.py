@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Field, Span
-from kdump.format.messages import Decoded, attempt, kafka_json
+from kdump.format.messages import Decoded, attempt, kafka_json, note_of
 from kdump.format.schema import UNSIGNED_VARINT, Schema, load_folder
 from kdump.format.varint import read_unsigned
 
@@ -74,7 +74,7 @@ def decode_metadata_record(
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over behind the message"
         error_in_message = DecodeError(schema.name, "", decoded.position, reason)
-    return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decoded.note)
+    return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, note_of(decoded))
 
 
 def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str, Any]:

@@ -134,7 +134,7 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
         return raw(record) if said is None else said[: None if limit is None else 4 * limit]
 
     def decoded_column(name: str, label: str, part: int) -> Column:
-        rank, least = ((9, 48), (9, 96))[part] if decodes and decodes.is_wide else ((8, 8), (9, 28))[part]
+        rank, least = ((9, 64), (9, 92))[part] if decodes and decodes.is_wide else ((8, 8), (9, 28))[part]
         return Column(name, label, lambda r: decoded(r, part), rank=rank, least=least)
 
     plain_key = Column("key", "key", key, rank=8, least=8)

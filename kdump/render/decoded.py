@@ -60,8 +60,8 @@ def lines(reading: Reading) -> Iterator[tuple[str, str]]:
     """What is wrong with, or to be noted of, a record: the words, and the style for them."""
     for part, said in (("key", reading.key), ("value", reading.value)):
         if said.problem:
-            what = f" of {said.message}, as far as it goes" if said.message else ""
-            yield f"  ! the {part} does not decode{what}: {printable(said.problem)}", "bad"
+            beyond = " beyond this" if said.value is not RAW else ""
+            yield f"  ! the {part} does not decode{beyond}: {printable(said.problem)}", "bad"
         if said.note:
             yield f"  ~ {part}: {printable(said.note)}", "note"
 
