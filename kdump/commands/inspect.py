@@ -17,6 +17,7 @@ from kdump.log.errors import SourceError
 from kdump.log.kinds import KINDS
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range, Selection
+from kdump.render.template import shows_decoded
 
 AS_HELP = f"Take the files for this, whatever their names: {', '.join(KINDS)}."
 DECODER_HELP = (
@@ -137,6 +138,8 @@ def _refuse_idle_decoders(options: dict[str, Any]) -> None:
         raise click.UsageError(f"--extract writes the bytes as they are: it goes without {given[0]}")
     if given and not options["records"] and _form(options) not in ("template", "hex"):
         raise click.UsageError(f"{given[0]} is for records: add --records")
+    if given and options["template"] is not None and not shows_decoded(options["template"]):
+        raise click.UsageError(f"{given[0]} has nothing to show: the format string has neither %d (key) nor %D (value)")
     if options["decoder"] and options["no_decode"]:
         raise click.UsageError("choose one of --decoder and --no-decode")
     uses = [part for part in ("key", "value") if options[f"{part}_format"] in FRAMED]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.decode.said import MOST_BYTES, About, FormatError, Said
 from kdump.format.errors import DecodeError
-from kdump.format.layout import INT8, INT32, Field, layout
+from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint
 
 Payload = Callable[[bytes, int, tuple[int, ...]], tuple[Any, str]]
@@ -32,6 +32,14 @@ class Framing(NamedTuple):
 FRAMING = layout(Framing, "Confluent wire format")
 
 
+INDEXES = Field(BYTES, "path to the message in its schema", name="messageIndexes")
+DATA = Field(BYTES, "by the schema", name="data")
+
+
+def _rest(data: bytes, start: int) -> list[Span]:
+    return [Span(start, len(data) - start, DATA, data[start:], 0)] if start < len(data) else []
+
+
 class ConfluentDecoder:
     """Decodes the framing, and by `payload`, if there is a schema, what is behind it. `indexed`: a path to the message
     follows the schema's id, as Protobuf has it."""
@@ -39,6 +47,21 @@ class ConfluentDecoder:
     def __init__(self, *, indexed: bool, payload: Payload | None) -> None:
         self.indexed = indexed
         self.payload = payload
+
+    def spans(self, data: bytes) -> list[Span]:
+        """The fields of the framing, and the data as one more; none where it is not framed so."""
+        if data[:1] != b"\0" or len(data) < FRAMING.size:
+            return []
+        found = list(FRAMING.walk(data, 0, FRAMING.size))
+        start = FRAMING.size
+        if self.indexed:
+            try:
+                path, start = message_path(data, start)
+            except FormatError:
+                return found + _rest(data, start)
+            text = ", ".join(map(str, path))
+            found.append(Span(FRAMING.size, start - FRAMING.size, INDEXES, text, 0))
+        return found + _rest(data, start)
 
     def __call__(self, data: bytes, about: Callable[[], About]) -> Said:
         if data[:1] != b"\0":

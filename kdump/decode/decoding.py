@@ -22,6 +22,7 @@ from kdump.decode.said import (
     said_wrong,
 )
 from kdump.decode.topic_names import Names
+from kdump.format.layout import Span
 from kdump.log.kinds import KRAFT_SNAPSHOT
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -70,10 +71,11 @@ class PartsDecoder:
         return said
 
     def spans(self, record: Record) -> Spans:
-        if self.other is None:
-            return [], []
-        keys, values = self.other.spans(record)
-        return [] if self.key else keys, [] if self.value else values
+        keys, values = self.other.spans(record) if self.other else ([], [])
+        return (
+            _part_spans(self.key, record.key) if self.key else keys,
+            _part_spans(self.value, record.value) if self.value else values,
+        )
 
 
 def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, record: Record) -> Said:
@@ -83,6 +85,12 @@ def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, re
         return decode(data, partial(_about, part, target, record))
     except FormatError as error:
         return said_wrong(error)
+
+
+def _part_spans(decode: PartDecoder, data: bytes | None) -> list[Span]:
+    """The fields of a framing, where the decoder knows one."""
+    spans: Callable[[bytes], list[Span]] | None = getattr(decode, "spans", None)
+    return spans(data) if spans is not None and data is not None else []
 
 
 def _about(part: str, target: Target, record: Record) -> About:

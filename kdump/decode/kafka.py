@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.decode.said import NOTHING, Reading, Said, Spans, problem_of
+from kdump.decode.said import NOTHING, WITHOUT_KEY, Reading, Said, Spans, problem_of
 from kdump.decode.topic_names import Names
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
 from kdump.format.coordinator_record import Part, coordinator_spans, decode_coordinator_record
@@ -43,7 +43,7 @@ class CoordinatorDecoder:
         elif record.valueSize < 0:
             said_value = NULL
         else:
-            said_value = Said(problem="what it is cannot be known without the key")
+            said_value = Said(problem=WITHOUT_KEY)
         messages = [said.value for said in (said_key, said_value) if isinstance(said.value, dict)]
         if said_value.message == "OffsetCommitValue" and len(messages) == 2:
             self.names.learn_from_commit(*(message["data"] for message in messages))

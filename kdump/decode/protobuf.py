@@ -43,6 +43,8 @@ def protobuf_payload(path: str) -> Payload:
         hint = "was it made by protoc --include_imports --descriptor_set_out?"
         raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
     main = found.file[-1]
+    if not main.message_type:
+        raise DecoderError(f"{path}: {main.name or 'the last file'} of the descriptor set has no message")
 
     def name_of(indexes: tuple[int, ...]) -> str:
         names = [main.package] if main.package else []

@@ -27,6 +27,10 @@ class FormatError(ValueError):
         self.position = position
 
 
+WITHOUT_KEY = "what it is cannot be known without the key"
+"""The problem of a value whose key is the problem."""
+
+
 class Raw:
     """The type of RAW."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Any
 
-from kdump.decode.said import RAW, Reading, Said
+from kdump.decode.said import RAW, WITHOUT_KEY, Reading, Said
 from kdump.format.meanings import is_timestamp, meaning
 from kdump.render import jsonl
 from kdump.render.escape import printable
@@ -59,7 +59,7 @@ def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
 def lines(reading: Reading) -> Iterator[tuple[str, str]]:
     """What is wrong with, or to be noted of, a record: the words, and the style for them."""
     for part, said in (("key", reading.key), ("value", reading.value)):
-        if said.problem:
+        if said.problem and said.problem != WITHOUT_KEY:
             beyond = " beyond this" if said.value is not RAW else ""
             yield f"  ! the {part} does not decode{beyond}: {printable(said.problem)}", "bad"
         if said.note:
