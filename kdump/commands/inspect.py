@@ -39,6 +39,7 @@ Examples:
   kdump inspect payments-0 --records --offset 40..60
   kdump inspect 00000000000000000000.log --json --records | jq -r .key
   kdump inspect 00000000000000000000.log --hex --offset 42
+  kdump inspect __consumer_offsets-7 --records --last 20
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
 """
 
