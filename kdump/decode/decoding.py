@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.decode.formats import AUTO, FORMATS, format_decoder
 from kdump.decode.said import (
     NOTHING,
     About,
@@ -21,7 +20,7 @@ from kdump.decode.said import (
     Spans,
     said_wrong,
 )
-from kdump.decode.topic_names import Names
+from kdump.decode.topics import KAFKA, METADATA, TOPICS
 from kdump.format.layout import Span
 from kdump.log.kinds import KRAFT_SNAPSHOT
 from kdump.log.paths import Target
@@ -29,12 +28,11 @@ from kdump.log.record import Record
 
 if TYPE_CHECKING:
     from kdump.decode.confluent import Payload
+    from kdump.decode.topic_names import Names
 
-AVRO, PROTOBUF = "avro", "protobuf"
+AUTO, AVRO, PROTOBUF = "auto", "avro", "protobuf"
 FRAMED = (AVRO, PROTOBUF)
-PART_FORMATS = (AUTO, *FORMATS, *FRAMED)
 NULL = Said(None)
-METADATA = "cluster-metadata"
 
 
 @dataclass(frozen=True)
@@ -109,12 +107,12 @@ class Decoding:
         self.key = self._part_decoder(options.key_format, options.key_schema)
         self.value = self._part_decoder(options.value_format, options.value_schema)
         self.whole: PartDecoder | None = None
-        if options.decoder is not None and options.decoder not in _kafka_names():
+        if options.decoder is not None and options.decoder not in KAFKA:
             from kdump.decode.plugins import plugin
 
             self.whole = plugin(options.decoder)
             if self.whole is None:
-                raise DecoderError(f"no decoder {options.decoder!r}; there are {_listed(_kafka_names())}")
+                raise DecoderError(f"no decoder {options.decoder!r}; there are {_listed(tuple(KAFKA))}")
         self._names: dict[str | None, Names] = {}
         self._target: Target | None = None
         self._decoder: Decoder | None = None
@@ -142,8 +140,6 @@ class Decoding:
     def _choose(self, target: Target) -> Decoder | None:
         name = self.options.decoder
         if name is None and self.options.by_topic:
-            from kdump.decode.kafka import TOPICS
-
             name = METADATA if target.kind is KRAFT_SNAPSHOT else TOPICS.get(target.topic or "")
         if self.whole is not None and name is not None:
             return PartsDecoder(name, self.key or self.whole, self.value or self.whole, None)
@@ -162,13 +158,20 @@ class Decoding:
         near = None if path == "-" or "://" in path else os.path.dirname(os.path.dirname(os.path.abspath(path)))
         if target.kind is KRAFT_SNAPSHOT and target.topic is None and near is not None:
             near = os.path.dirname(os.path.abspath(path))  # bootstrap.checkpoint lies in the log directory itself
-        return self._names.setdefault(near, Names(near))
+        if near not in self._names:
+            from kdump.decode.topic_names import Names
+
+            self._names[near] = Names(near)
+        return self._names[near]
 
     def _part_decoder(self, name: str | None, schema: str | None) -> PartDecoder | None:
         if name is None:
             return None
         if name == AUTO:
             return _raw
+        # Imported here: most runs have no formats, and pay for no part of them.
+        from kdump.decode.formats import FORMATS, format_decoder
+
         if name in FORMATS:
             return format_decoder(name)
         if name in FRAMED:
@@ -179,7 +182,7 @@ class Decoding:
 
         found = plugin(name)
         if found is None:
-            raise DecoderError(f"no format {name!r}; there are {_listed(PART_FORMATS)}")
+            raise DecoderError(f"no format {name!r}; there are {_listed((AUTO, *FORMATS, *FRAMED))}")
         return found
 
 
@@ -191,12 +194,6 @@ def _payload(name: str, schema: str) -> Payload:
     from kdump.decode.protobuf import protobuf_payload
 
     return protobuf_payload(schema)
-
-
-def _kafka_names() -> tuple[str, ...]:
-    from kdump.decode.kafka import KAFKA
-
-    return tuple(KAFKA)
 
 
 def _listed(names: tuple[str, ...]) -> str:

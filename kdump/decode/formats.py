@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from kdump.decode.jsonable import jsonable
 from kdump.decode.said import MOST_BYTES, About, FormatError, PartDecoder, Said
 
-AUTO = "auto"
 NUMBERS = {
     "int8": ">b",
     "int16": ">h",

@@ -1,6 +1,6 @@
-"""The topics that Kafka itself writes: which decoder is whose, and what their records say.
+"""What the records of the topics that Kafka itself writes say.
 
-Names of decoders are those of kafka-dump-log's options. A decoded message is {"name": Kafka's name of it, "type": the
+A decoded message is {"name": Kafka's name of it, "type": the
 number by which the record says that (keys, and records of metadata), "version": the version it says (values, and
 records of metadata), "data": its fields as Kafka's own JSON has them}.
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 from kdump.decode.said import NOTHING, WITHOUT_KEY, Reading, Said, Spans, problem_of
 from kdump.decode.topic_names import Names
+from kdump.decode.topics import KAFKA
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
 from kdump.format.coordinator_record import Part, coordinator_spans, decode_coordinator_record
 from kdump.format.layout import BYTES, Field, Span
@@ -128,18 +129,7 @@ def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
     return spans
 
 
-KAFKA: dict[str, tuple[str, type[CoordinatorDecoder] | type[MetadataDecoder], str]] = {
-    "offsets": ("__consumer_offsets", CoordinatorDecoder, "group-coordinator"),
-    "transaction-log": ("__transaction_state", CoordinatorDecoder, "transaction-coordinator"),
-    "share-group-state": ("__share_group_state", CoordinatorDecoder, "share-coordinator"),
-    "cluster-metadata": ("__cluster_metadata", MetadataDecoder, "metadata"),
-    "remote-log-metadata": ("__remote_log_metadata", MetadataDecoder, "storage"),
-}
-"""Decoder -> the topic whose it is, its class, and the schemas that it reads by."""
-TOPICS = {topic: name for name, (topic, _, _) in KAFKA.items()}
-
-
 def kafka_decoder(name: str, names: Names) -> CoordinatorDecoder | MetadataDecoder:
     """The decoder of one of Kafka's own topics. `names`: what is known of the ids on its disk."""
-    _, kind, folder = KAFKA[name]
-    return kind(name, folder, names)
+    decoder = CoordinatorDecoder if KAFKA[name].is_coordinators else MetadataDecoder
+    return decoder(name, KAFKA[name].folder, names)

@@ -28,7 +28,7 @@ TAG = Field(UNSIGNED_VARINT, "number of a tagged field", name="_tag")
 TAG_SIZE = Field(UNSIGNED_VARINT, "bytes of the tagged field", "bytes", name="_tagSize")
 TAG_DATA = Field(BYTES, "a tagged field that the schema does not name", name=UNKNOWN_TAGS)
 MAX_STRING = 0x7FFF
-MOST_VALUES = 1_000_000
+MOST_VALUES = 500_000
 """Numbers, texts and structures in the arrays of one message: a few bytes may become a hundred times as many."""
 
 

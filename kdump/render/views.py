@@ -147,12 +147,13 @@ class TableView:
             return 1
         table = self._for("record")
         self._findings(noted)
+        decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
         rows = 0
         for record in records:
             bad = "bad" if record.crcValid is False else ""
             table.add(record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
-            reading = self.decoding.read(target, record) if self.decoding and self.shows_decoded else None
+            reading = decoding.read(target, record) if decoding else None
             if self.below:
                 self._value_below(table, self.below, record)
             for text, line_style in lines(reading) if reading else ():
@@ -218,8 +219,9 @@ class JsonView:
             return 1
         self._findings(noted)
         rows = 0
+        decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
         for record in records:
-            reading = self.decoding.read(target, record) if self.decoding else None
+            reading = decoding.read(target, record) if decoding else None
             self.output.line(jsonl.line(record_object(target, record, reading)))
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kdump.decode.kafka import KAFKA, kafka_decoder
+from kdump.decode.kafka import kafka_decoder
 from kdump.decode.topic_names import Names
+from kdump.decode.topics import KAFKA
 from kdump.format.messages import decode, kafka_json
 from kdump.format.schema import load_folder
 from kdump.format.varint import Bytes
@@ -37,7 +38,7 @@ def read() -> list[Line]:
 
 
 LINES = read()
-DECODERS = {folder: name for name, (_, _, folder) in KAFKA.items()}
+DECODERS = {said.folder: name for name, said in KAFKA.items()}
 
 
 def test_there_is_every_version_of_every_message() -> None:

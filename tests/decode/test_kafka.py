@@ -13,9 +13,10 @@ from click.testing import CliRunner, Result
 
 from kdump.cli import cli
 from kdump.decode.decoding import DecodeOptions, Decoding
-from kdump.decode.kafka import KAFKA, kafka_decoder
+from kdump.decode.kafka import kafka_decoder
 from kdump.decode.said import RAW, Reading
 from kdump.decode.topic_names import Names
+from kdump.decode.topics import KAFKA
 from kdump.format.meanings import MEANINGS
 from kdump.format.schema import load_folder
 from kdump.log.paths import target
@@ -220,7 +221,7 @@ def test_what_is_sound_is_shown_in_front_of_a_problem() -> None:
 @pytest.mark.parametrize("name", KAFKA)
 def test_every_byte_cut_and_every_bit_flipped(name: str) -> None:
     """No exception, and the bytes of each part are tiled by its spans, in order."""
-    topic = KAFKA[name][0]
+    topic = KAFKA[name].topic
     decoder = kafka_decoder(name, Names(None))
     seen = set()
     count = 0
