@@ -117,7 +117,7 @@ class Decoding:
         self._target: Target | None = None
         self._decoder: Decoder | None = None
         self._record: Record | None = None
-        self._reading = Reading(NOTHING, NOTHING)
+        self._reading: Reading | None = None
 
     def decoder(self, target: Target) -> Decoder | None:
         """The decoder of a file, None where there is nothing to be decoded."""
@@ -129,12 +129,13 @@ class Decoding:
 
     def read(self, target: Target, record: Record) -> Reading | None:
         """What a record says; None where nothing is decoded, or it is a control record."""
+        if record is self._record:  # a row, its lines and its object all ask
+            return self._reading
         decoder = self.decoder(target)
-        if decoder is None or record.is_control:
+        if decoder is None:
             return None
-        if record is not self._record:  # a row, its lines and its object all ask
-            self._reading = decoder.read(target, record)
-            self._record = record
+        self._reading = None if record.is_control else decoder.read(target, record)
+        self._record = record
         return self._reading
 
     def _choose(self, target: Target) -> Decoder | None:

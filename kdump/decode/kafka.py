@@ -13,7 +13,13 @@ from kdump.decode.said import NOTHING, WITHOUT_KEY, Reading, Said, Spans, proble
 from kdump.decode.topic_names import Names
 from kdump.decode.topics import KAFKA
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
-from kdump.format.coordinator_record import Part, coordinator_spans, decode_coordinator_record
+from kdump.format.coordinator_record import (
+    Part,
+    coordinator_spans,
+    decode_coordinator_record,
+    decode_key,
+    decode_value,
+)
 from kdump.format.layout import BYTES, Field, Span
 from kdump.format.messages import kafka_json
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json
@@ -22,6 +28,8 @@ from kdump.log.record import Record
 
 NULL = Said(None)
 REST = Field(BYTES, "bytes that no known field claims", name="rest")
+MOST_KEYS, LONGEST_KEY = 4096, 512
+"""Keys that are remembered, and bytes of one."""
 GROUP_METADATA = "GroupMetadataValue"
 
 
@@ -35,10 +43,11 @@ class CoordinatorDecoder:
         self.name = name
         self.folder = folder
         self.names = names
+        self._keys: dict[bytes | None, tuple[Part, Said]] = {}
 
     def read(self, target: Target, record: Record) -> Reading:
-        key, value = decode_coordinator_record(self.folder, record.key, record.value)
-        said_key = _part(key, "type")
+        key, said_key = self._key(record.key)
+        value = decode_value(self.folder, key, record.value)
         if value is not None:
             said_value = _part(value, "version")
         elif record.valueSize < 0:
@@ -49,6 +58,18 @@ class CoordinatorDecoder:
         if said_value.message == "OffsetCommitValue" and len(messages) == 2:
             self.names.learn_from_commit(*(message["data"] for message in messages))
         return Reading(said_key, said_value, self.names.of(self.folder, messages))
+
+    def _key(self, data: bytes | None) -> tuple[Part, Said]:
+        """The key, decoded once: in a compacted topic the same ones come again and again."""
+        known = self._keys.get(data)
+        if known is None:
+            part = decode_key(self.folder, data)
+            known = part, _part(part, "type")
+            if len(self._keys) >= MOST_KEYS:
+                self._keys.clear()
+            if len(data or b"") <= LONGEST_KEY:
+                self._keys[data] = known
+        return known
 
     def spans(self, record: Record) -> Spans:
         keys, values = coordinator_spans(self.folder, record.key, record.value)

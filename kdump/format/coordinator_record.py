@@ -58,27 +58,20 @@ class CoordinatorRecord(NamedTuple):
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
     """The record of the coordinator whose schemas are in `folder` (group-coordinator, transaction-coordinator,
     share-coordinator). Never raises: what does not decode is a problem of its part."""
-    return _decode(folder, key, value, None, None)
+    said = decode_key(folder, key)
+    return CoordinatorRecord(said, decode_value(folder, said, value))
 
 
 def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
     """The spans of the fields that are known of the key, and of the value, each counted from its own start."""
     keys: list[Span] = []
     values: list[Span] = []
-    _decode(folder, key, value, keys, values)
+    decode_value(folder, decode_key(folder, key, keys), value, values)
     return keys, values
 
 
-def _decode(
-    folder: str, key: bytes | None, value: bytes | None, keys: list[Span] | None, values: list[Span] | None
-) -> CoordinatorRecord:
-    said = _key(folder, key, keys)
-    if value is None or said.schema is None:
-        return CoordinatorRecord(said, None)
-    return CoordinatorRecord(said, _value(folder, said.schema, value, values))
-
-
-def _key(folder: str, data: bytes | None, spans: list[Span] | None) -> Part:
+def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None) -> Part:
+    """As the key of `decode_coordinator_record`. Appends the known fields to `spans`."""
     number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
         return Part(problem=problem)
@@ -89,9 +82,12 @@ def _key(folder: str, data: bytes | None, spans: list[Span] | None) -> Part:
     return _message(number, schema, *attempt(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 
 
-def _value(folder: str, key: Schema, data: bytes, spans: list[Span] | None) -> Part:
-    assert key.apiKey is not None
-    schema = _schemas(folder, "coordinator-value").get(key.apiKey)
+def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] | None = None) -> Part | None:
+    """As the value of `decode_coordinator_record`, for that `key`. Appends the known fields to `spans`."""
+    if data is None or key.schema is None:
+        return None
+    assert key.schema.apiKey is not None
+    schema = _schemas(folder, "coordinator-value").get(key.schema.apiKey)
     number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
         return Part(number, schema, problem=problem)

@@ -53,10 +53,9 @@ MEANINGS: dict[str, dict[int, str]] = {
 """Field, or message.field where a name means several things -> its numbers."""
 
 
-def meaning(message: str, field: str, value: int) -> str:
-    """Kafka's name for the number in a field; empty where it has none."""
-    names = MEANINGS.get(field) or MEANINGS.get(f"{message}.{field}")
-    return names.get(value, "") if names else ""
+def meanings(message: str, field: str) -> dict[int, str] | None:
+    """Kafka's names for the numbers in a field; None where it has none."""
+    return MEANINGS.get(field) or MEANINGS.get(f"{message}.{field}")
 
 
 def is_timestamp(field: str) -> bool:

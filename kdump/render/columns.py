@@ -10,7 +10,7 @@ from kdump.decode.said import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render import jsonl
-from kdump.render.decoded import cells, put_reading
+from kdump.render.decoded import key_cell, put_reading, value_cell
 from kdump.render.escape import printable, shown
 from kdump.render.objects import BATCH_KEYS, FILE, RECORD_KEYS, TYPES, Key, control_object
 from kdump.render.table import Column
@@ -130,7 +130,7 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
         reading = decodes.read(record) if decodes else None
         said = None
         if decodes and reading:
-            said = cells(reading, zone, titles=decodes.is_keyless or decodes.is_stacked)[part]
+            said = (key_cell, value_cell)[part](reading, zone, titles=decodes.is_keyless or decodes.is_stacked)
         return raw(record) if said is None else said[: None if limit is None else 4 * limit]
 
     def decoded_column(name: str, label: str, part: int) -> Column:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import tzinfo
+from functools import cache
 from typing import Any
 
 from kdump.decode.said import RAW, WITHOUT_KEY, Reading, Said
-from kdump.format.meanings import is_timestamp, meaning
+from kdump.format.meanings import is_timestamp, meanings
 from kdump.render import jsonl
 from kdump.render.escape import printable
 from kdump.render.times import iso
@@ -30,17 +31,18 @@ def put_reading(out: Object, reading: Reading) -> None:
         out["names"] = reading.names
 
 
-def cells(reading: Reading, zone: tzinfo, *, titles: bool = False) -> tuple[str | None, str | None]:
-    """Key and value for a row of a table; None for what stays raw. With `titles`, what record it is stands in place of
-    the key, and what the key says in front of the value."""
-    key, value = (cell(said, reading.names, zone) for said in (reading.key, reading.value))
+def key_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str | None:
+    """The key for a row of a table; None if it stays raw. With `titles`, what record it is stands in its place."""
     title = reading.key.title or reading.value.title
-    if not titles or not title:
-        return key, value
-    if reading.key.message and value is not None:
-        fields = cell(reading.key._replace(title=""), reading.names, zone)
-        return title, f"{fields} → {value}"
-    return title, value
+    return title if titles and title else cell(reading.key, reading.names, zone)
+
+
+def value_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str | None:
+    """The value for a row of a table; None if it stays raw. With `titles`, what the key says stands in front of it."""
+    value = cell(reading.value, reading.names, zone)
+    if not titles or value is None or not reading.key.message:
+        return value
+    return f"{cell(reading.key._replace(title=''), reading.names, zone)} → {value}"
 
 
 def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
@@ -81,7 +83,13 @@ def _value(field: str, value: Any, message: str, names: dict[str, str], zone: tz
         return f"{printable(names[value])}({text})" if value in names else text
     if value is None or isinstance(value, (bool, float)):
         return str(jsonl.line(value))
-    if is_timestamp(field):
+    is_time, numbers = _number(message, field)
+    if is_time:
         return iso(value, zone)
-    told = meaning(message, field, value)
-    return f"{told}({value})" if told else str(value)
+    return f"{numbers[value]}({value})" if numbers and value in numbers else str(value)
+
+
+@cache
+def _number(message: str, field: str) -> tuple[bool, dict[int, str] | None]:
+    """Whether a number is a time, and what it may stand for."""
+    return is_timestamp(field), meanings(message, field)

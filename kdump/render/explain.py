@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kdump.decode.said import Said
 from kdump.format.coordinator_record import KEY
 from kdump.format.layout import Bits, Span
-from kdump.format.meanings import is_timestamp, meaning
+from kdump.format.meanings import is_timestamp, meanings
 from kdump.format.metadata_record import API_KEY
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2
@@ -198,9 +198,9 @@ class MessageWords:
                 return Words(str(value), self.said.message or "which message follows")
             if is_timestamp(name):
                 return Words(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
-            told = meaning(self.said.message, name, value)
-            if told:
-                return Words(str(value), told)
+            told = meanings(self.said.message, name) or {}
+            if value in told:
+                return Words(str(value), told[value])
         return general(span, self.zone)
 
 
