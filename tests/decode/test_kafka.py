@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -390,3 +391,20 @@ def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPat
     assert asked == []
     run(OFFSETS, "--records", "--json", "--key", "\0\2\0\rgroup-classic")
     assert asked == [16, 17, 43]
+
+
+def test_memory_is_bounded() -> None:
+    """A value of 4 MiB that claims, truly, a million numbers; and one of structures."""
+    prefix = b"\0\0" + bytes([2]) + bytes(16)
+    count = (1_000_001).to_bytes(3, "little")
+    count = bytes([0x80 | count[0] & 0x7F, 0x80 | (1_000_001 >> 7) & 0x7F, 1_000_001 >> 14])
+    key = b"\0\7" + b"\0\1g" + b"\0\1m"
+    data = segment_of((key, prefix + count + bytes(4_000_000) + b"\0\0"))
+    tracemalloc.start()
+    try:
+        [at] = objects("-", "--decoder", "offsets", stdin=data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "1000000 elements: more than 500000 values in one message" in at["valueProblem"]
+    assert peak < 60 << 20
