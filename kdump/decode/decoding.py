@@ -78,7 +78,7 @@ class PartsDecoder:
 
 def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, record: Record) -> Said:
     if data is None:
-        return NULL
+        return NOTHING if decode is _raw else NULL
     try:
         return decode(data, partial(_about, part, target, record))
     except FormatError as error:
@@ -96,6 +96,7 @@ def _about(part: str, target: Target, record: Record) -> About:
 
 
 def _raw(data: bytes, about: Callable[[], About]) -> Said:
+    """The format auto."""
     return NOTHING
 
 

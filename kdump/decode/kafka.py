@@ -1,8 +1,8 @@
 """What the records of the topics that Kafka itself writes say.
 
-A decoded message is {"name": Kafka's name of it, "type": the
-number by which the record says that (keys, and records of metadata), "version": the version it says (values, and
-records of metadata), "data": its fields as Kafka's own JSON has them}.
+A decoded message is {"name": Kafka's name of it, "type": the number by which the record says that (keys, and records of
+metadata), "version": the version it says (values, and records of metadata), "data": its fields as Kafka's own JSON has
+them}.
 """
 
 from __future__ import annotations

@@ -101,6 +101,8 @@ def test_null_is_null_and_auto_is_as_ever() -> None:
     assert at["keyDecoded"] is None
     assert "valueDecoded" not in at
     assert at["value"] == "\0\0"
+    [at] = objects("-", "--value-format", "auto", stdin=segment(None, None))
+    assert not at.keys() & {"keyDecoded", "valueDecoded"}
 
 
 def test_a_format_for_one_part_leaves_the_other_to_the_topic() -> None:

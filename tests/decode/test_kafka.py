@@ -25,6 +25,7 @@ from kdump.log.payload import records
 from kdump.log.record import Record
 from tests.conftest import FIXTURES, SHARED, batches, read_regions, segments
 from tests.craft import batch, flip, record
+from tests.test_inspect import in_terminal, plain
 
 LINE = re.compile(r"^\| offset: (\d+) .*? headerKeys: \[\](?: key: (\{.*?\}))? payload: (.*)$", re.M)
 TYPE = re.compile(r"(?<!^)(?=[A-Z])")
@@ -408,3 +409,28 @@ def test_memory_is_bounded() -> None:
         tracemalloc.stop()
     assert "1000000 elements: more than 500000 values in one message" in at["valueProblem"]
     assert peak < 60 << 20
+
+
+@pytest.mark.parametrize("columns", [80, 120, 179])
+def test_on_a_narrow_terminal_what_a_record_says_stands_below_its_row(columns: int) -> None:
+    lines = plain(in_terminal(columns, OFFSETS, "--records", "--offset", "15..18")).splitlines()
+    assert all(len(line.rstrip()) <= columns for line in lines)
+    assert [line.split()[-1] for line in lines if line[:6].strip().isdigit()] == [
+        "COMMIT",
+        "GroupMetadata",
+        "GroupMetadata",
+        "OffsetCommit",
+    ]
+    text = " ".join(" ".join(lines).split())
+    assert "OffsetCommit group=group-classic topic=orders-zstd partition=0 → offset=300 leaderEpoch=0" in text
+    assert "COMMIT version 0, coordinatorEpoch 0" in text
+    # A long value is cut, unless all is asked for.
+    assert ("subscription=" in text) == (columns > 80)
+    whole = plain(in_terminal(columns, OFFSETS, "--records", "--full", "--offset", "17"))
+    assert "subscription={topics=[orders-zstd, payments]" in whole
+
+
+def test_on_a_wide_terminal_it_stands_beside() -> None:
+    lines = plain(in_terminal(200, OFFSETS, "--records", "--offset", "18")).splitlines()
+    assert len(lines) == 2
+    assert "OffsetCommit group=group-classic topic=orders-zstd partition=0  offset=300 leaderEpoch=0" in lines[1]
