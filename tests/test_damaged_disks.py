@@ -50,6 +50,7 @@ def cut_out(data: bytearray, dice: random.Random) -> None:
 
 DAMAGES = [flip_bits, truncate, zero_a_block, overwrite, insert, cut_out]
 FORMS = [["--json", "--records"], ["--hex"], [], ["--records"], ["--json"], ["-f", "%o %k %s %h\\n"], ["--last", "3"]]
+FORMS += [["--hex", "--decoder", "cluster-metadata"], ["--records", "--value-format", "json", "--key-format", "int64"]]
 
 
 def roots() -> list[Path]:

@@ -29,3 +29,15 @@ def test_table_in_a_pipe_imports_no_codec_it_does_not_use() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.splitlines()[-1].split())
     assert not {"rich", "pyspark", "fsspec", "zstandard", "snappy"} & modules
+
+
+def test_inspect_imports_no_decoder_it_does_not_use() -> None:
+    segment = ROOT / "fixtures" / "clean-1" / "payments-0" / "00000000000000000000.log"
+    code = "import sys; from kdump.cli import cli"
+    code += (
+        f"; cli.main(['inspect', {str(segment)!r}, '--json', '--records'], standalone_mode=False); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    unused = {"formats", "jsonable", "kafka", "confluent", "avro", "protobuf", "plugins"}
+    assert not {"decimal", "fastavro", "google.protobuf", *(f"kdump.decode.{name}" for name in unused)} & modules

@@ -16,6 +16,7 @@ the code (`make docs`), and a test holds it to them.
 - Names are the specification's. A v0 or v1 message is a `batch` too, with null where its format has nothing.
 - Bytes (`key`, `value`, and those of headers) are lossless: text when they are valid UTF-8, otherwise base64, with a
   sibling `keyEncoding` or `valueEncoding` that says `"base64"`.
+- `keyDecoded` and `valueDecoded` are what a decoder says, beside the bytes: see [decoders.md](decoders.md).
 - Keys marked *optional* are absent where they have nothing to say.
 - Control characters are escaped, U+007F to U+009F included. A key never changes its meaning; new keys may come.
 """

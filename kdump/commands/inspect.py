@@ -14,12 +14,26 @@ from kdump.commands.files import complain
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import RangeParam, SizeParam, ZoneParam, time_range
 from kdump.commands.show import Show, ShowOptions
+from kdump.decode.decoding import FRAMED, DecodeOptions
 from kdump.log.errors import SourceError
 from kdump.log.kinds import KINDS
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range, Selection
+from kdump.render.template import shows_decoded
 
 AS_HELP = f"Take the files for this, whatever their names: {', '.join(KINDS)}."
+DECODER_HELP = (
+    "Decode records as offsets, transaction-log, share-group-state, cluster-metadata, remote-log-metadata, or by a "
+    "decoder that is installed.  [by the topic's name]"
+)
+FORMAT_HELP = (
+    "What keys are: auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
+    "uuid, boolean, avro or protobuf (as Confluent's clients frame them), or a decoder that is installed."
+)
+SCHEMA_HELP = (
+    "Schema of avro (.avsc) or protobuf (a descriptor set); of the values, or of the keys if only they have one."
+)
+FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """
 \b
 Examples:
@@ -27,6 +41,7 @@ Examples:
   kdump inspect payments-0 --records --offset 40..60
   kdump inspect 00000000000000000000.log --json --records | jq -r .key
   kdump inspect 00000000000000000000.log --hex --offset 42
+  kdump inspect __consumer_offsets-7 --records --last 20
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
 """
 
@@ -54,6 +69,12 @@ Examples:
 @click.option("--follow", is_flag=True, help="Go on as the last file grows, as tail -f does.")
 @click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names.")
 @click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("--decoder", metavar="NAME", help=DECODER_HELP)
+@click.option("--no-decode", is_flag=True, help="Do not decode the records of Kafka's own topics.")
+@click.option("--key-format", metavar="FORMAT", help=FORMAT_HELP)
+@click.option("--value-format", metavar="FORMAT", help="What values are: the same.")
+@click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
+@click.option("--key-schema", metavar="FILE", type=FILE, help="The same for keys, where values have one too.")
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")
 @click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.")
 @click.option(
@@ -125,6 +146,37 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
         raise click.UsageError("--follow needs a file: standard input is read to its end anyway")
     if paths.count("-") > 1:
         raise click.UsageError("standard input can be read once")
+    _refuse_idle_decoders(options)
+
+
+def _refuse_idle_decoders(options: dict[str, Any]) -> None:
+    """Raises UsageError for decoders of what is not shown, and for schemas without a use."""
+    given = [f"--{name.replace('_', '-')}" for name in ("decoder", "key_format", "value_format") if options[name]]
+    if given and options["extract"]:
+        raise click.UsageError(f"--extract writes the bytes as they are: it goes without {given[0]}")
+    if given and not options["records"] and _form(options) not in ("template", "hex"):
+        raise click.UsageError(f"{given[0]} is for records: add --records")
+    if given and options["template"] is not None and not shows_decoded(options["template"]):
+        raise click.UsageError(f"{given[0]} has nothing to show: the format string has neither %d (key) nor %D (value)")
+    if options["decoder"] and options["no_decode"]:
+        raise click.UsageError("choose one of --decoder and --no-decode")
+    uses = [part for part in ("key", "value") if options[f"{part}_format"] in FRAMED]
+    if options["schema"] and not uses:
+        raise click.UsageError("--schema is for --key-format or --value-format avro or protobuf")
+    if options["key_schema"] and "key" not in uses:
+        raise click.UsageError("--key-schema is for --key-format avro or protobuf")
+
+
+def _decode_options(options: dict[str, Any]) -> DecodeOptions:
+    value_has_schema = options["value_format"] in FRAMED
+    return DecodeOptions(
+        decoder=options["decoder"],
+        by_topic=not options["no_decode"],
+        key_format=options["key_format"],
+        value_format=options["value_format"],
+        key_schema=options["key_schema"] or (None if value_has_schema else options["schema"]),
+        value_schema=options["schema"] if value_has_schema else None,
+    )
 
 
 def _selection(options: dict[str, Any], zone: tzinfo) -> Selection:
@@ -178,4 +230,5 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         window=options["window"],
         use_index=not options["no_index"],
         kind=options["kind"],
+        decode=_decode_options(options),
     )

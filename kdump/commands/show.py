@@ -13,6 +13,8 @@ import click
 
 from kdump.check.batch import file_finding
 from kdump.commands.files import Files, complain
+from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.decode.said import DecoderError
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.follow import follow, newer
@@ -28,9 +30,11 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.template import TemplateError, compile_template
+from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
 from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
+
+AS_USUAL = DecodeOptions()
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class ShowOptions:
     use_index: bool
     kind: str | None = None
     """Name of the kind of file that is insisted on."""
+    decode: DecodeOptions = AS_USUAL
 
 
 def say_of(at: Target, text: str) -> None:
@@ -144,13 +149,21 @@ class Show:
     def _view(self, several: bool) -> View:
         options = self.options
         try:
+            decoding = Decoding(options.decode)
             if options.form == "template":
-                return TemplateView(self.output, compile_template(options.template or ""), complain)
+                parts = compile_template(options.template or "", decoding)
+                shown = decoding if shows_decoded(options.template or "") else None
+                return TemplateView(self.output, parts, complain, shown)
             if options.form == "json":
-                return JsonView(self.output, records=options.records)
+                return JsonView(self.output, records=options.records, decoding=decoding)
             if options.form == "hex":
                 return HexView(
-                    self.output, records=options.records, full=options.full, zone=options.zone, titles=several
+                    self.output,
+                    records=options.records,
+                    full=options.full,
+                    zone=options.zone,
+                    titles=several,
+                    decoding=decoding,
                 )
             return TableView(
                 self.output,
@@ -159,8 +172,9 @@ class Show:
                 full=options.full,
                 zone=options.zone,
                 titles=several,
+                decoding=decoding,
             )
-        except (UnknownColumn, TemplateError) as error:
+        except (UnknownColumn, TemplateError, DecoderError) as error:
             raise click.UsageError(str(error)) from None
 
     def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:

@@ -1,7 +1,8 @@
 """Records of the topics that Kafka's coordinators write: __consumer_offsets, __transaction_state, __share_group_state.
 
 A key starts with an INT16 that says which message it is (the apiKey of the schemas), a value with one that says its
-version; the message follows. A null value is a tombstone: the coordinator has forgotten the key.
+version; the message follows. A null value is a tombstone: the coordinator has forgotten the key. What Kafka throws on
+here and this reads is a version newer than the known ones, with a note.
 
 Source: org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde, GroupCoordinatorRecordSerde,
 ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinator.transaction.TransactionLog.
@@ -10,31 +11,41 @@ ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinato
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from kdump.format.errors import DecodeError
-from kdump.format.layout import INT16, Field, layout
-from kdump.format.messages import Decoded, attempt
+from kdump.format.layout import INT16, Field, Layout, Span, layout
+from kdump.format.messages import Decoded, attempt, note_of
 from kdump.format.schema import Schema, load_folder
 
 
-class RecordPrefix(NamedTuple):
-    """The start of every key and value."""
+class KeyPrefix(NamedTuple):
+    """The start of every key."""
 
-    number: Annotated[int, Field(INT16, "of a key: which message it is; of a value: the version of its message")]
+    type: Annotated[int, Field(INT16, "which message follows")]
 
 
-PREFIX = layout(RecordPrefix, "CoordinatorRecord")
+class ValuePrefix(NamedTuple):
+    """The start of every value."""
+
+    version: Annotated[int, Field(INT16, "version of the message that follows")]
+
+
+KEY = layout(KeyPrefix, "CoordinatorRecordSerde")
+VALUE = layout(ValuePrefix, "CoordinatorRecordSerde")
+STRUCT = "CoordinatorRecord"
 
 
 class Part(NamedTuple):
     """A key or a value. `number` is what its prefix says, None where there is none; `schema` and `decoded` are None
-    where no message is known for it. The position of `problem` is one in the key or value."""
+    where no message is known for it. The position of `problem` is one in the key or value. `note` says what is unusual
+    and legal."""
 
     number: int | None = None
     schema: Schema | None = None
     decoded: Decoded | None = None
     problem: DecodeError | None = None
+    note: str = ""
 
 
 class CoordinatorRecord(NamedTuple):
@@ -47,47 +58,64 @@ class CoordinatorRecord(NamedTuple):
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
     """The record of the coordinator whose schemas are in `folder` (group-coordinator, transaction-coordinator,
     share-coordinator). Never raises: what does not decode is a problem of its part."""
-    said = _key(folder, key)
-    if value is None or said.schema is None:
-        return CoordinatorRecord(said, None)
-    return CoordinatorRecord(said, _value(folder, said.schema, value))
+    said = decode_key(folder, key)
+    return CoordinatorRecord(said, decode_value(folder, said, value))
 
 
-def _key(folder: str, data: bytes | None) -> Part:
-    number, problem = _prefix("key", data)
+def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
+    """The spans of the fields that are known of the key, and of the value, each counted from its own start."""
+    keys: list[Span] = []
+    values: list[Span] = []
+    decode_value(folder, decode_key(folder, key, keys), value, values)
+    return keys, values
+
+
+def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None) -> Part:
+    """As the key of `decode_coordinator_record`. Appends the known fields to `spans`."""
+    number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
         return Part(problem=problem)
     schema = _schemas(folder, "coordinator-key").get(number)
     if schema is None:
-        return Part(number, problem=DecodeError(PREFIX.name, "key", 0, f"no record has the type {number}"))
+        return Part(number, problem=DecodeError(STRUCT, "type", 0, f"no record has the type {number}"))
     # The message behind a type has one version, whatever that schema says else.
-    return Part(number, schema, *_whole(schema, *attempt(schema, schema.valid.lowest, data, PREFIX.size)))
+    return _message(number, schema, *attempt(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 
 
-def _value(folder: str, key: Schema, data: bytes) -> Part:
-    number, problem = _prefix("value", data)
-    assert key.apiKey is not None
-    schema = _schemas(folder, "coordinator-value").get(key.apiKey)
+def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] | None = None) -> Part | None:
+    """As the value of `decode_coordinator_record`, for that `key`. Appends the known fields to `spans`."""
+    if data is None or key.schema is None:
+        return None
+    assert key.schema.apiKey is not None
+    schema = _schemas(folder, "coordinator-value").get(key.schema.apiKey)
+    number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
         return Part(number, schema, problem=problem)
-    return Part(number, schema, *_whole(schema, *attempt(schema, number, data, PREFIX.size)))
+    return _message(number, schema, *attempt(schema, number, data, VALUE.size, spans=spans))
 
 
-def _whole(schema: Schema, decoded: Decoded, problem: DecodeError | None) -> tuple[Decoded, DecodeError | None]:
-    """The same, with what is left over as the problem. A newer version may well have more fields than are known."""
-    if problem is None and decoded.rest and not decoded.note:
-        reason = f"{len(decoded.rest)} bytes are left over behind the message"
-        problem = DecodeError(schema.name, "", decoded.position, reason)
-    return decoded, problem
+def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError | None) -> Part:
+    notes = [note_of(decoded)]
+    # Kafka does not look at what is left over. A newer version may well have more fields than are known.
+    if problem is None and decoded.rest:
+        count = len(decoded.rest)
+        notes.append(f"{count} {'byte is' if count == 1 else 'bytes are'} left over behind the message")
+    return Part(number, schema, decoded, problem, "; ".join(filter(None, notes)))
 
 
-def _prefix(part: str, data: bytes | None) -> tuple[int | None, DecodeError | None]:
+def _prefix(
+    layout: Layout[Any], struct: str, data: bytes | None, spans: list[Span] | None
+) -> tuple[int | None, DecodeError | None]:
+    field = layout.names[0]
     if data is None:
-        return None, DecodeError(PREFIX.name, part, 0, "null")
+        return None, DecodeError(struct, field, 0, "null")
     try:
-        return PREFIX.read(data).number, None
+        number: int = layout.read(data)[0]
     except DecodeError as error:
-        return None, DecodeError(PREFIX.name, part, error.position, error.reason)
+        return None, DecodeError(struct, field, error.position, error.reason)
+    if spans is not None:
+        spans.extend(layout.walk(data, 0, layout.size))
+    return number, None
 
 
 @cache

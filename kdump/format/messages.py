@@ -29,13 +29,16 @@ TAG = Field(UNSIGNED_VARINT, "number of a tagged field", name="_tag")
 TAG_SIZE = Field(UNSIGNED_VARINT, "bytes of the tagged field", "bytes", name="_tagSize")
 TAG_DATA = Field(BYTES, "a tagged field that the schema does not name", name=UNKNOWN_TAGS)
 MAX_STRING = 0x7FFF
+MOST_VALUES = 500_000
+"""Numbers, texts and structures in the arrays of one message: a few bytes may become a hundred times as many."""
 
 
 class Decoded(NamedTuple):
     """A decoded message. `version` is the one whose layout was used; `position` is where the reading stopped.
 
     `note` is empty, or says that the bytes claim a newer version than the schema knows. `rest` is what the buffer
-    holds from `position` on, which in a newer version may well be more of the message.
+    holds from `position` on, which in a newer version may well be more of the message. `unknown_tags` are the numbers
+    of the tagged fields that no schema names, wherever they stand.
     """
 
     value: dict[str, Any]
@@ -43,6 +46,7 @@ class Decoded(NamedTuple):
     position: int
     note: str
     rest: bytes
+    unknown_tags: frozenset[int] = frozenset()
 
 
 def decode(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Decoded:
@@ -86,7 +90,15 @@ def attempt(
         if note:
             problem = DecodeError(error.struct, error.field, error.position, f"{error.reason} ({note})", error.code)
     stop = reader.position if problem is None else problem.position
-    return Decoded(value, known, stop, note, bytes(data[stop:end])), problem
+    return Decoded(value, known, stop, note, bytes(data[stop:end]), frozenset(reader.unknown_tags)), problem
+
+
+def note_of(decoded: Decoded) -> str:
+    """What is unusual about a message, and legal."""
+    if not decoded.unknown_tags:
+        return decoded.note
+    tags = f"tagged fields that no schema names: {', '.join(map(str, sorted(decoded.unknown_tags)[:20]))}"
+    return f"{decoded.note}; {tags}" if decoded.note else tags
 
 
 def walk(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Iterator[Span]:
@@ -103,8 +115,8 @@ def walk(schema: Schema, version: int, data: Bytes, position: int = 0, end: int 
 
 
 def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:
-    """The value of a whole message as Kafka's JsonConverters have it: bytes in base64, records as nothing, and neither
-    tagged fields that have their default nor unknown ones.
+    """The value of a message as Kafka's JsonConverters have it: bytes in base64, records as nothing, and neither tagged
+    fields that have their default nor unknown ones. Of a message that did not decode to its end, what there is.
     """
     return _json(schema.struct(decoded.version), decoded.value)
 
@@ -113,7 +125,7 @@ def _json(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
     return {
         node.name: _json_value(node, value[node.name])
         for node in struct.fields
-        if node.tag is None or value[node.name] != node.default()
+        if node.name in value and (node.tag is None or value[node.name] != node.default())
     }
 
 
@@ -138,6 +150,8 @@ class _Reader:
         self.position = position
         self.end = end
         self.spans = spans
+        self.room = MOST_VALUES
+        self.unknown_tags: set[int] = set()
 
     def fill(self, value: dict[str, Any], struct: Struct, depth: int) -> None:
         """Read the fields of `struct` into `value`."""
@@ -178,6 +192,7 @@ class _Reader:
                 start, self.position = self.position, stop
                 data = bytes(self.data[start:stop])
                 unknown.append({"tag": tag, "data": data})
+                self.unknown_tags.add(tag)
                 self.span(TAG_DATA, start, data, depth + 1)
                 continue
             self.end = stop
@@ -217,6 +232,9 @@ class _Reader:
         left = self.end - self.position
         if count * element.least > left:
             raise self.error(node.path, start, f"{count} elements of {element.least} bytes at least, {left} bytes left")
+        self.room -= count * (1 if element.inner is None else 2 + len(element.inner.fields))
+        if self.room < 0:
+            raise self.error(node.path, start, f"{count} elements: more than {MOST_VALUES} values in one message")
         if element.inner is None:
             return [self.read(element, depth + 1) for _ in range(count)]
         return [self.structure(element, element.inner, depth) for _ in range(count)]

@@ -1,10 +1,12 @@
-"""Records of KRaft's metadata log and of its snapshots: a frame of three varints, then one of Kafka's own messages.
+"""Records of KRaft's metadata log and of its snapshots, and of __remote_log_metadata: a frame of three varints, then
+one of Kafka's own messages. Their keys are null.
 
 Kafka throws on every problem here, which faults the node that reads the log; what it throws on and this reads is a
 version newer than the known ones, with a note.
 
-Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and
-org.apache.kafka.metadata.MetadataRecordSerde, KIP-631.
+Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde, its heirs
+org.apache.kafka.metadata.MetadataRecordSerde and org.apache.kafka.server.log.remote.metadata.storage.serialization
+.RemoteLogMetadataSerde, KIP-631, KIP-405.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
-from kdump.format.layout import Field
-from kdump.format.messages import attempt
+from kdump.format.layout import Field, Span
+from kdump.format.messages import Decoded, attempt, kafka_json, note_of
 from kdump.format.schema import UNSIGNED_VARINT, Schema, load_folder
 from kdump.format.varint import read_unsigned
 
@@ -55,24 +57,35 @@ class Frame(NamedTuple):
     """Where the message begins."""
 
 
-def decode_metadata_record(value: bytes | None) -> MetadataRecord:
-    """The metadata record with this value. Never raises: what does not decode is its `problem`, whose position is one
-    in the value."""
+def decode_metadata_record(
+    value: bytes | None, folder: str = "metadata", spans: list[Span] | None = None
+) -> MetadataRecord:
+    """The metadata record with this value; of remote log metadata, if `folder` is storage. Never raises: what does not
+    decode is its `problem`, whose position is one in the value. Appends the known fields to `spans`."""
     try:
-        frame = read_frame(value)
+        frame = read_frame(value, spans)
     except DecodeError as error:
         return MetadataRecord("UNKNOWN", None, None, None, error)
     assert value is not None
-    schema = _schemas().get(frame.apiKey)
+    schema = _schemas(folder).get(frame.apiKey)
     if schema is None:
         problem = DecodeError(FRAME, "apiKey", 1, f"no record has apiKey {frame.apiKey}")
         return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
-    decoded, error_in_message = attempt(schema, frame.version, value, frame.position)
+    decoded, error_in_message = attempt(schema, frame.version, value, frame.position, spans=spans)
     # A newer version may well have more fields than are known; in a known one, Kafka throws on what is left over.
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over behind the message"
         error_in_message = DecodeError(schema.name, "", decoded.position, reason)
-    return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decoded.note)
+    return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, note_of(decoded))
+
+
+def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str, Any]:
+    """The values of a record of a known message as Kafka's own JSON has them."""
+    assert record.values is not None
+    assert record.version is not None
+    schema = load_folder(folder)[record.name]
+    version = min(record.version, schema.valid.highest)
+    return kafka_json(schema, Decoded(record.values, version, 0, "", b"")) if schema.valid.hold(version) else {}
 
 
 def metadata_record_name(value: bytes | None) -> str:
@@ -81,18 +94,18 @@ def metadata_record_name(value: bytes | None) -> str:
         frame = read_frame(value)
     except DecodeError:
         return "UNKNOWN"
-    schema = _schemas().get(frame.apiKey)
+    schema = _schemas("metadata").get(frame.apiKey)
     return schema.name if schema else f"UNKNOWN({frame.apiKey})"
 
 
 @cache
-def _schemas() -> dict[int, Schema]:
+def _schemas(folder: str) -> dict[int, Schema]:
     """The messages by their apiKey."""
-    return {schema.apiKey: schema for schema in load_folder("metadata").values() if schema.apiKey is not None}
+    return {schema.apiKey: schema for schema in load_folder(folder).values() if schema.apiKey is not None}
 
 
-def read_frame(value: bytes | None) -> Frame:
-    """The frame that a value begins with; __remote_log_metadata has the same. Raises DecodeError."""
+def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Frame:
+    """The frame that a value begins with. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
     numbers: list[int] = []
@@ -105,4 +118,6 @@ def read_frame(value: bytes | None) -> Frame:
         if not numbers and number != FRAME_VERSION:
             raise DecodeError(FRAME, field.name, start, f"version {number} of the frame, the known one is 1")
         numbers.append(number)
+        if spans is not None:
+            spans.append(Span(start, position - start, field, number, 0))
     return Frame(numbers[1], numbers[2], position)

@@ -1,7 +1,6 @@
 """Records of __transaction_state: a transactional id -> what its coordinator knows of it.
 
-Key and value each start with their version as an INT16, which one of Kafka's own messages follows. A null value is a
-tombstone: the coordinator has forgotten the id.
+A record as coordinator_record.py reads it, put into what the transaction coordinator makes of it.
 
 Source: kafka.coordinator.transaction.TransactionLog (readTxnRecordKey, readTxnRecordValue) and TransactionState,
 KIP-98, KIP-890 (version 1 of the value: the producer ids before and after an overflow of the epoch). Kafka ignores a
@@ -10,12 +9,10 @@ key of an unknown version; it throws on the other problems, and the coordinator 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.format.errors import DecodeError
-from kdump.format.layout import INT16, Field, layout
-from kdump.format.messages import Decoded, attempt
-from kdump.format.schema import load_folder
 
 STATES = (
     "Empty",
@@ -28,15 +25,6 @@ STATES = (
     "PrepareEpochFence",
 )
 """TransactionState by id."""
-
-
-class TransactionRecordVersion(NamedTuple):
-    """The start of every key and value."""
-
-    version: Annotated[int, Field(INT16, "version of the message that follows")]
-
-
-VERSION = layout(TransactionRecordVersion, "TransactionLog")
 
 
 class Transaction(NamedTuple):
@@ -70,24 +58,24 @@ class Transaction(NamedTuple):
 
 def decode_transaction(key: bytes | None, value: bytes | None) -> Transaction:
     """The record with this key and value. Never raises: what does not decode is its `problem`."""
-    said, problem = _message("TransactionLogKey", key)
-    if said is not None and problem is None and said.note:
-        # Kafka does not read these, and a key that is read wrongly names another transactional id.
-        problem = DecodeError("TransactionLogKey", "version", 0, said.note)
-    if said is None or problem is not None:
+    said_key, said_value = decode_coordinator_record("transaction-coordinator", key, value)
+    if said_key.decoded is None or said_key.problem is not None:
+        error = said_key.problem
+        assert error is not None
+        problem = DecodeError("TransactionLogKey", error.field, error.position, error.reason)
         return Transaction(None, tombstone=value is None, problem=problem)
-    transaction = Transaction(said.value["transactionalId"], tombstone=value is None)
-    if value is None:
+    transaction = Transaction(said_key.decoded.value["transactionalId"], tombstone=value is None)
+    if said_value is None:
         return transaction
-    said, problem = _message("TransactionLogValue", value)
-    if said is None:
-        return transaction._replace(problem=problem)
-    fields = {name: said.value[name] for name in Transaction._fields if name in said.value}
-    transaction = transaction._replace(**fields, problem=problem, note=said.note)
-    if "transactionStatus" not in said.value:
+    if said_value.decoded is None:
+        return transaction._replace(problem=said_value.problem)
+    said = said_value.decoded.value
+    fields = {name: said[name] for name in Transaction._fields if name in said}
+    transaction = transaction._replace(**fields, problem=said_value.problem, note=said_value.decoded.note)
+    if "transactionStatus" not in said:
         return transaction
-    transaction, wrong = _with_state(transaction, said.value)
-    return transaction if problem or not wrong else transaction._replace(problem=wrong)
+    transaction, wrong = _with_state(transaction, said)
+    return transaction if said_value.problem or not wrong else transaction._replace(problem=wrong)
 
 
 def _with_state(transaction: Transaction, value: dict[str, Any]) -> tuple[Transaction, DecodeError | None]:
@@ -107,14 +95,3 @@ def _with_state(transaction: Transaction, value: dict[str, Any]) -> tuple[Transa
     for listed in value["transactionPartitions"]:
         partitions.setdefault(listed["topic"], []).extend(listed["partitionIds"])
     return transaction._replace(partitions=partitions), None
-
-
-def _message(name: str, data: bytes | None) -> tuple[Decoded | None, DecodeError | None]:
-    """The message behind the version that `data` starts with, and the problem of either."""
-    try:
-        if data is None:
-            raise DecodeError(name, "version", 0, "null")
-        version = VERSION.read(data).version
-    except DecodeError as error:
-        return None, DecodeError(name, error.field, error.position, error.reason)
-    return attempt(load_folder("transaction-coordinator")[name], version, data, VERSION.size)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timezone, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
+from kdump.decode.said import Reading
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render import jsonl
+from kdump.render.decoded import key_cell, put_reading, value_cell
 from kdump.render.escape import printable, shown
 from kdump.render.objects import BATCH_KEYS, FILE, RECORD_KEYS, TYPES, Key, control_object
 from kdump.render.table import Column
@@ -23,16 +25,32 @@ SHOWN_BYTES = 512
 """Bytes of a key or value that a cell looks at, unless all is asked for."""
 
 
+DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
+"""Columns of records that ask their decoder."""
+
+
 class UnknownColumn(ValueError):
     """A name that the table has not; the message lists those that it has."""
 
 
-def columns_of(type_name: str, zone: tzinfo, names: list[str] | None, full: bool) -> list[Column]:
+class Decodes(NamedTuple):
+    """A decoder for the records of a table. `is_keyless`: their keys are null, and show what record it is. `is_wide`:
+    it says much, and other columns make room for it. `is_stacked`: what it says stands below the row."""
+
+    read: Callable[[Record], Reading | None]
+    is_keyless: bool = False
+    is_wide: bool = False
+    is_stacked: bool = False
+
+
+def columns_of(
+    type_name: str, zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None
+) -> list[Column]:
     """The columns of a table of such JSON objects: the default ones, or those named. Raises UnknownColumn."""
     if type_name == "batch":
         return batch_columns(zone, names)
     if type_name == "record":
-        return record_columns(zone, names, full)
+        return record_columns(zone, names, full, decodes)
     return entry_columns(type_name, zone, names)
 
 
@@ -88,8 +106,9 @@ def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
     return _choose(default, {key.name: _batch_key(key, zone) for key in BATCH_KEYS[1:]}, names)
 
 
-def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Column]:
-    """The default columns of the record table, or those named. Raises UnknownColumn."""
+def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None) -> list[Column]:
+    """The default columns of the record table, or those named. Raises UnknownColumn. With a decoder the default ones
+    show what it says of keys and values, and the bytes where it says nothing."""
     limit = None if full else SHOWN_BYTES
 
     def key(record: Record) -> str:
@@ -106,6 +125,20 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Co
     def header_text(record: Record) -> str:
         return ", ".join(f"{shown(k, limit)}={shown(v, limit)}" for k, v in record.headers)
 
+    def decoded(record: Record, part: int) -> str:
+        raw = (key, value)[part]
+        reading = decodes.read(record) if decodes else None
+        said = None
+        if decodes and reading:
+            said = (key_cell, value_cell)[part](reading, zone, titles=decodes.is_keyless or decodes.is_stacked)
+        return raw(record) if said is None else said[: None if limit is None else 4 * limit]
+
+    def decoded_column(name: str, label: str, part: int) -> Column:
+        rank, least = ((9, 64), (9, 92))[part] if decodes and decodes.is_wide else ((8, 8), (9, 28))[part]
+        return Column(name, label, lambda r: decoded(r, part), rank=rank, least=least)
+
+    plain_key = Column("key", "key", key, rank=8, least=8)
+    plain_value = Column("value", "value", value, least=28)
     default = [
         Column("offset", "offset", lambda r: _text(r.offset), right=True),
         Column("timestamp", "timestamp", lambda r: iso(r.timestamp, zone), rank=7),
@@ -113,12 +146,26 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool) -> list[Co
         Column("position", "batch at", lambda r: str(r.position), right=True, rank=1),
         Column("keySize", "keySize", lambda r: str(r.keySize), right=True, rank=1),
         Column("valueSize", "valueSize", lambda r: str(r.valueSize), right=True, rank=1),
-        Column("key", "key", key, rank=8, least=8),
+        decoded_column("keyDecoded", "key", 0) if decodes else plain_key,
         Column("headers", "headers", header_text, rank=3, least=10),
-        Column("value", "value", value, least=28),
+        decoded_column("valueDecoded", "value", 1) if decodes else plain_value,
     ]
     others = {key.name: _record_key(key, zone) for key in RECORD_KEYS[1:]}
+    for name in DECODED:
+        others[name] = Column(name, name, lambda record, name=name: _said(record, name, decodes), least=8)  # type: ignore[misc]
+    others |= {"key": plain_key, "value": plain_value}
     return _choose(default, others, names)
+
+
+def _said(record: Record, name: str, decodes: Decodes | None) -> str:
+    """What a decoder says under one key of the JSON object."""
+    reading = decodes.read(record) if decodes else None
+    out: dict[str, Any] = {}
+    if reading is not None:
+        put_reading(out, reading)
+    if name not in out:
+        return "-"
+    return printable(out[name] if isinstance(out[name], str) else jsonl.line(out[name]))
 
 
 def entry_columns(type_name: str, zone: tzinfo, names: list[str] | None) -> list[Column]:

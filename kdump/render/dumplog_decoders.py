@@ -12,11 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kdump.format.coordinator_record import PREFIX, Part, decode_coordinator_record
+from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
+from kdump.format.coordinator_record import Part, decode_coordinator_record
 from kdump.format.errors import DecodeError
 from kdump.format.messages import Decoded, attempt, kafka_json
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
-from kdump.format.schema import Schema, load, load_folder
+from kdump.format.schema import Schema, load_folder
 from kdump.format.utf8 import java_text
 from kdump.render.dumplog_batch import Contents, Undecodable
 from kdump.render.dumplog_remote import refused, remote_text
@@ -24,9 +25,6 @@ from kdump.render.java import jackson
 
 Said = tuple["str | None", "str | None"]
 Text = Callable[[bytes], str]
-CONSUMER = "consumer"
-"""The protocolType of the classic groups whose members' subscriptions and assignments are ConsumerProtocol's."""
-EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 _SNAKE = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -78,8 +76,9 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
     if said.value is None:
         return text, "<DELETE>"
     schema, data = _data(said.value)
-    if schema.name == "GroupMetadataValue" and data.get("protocolType") == CONSUMER:
-        _embedded(data, said.value)
+    if schema.name == "GroupMetadataValue" and data.get("protocolType") == PROTOCOL_TYPE:
+        assert said.value.decoded is not None
+        with_members(data, said.value.decoded.value["members"])
     return text, jackson({"version": str(said.value.number), "data": data})
 
 
@@ -106,20 +105,6 @@ def _data(part: Part) -> tuple[Schema, dict[str, Any]]:
     assert part.schema is not None
     assert part.decoded is not None
     return part.schema, kafka_json(part.schema, part.decoded)
-
-
-def _embedded(data: dict[str, Any], part: Part) -> None:
-    """Put what a member's subscription and assignment say in the place of their bytes, where they can be read."""
-    assert part.decoded is not None
-    for shown, member in zip(data["members"], part.decoded.value["members"]):
-        for field, name in EMBEDDED.items():
-            raw = member.get(field)
-            if raw is None or len(raw) < PREFIX.size:
-                continue
-            schema = load(name)
-            inner, problem = attempt(schema, PREFIX.read(raw).number, raw, PREFIX.size)
-            if problem is None:
-                shown[field] = kafka_json(schema, inner)
 
 
 def _metadata(offset: int, key: bytes | None, value: bytes | None) -> Said:

@@ -6,11 +6,18 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
+from kdump.decode.said import Said
+from kdump.format.coordinator_record import KEY
 from kdump.format.layout import Bits, Span
+from kdump.format.meanings import is_timestamp, meanings
+from kdump.format.metadata_record import API_KEY
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2
-from kdump.render.escape import shown
+from kdump.render.escape import printable, shown
 from kdump.render.times import iso
+
+SHORT, LONGEST = 14, 256
+"""Characters of a text that has room where the values stand; and of one that is shown at all."""
 
 
 class Words(NamedTuple):
@@ -28,6 +35,8 @@ def plain_value(span: Span) -> str:
         return "1 byte" if len(value) == 1 else f"{len(value)} bytes"
     if value is None:
         return "null"
+    if isinstance(value, str):
+        return printable(value)
     if unit == "crc":
         return f"0x{value:08x}"
     if unit == "hex":
@@ -157,6 +166,42 @@ class RecordWords:
         if name in ("keySize", "valueSize"):
             return words._replace(meaning="null" if value == -1 else words.meaning.partition(";")[0])
         return words
+
+
+NUMBERS = (KEY.field("type"), API_KEY)
+"""Fields that say which message follows."""
+
+
+class MessageWords:
+    """The words for the fields of one of Kafka's own messages, in a key or a value. The positions of the spans count
+    from its start."""
+
+    def __init__(self, said: Said, names: dict[str, str], zone: tzinfo) -> None:
+        self.said = said
+        self.names = names
+        self.zone = zone
+
+    def __call__(self, span: Span) -> Words:
+        stop = self.said.stop
+        wrong = self.said.problem if stop is not None and span.position <= stop < span.position + span.size else ""
+        return self._words(span)._replace(wrong=wrong)
+
+    def _words(self, span: Span) -> Words:
+        name, value = span.field.name, span.value
+        if isinstance(value, str):
+            if value in self.names:
+                return Words(value, printable(self.names[value]))
+            text = printable(value[:LONGEST]) + ("…" if len(value) > LONGEST else "")
+            return Words(text) if len(text) <= SHORT else Words(f"{len(value)} characters", text)
+        if isinstance(value, int) and not isinstance(value, bool):
+            if span.field in NUMBERS:
+                return Words(str(value), self.said.message or "which message follows")
+            if is_timestamp(name):
+                return Words(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
+            told = meanings(self.said.message, name) or {}
+            if value in told:
+                return Words(str(value), told[value])
+        return general(span, self.zone)
 
 
 def title(batch: Batch) -> str:

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kdump.check.finding import Finding
+from kdump.decode.decoding import Decoding
 from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control import control_spans
 from kdump.format.errors import DecodeError
@@ -19,12 +20,14 @@ from kdump.format.record import RECORD
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.legacy import messages, value_bounds
+from kdump.log.paths import Target
 from kdump.log.payload import unpacked
 from kdump.log.record import Record
 from kdump.log.region import JUNK, PADDING, Batch, BatchLegacy, BatchV2, Problem, Region
 from kdump.log.window import Window
+from kdump.render.decoded import lines
 from kdump.render.escape import printable
-from kdump.render.explain import BatchWords, RecordWords, Words, bit_words, general, title
+from kdump.render.explain import BatchWords, MessageWords, RecordWords, Words, bit_words, general, title
 from kdump.render.output import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
@@ -43,8 +46,18 @@ class Hexdump:
     """Writes batches and regions as annotated bytes. Positions count in the file; those marked + in a decompressed
     payload, which has an address space of its own."""
 
-    def __init__(self, output: Output, *, full: bool = False, zone: tzinfo = timezone.utc) -> None:
+    def __init__(
+        self,
+        output: Output,
+        *,
+        full: bool = False,
+        zone: tzinfo = timezone.utc,
+        decoding: Decoding | None = None,
+    ) -> None:
         self.output = output
+        self.decoding = decoding
+        self.at: Target | None = None
+        """The file that is being shown."""
         self.full = full
         self.zone = zone
         self.paint = painter(output.colour)
@@ -210,20 +223,34 @@ class Hexdump:
         words = RecordWords(record, self.zone) if record.magic == 2 or inner else BatchWords(record.batch, self.zone)
         layout: Layout[Any] = RECORD if record.magic == 2 else MESSAGES[record.magic]
         data = record.raw
-        keys: list[Span] = []
-        values: list[Span] = []
+        parts: dict[str, tuple[list[Span], Callable[[Span], Words]]] = {}
+        reading = None
+        decoder = self.decoding.decoder(self.at) if self.decoding and self.at else None
         if record.is_control:
             keys, values = control_spans(record.key, record.value)
+            parts = {"key": (keys, self._general), "value": (values, self._general)}
+        elif self.decoding and self.at and decoder:
+            reading = self.decoding.read(self.at, record)
+            assert reading is not None
+            keys, values = decoder.spans(record)
+            parts["key"] = (keys, MessageWords(reading.key, reading.names, self.zone))
+            parts["value"] = (values, MessageWords(reading.value, reading.names, self.zone))
         for span in layout.walk(data, 0, len(data)):
-            inside = {"key": keys, "value": values}.get(span.field.name, [])
+            inside, part_words = parts.get(span.field.name, ([], self._general))
             if not inside:
                 if span.size or span.value is not None:
                     self._span(span, data, base, words, inner)
                 continue
             for part in inside:
-                named = part.field._replace(name=f"{span.field.name}.{part.field.name}")
-                moved = part._replace(position=span.position + part.position, field=named)
-                self._span(moved, data, base, self._general, inner)
+                self._part(part, span, data, base, part_words, inner)
+        for text, style in lines(reading) if reading else ():
+            self._text(text, style)
+
+    def _part(self, part: Span, of: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool) -> None:
+        """A field inside a key or value, whose own span `of` is."""
+        named = part.field._replace(name=f"{of.field.name}.{part.field.name}")
+        moved = part._replace(position=of.position + part.position, field=named)
+        self._span(moved, data, base, lambda _: words(part), inner)
 
     def _general(self, span: Span) -> Words:
         return general(span, self.zone)

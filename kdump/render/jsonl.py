@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-
-from kdump.render.objects import Object
+from typing import Any
 
 # json escapes below U+0020 itself; DEL and the C1 controls reach a terminal as well as those, and so do the marks that
 # turn the direction of text. Lone surrogates (a path
@@ -14,7 +13,7 @@ _MORE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def line(value: Object) -> str:
-    """The object as one line, without its end."""
+def line(value: Any) -> str:
+    """The object, or any JSON, as one line, without its end."""
     text = _encode(value)
     return text if text.isascii() and "\x7f" not in text else _MORE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)

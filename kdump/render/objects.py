@@ -11,6 +11,7 @@ from typing import Any
 from kdump.check.catalogue import SEVERITIES, Code
 from kdump.check.finding import Finding
 from kdump.check.totals import Totals
+from kdump.decode.said import Reading
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.control import decode_control
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
@@ -20,6 +21,7 @@ from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
+from kdump.render.decoded import put_reading
 from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
@@ -91,6 +93,13 @@ RECORD_KEYS = (
         "of a control record: type (COMMIT, ABORT, LEADER_CHANGE …), version, coordinatorEpoch or the decoded value",
         True,
     ),
+    Key("keyDecoded", "any", "", "what a decoder says of the key; see decoders.md", True),
+    Key("keyProblem", "string", "", "why the key does not decode, or no further, and at which of its bytes", True),
+    Key("keyNote", "string", "", "what is unusual about the key, and legal: a newer version", True),
+    Key("valueDecoded", "any", "", "what a decoder says of the value; see decoders.md", True),
+    Key("valueProblem", "string", "", "why the value does not decode, or no further, and at which of its bytes", True),
+    Key("valueNote", "string", "", "what is unusual about the value, and legal: a newer version", True),
+    Key("names", "object", "", "ids in keyDecoded and valueDecoded, and the topic or user that each stands for", True),
     Key("damaged", "boolean", "", "true where the checksum of its batch, or its own, does not hold", True),
 )
 
@@ -213,7 +222,7 @@ def batch_object(target: Target, batch: Batch) -> Object:
     return out
 
 
-def record_object(target: Target, record: Record) -> Object:
+def record_object(target: Target, record: Record, reading: Reading | None = None) -> Object:
     out: Object = {
         "type": "record",
         "file": path_text(target.path),
@@ -242,6 +251,8 @@ def record_object(target: Target, record: Record) -> Object:
         out["crcValid"] = record.crcValid
     if record.is_control:
         out["control"] = control_object(record)
+    if reading is not None:
+        put_reading(out, reading)
     if not record.batch.crcValid or record.crcValid is False:
         out["damaged"] = True
     return out

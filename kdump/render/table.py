@@ -156,7 +156,9 @@ class Table:
 
     def _write_text(self, text: str, style: str) -> None:
         indent = " " * (len(text) - len(text.lstrip()) + 2)
-        for line in [text] if self.room is None else wrap(text, self.room, subsequent_indent=indent):
+        for line in (
+            [text] if self.room is None else wrap(text, self.room, subsequent_indent=indent, break_on_hyphens=False)
+        ):
             self.output.line(self.paint(line, style))
 
     def _pad(self, i: int, text: str) -> str:

@@ -6,9 +6,13 @@ import re
 import struct
 from collections.abc import Callable
 
+from kdump.decode.decoding import Decoding
+from kdump.decode.said import RAW, Said
 from kdump.log.paths import Target
 from kdump.log.record import Record
+from kdump.render import jsonl
 from kdump.render.escape import shown
+from kdump.render.objects import put_bytes
 
 Part = Callable[[Target, Record], bytes]
 
@@ -35,6 +39,10 @@ TOKENS: dict[str, tuple[str, Part]] = {
     "%": ("a percent sign", lambda t, r: b"%"),
 }
 HEADERS = TOKENS["h"][1]
+DECODED = {
+    "d": ("decoded key as JSON, the key itself where nothing is decoded", "key"),
+    "D": ("decoded value as JSON, the value itself where nothing is decoded", "value"),
+}
 ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _PIECE = re.compile(r"%(?P<token>.?)|\\x(?P<hex>[0-9a-fA-F]{2})|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)
 
@@ -43,13 +51,16 @@ class TemplateError(ValueError):
     """A format string with a token that is not known."""
 
 
-def compile_template(text: str) -> list[bytes | Part]:
+def compile_template(text: str, decoding: Decoding | None = None) -> list[bytes | Part]:
     """The parts of a format string: its own text, and what gives a record's. Raises TemplateError."""
     parts: list[bytes | Part] = []
     for match in _PIECE.finditer(text):
         if match["token"] is not None:
+            if match["token"] in DECODED:
+                parts.append(_decoded(DECODED[match["token"]][1], decoding))
+                continue
             if match["token"] not in TOKENS:
-                known = " ".join(f"%{token}" for token in TOKENS)
+                known = " ".join(f"%{token}" for token in (*TOKENS, *DECODED))
                 raise TemplateError(f"unknown token %{match['token']} in the format string; known are {known}")
             parts.append(TOKENS[match["token"]][1])
         elif match["hex"] is not None:
@@ -62,6 +73,26 @@ def compile_template(text: str) -> list[bytes | Part]:
         else:
             parts.append(match["text"].encode("utf-8", "surrogateescape"))
     return parts
+
+
+def shows_decoded(text: str) -> bool:
+    """Whether a format string has a place for decoded keys or values."""
+    return any(match["token"] in DECODED for match in _PIECE.finditer(text))
+
+
+def _decoded(name: str, decoding: Decoding | None) -> Part:
+    """What a decoder says of the key or value, in a line of JSON."""
+
+    def part(target: Target, record: Record) -> bytes:
+        reading = decoding.read(target, record) if decoding else None
+        said: Said | None = getattr(reading, name) if reading else None
+        if said is not None and said.value is not RAW:
+            return jsonl.line(said.value).encode()
+        out: dict[str, object] = {}
+        put_bytes(out, name, getattr(record, name))
+        return jsonl.line(out[name]).encode()
+
+    return part
 
 
 def render(parts: list[bytes | Part], target: Target, record: Record, *, terminal: bool) -> bytes:

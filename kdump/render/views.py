@@ -8,20 +8,28 @@ from typing import Protocol
 
 from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
+from kdump.decode.decoding import Decoding
+from kdump.decode.said import Reading
 from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.render import jsonl
-from kdump.render.columns import columns_of, refuse_unknown
+from kdump.render.columns import DECODED, Decodes, columns_of, refuse_unknown
+from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
 from kdump.render.output import Output
 from kdump.render.style import painter
-from kdump.render.table import Table
+from kdump.render.table import Column, Table
 from kdump.render.template import Part, render
+
+NARROW = 180
+"""Columns of a terminal below which what Kafka's own records say stands below their rows."""
+MOST_LINES = 4
+"""Lines that it takes there, about."""
 
 
 class View(Protocol):
@@ -53,10 +61,23 @@ class TableView:
     `names` that no table has; a view's methods raise it for one that their own table has not."""
 
     def __init__(
-        self, output: Output, *, records: bool, names: list[str] | None, full: bool, zone: tzinfo, titles: bool
+        self,
+        output: Output,
+        *,
+        records: bool,
+        names: list[str] | None,
+        full: bool,
+        zone: tzinfo,
+        titles: bool,
+        decoding: Decoding | None = None,
     ) -> None:
         self.output = output
         self.records = records
+        self.decoding = decoding
+        self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
+        self.at: Target | None = None
+        self.below: Column | None = None
+        """The column that is written below each row, and not beside."""
         self.names, self.full, self.zone = names, full, zone
         self.titles = titles
         self.table: Table | None = None
@@ -65,6 +86,7 @@ class TableView:
         refuse_unknown(names)
 
     def file(self, target: Target) -> None:
+        self.at = target
         if self.titles:
             if self.table is not None:
                 self.table.flush()
@@ -77,10 +99,30 @@ class TableView:
         if self.table is None or type_name != self.type:
             if self.table is not None:
                 self.table.flush()
-            columns = columns_of(type_name, self.zone, self.names, self.full or self.output.width is None)
+            full = self.full or self.output.width is None
+            decodes = self._decodes()
+            narrow = self.names is None and not full and (self.output.width or 0) < NARROW
+            if decodes and decodes.is_wide and narrow:
+                decodes = decodes._replace(is_stacked=True)
+            columns = columns_of(type_name, self.zone, self.names, full, decodes)
+            self.below = columns.pop() if type_name == "record" and decodes and decodes.is_stacked else None
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
             self.type = type_name
         return self.table
+
+    def _decodes(self) -> Decodes | None:
+        """What decodes the records of the file that is being shown."""
+        at, decoding = self.at, self.decoding
+        decoder = decoding.decoder(at) if at is not None and decoding is not None else None
+        if decoder is None:
+            return None
+
+        def read(record: Record) -> Reading | None:
+            assert decoding is not None
+            assert self.at is not None
+            return decoding.read(self.at, record)
+
+        return Decodes(read, decoder.is_keyless, decoder.is_wide)
 
     @property
     def _current(self) -> Table:
@@ -96,6 +138,7 @@ class TableView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+        self.at = target
         style = "" if batch.crcValid else "bad"
         noted = list(findings(target, batch))
         if not self.records:
@@ -104,16 +147,31 @@ class TableView:
             return 1
         table = self._for("record")
         self._findings(noted)
+        decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
         rows = 0
         for record in records:
             bad = "bad" if record.crcValid is False else ""
             table.add(record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
+            reading = decoding.read(target, record) if decoding else None
+            if self.below:
+                self._value_below(table, self.below, record)
+            for text, line_style in lines(reading) if reading else ():
+                table.line(text, line_style)
             rows += 1
         self._findings(finding for finding in findings(target, batch) if finding not in noted)
         return rows
 
+    def _value_below(self, table: Table, column: Column, record: Record) -> None:
+        """The value in lines of its own, for the terminal has no room for it beside the key."""
+        width = self.output.width or NARROW
+        text = column.cell(record)
+        if text:
+            room = MOST_LINES * (width - 10)
+            table.line("      " + (text if len(text) <= room else text[: room - 1] + "…"))
+
     def region(self, target: Target, region: Region, window: Window) -> None:
+        self.at = target
         text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
         if region.claimed is not None and region.kind == "torn":
             text += f", offset {region.claimed[0]}"
@@ -136,9 +194,10 @@ class TableView:
 class JsonView:
     """JSON Lines: batches, or records."""
 
-    def __init__(self, output: Output, *, records: bool) -> None:
+    def __init__(self, output: Output, *, records: bool, decoding: Decoding | None = None) -> None:
         self.output = output
         self.records = records
+        self.decoding = decoding
 
     def file(self, target: Target) -> None:
         pass
@@ -160,8 +219,10 @@ class JsonView:
             return 1
         self._findings(noted)
         rows = 0
+        decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
         for record in records:
-            self.output.line(jsonl.line(record_object(target, record)))
+            reading = decoding.read(target, record) if decoding else None
+            self.output.line(jsonl.line(record_object(target, record, reading)))
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
@@ -185,9 +246,18 @@ class JsonView:
 class HexView:
     """Annotated hexdumps. A row is a batch, or, where records are counted, a record."""
 
-    def __init__(self, output: Output, *, records: bool, full: bool, zone: tzinfo, titles: bool) -> None:
+    def __init__(
+        self,
+        output: Output,
+        *,
+        records: bool,
+        full: bool,
+        zone: tzinfo,
+        titles: bool,
+        decoding: Decoding | None = None,
+    ) -> None:
         self.output = output
-        self.dump = Hexdump(output, full=full, zone=zone)
+        self.dump = Hexdump(output, full=full, zone=zone, decoding=decoding)
         self.records = records
         self.titles = titles
 
@@ -211,6 +281,7 @@ class HexView:
                 rows += 1
                 yield record
 
+        self.dump.at = target
         self.dump.batch(batch, counted())
         return rows if self.records else 1
 
@@ -225,12 +296,19 @@ class HexView:
 
 
 class TemplateView:
-    """Records by a format string; damage is told by `complain`, for the output has no place for it."""
+    """Records by a format string; damage is told by `complain`, for the output has no place for it. So is, once, that
+    records did not decode, if `decoding` is shown."""
 
-    def __init__(self, output: Output, parts: list[bytes | Part], complain: Complain) -> None:
+    def __init__(
+        self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: Decoding | None = None
+    ) -> None:
         self.output = output
         self.parts = parts
         self.complain = complain
+        self.decoding = decoding
+        self.undecoded = 0
+        self.first = ""
+        """What the first of them is, and what is wrong with it."""
 
     def file(self, target: Target) -> None:
         pass
@@ -245,10 +323,18 @@ class TemplateView:
         rows = 0
         for record in records:
             self.output.write(render(self.parts, target, record, terminal=self.output.terminal))
+            self._decoded(target, record)
             rows += 1
         for finding in findings(target, batch):
             self.complain(f"{path_text(target.path)}: {finding.code} at {finding.position}: {finding.message}")
         return rows
+
+    def _decoded(self, target: Target, record: Record) -> None:
+        reading = self.decoding.read(target, record) if self.decoding else None
+        problem = reading and (reading.key.problem or reading.value.problem)
+        if problem:
+            self.undecoded += 1
+            self.first = self.first or f"{path_text(target.path)}, offset {record.offset}: {problem}"
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.complain(f"{path_text(target.path)}: {region.kind} at {region.position}: {region.reason}")
@@ -258,6 +344,9 @@ class TemplateView:
 
     def end(self) -> None:
         self.output.flush()
+        if self.undecoded:
+            some = "1 record does" if self.undecoded == 1 else f"{self.undecoded} records do"
+            self.complain(f"{some} not decode, the first at {self.first}")
 
 
 class Complain(Protocol):

@@ -124,7 +124,7 @@ def test_version_0(everything: Schema) -> None:
         "inner": {"deep": [{"x": 3}]},
         "gone": 9,
     }
-    assert decoded[1:] == (0, len(VERSION_0), "", b"")
+    assert decoded[1:] == (0, len(VERSION_0), "", b"", frozenset())
 
 
 def test_version_1_has_nulls(everything: Schema) -> None:

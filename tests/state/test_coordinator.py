@@ -195,11 +195,11 @@ def test_a_record() -> None:
 
 
 WRONG = {
-    "no key": (None, VALUE, "TransactionLogKey", "version", "null"),
-    "a short key": (KEY[:1], VALUE, "TransactionLogKey", "version", "1 left"),
+    "no key": (None, VALUE, "TransactionLogKey", "type", "null"),
+    "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", "1 left"),
     "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", "length 4"),
-    "a key of a newer version": (key("b", 1), VALUE, "TransactionLogKey", "version", "version 1 is newer"),
-    "a key of a negative version": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "version", "version -1"),
+    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "no record has the type 1"),
+    "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", "type -1"),
     "an empty value": (KEY, b"", "TransactionLogValue", "version", "left"),
     "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", "4 bytes needed"),
     "a negative version": (KEY, b"\xff\xff" + VALUE[2:], "TransactionLogValue", "version", "version -1"),

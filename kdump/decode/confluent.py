@@ -1,0 +1,105 @@
+"""Avro and Protobuf in the Confluent wire format: magic 0, the id of the schema in its registry, for Protobuf the path
+to the message within its schema, then the data.
+
+Source: Confluent's documentation, "Schema Registry wire format"; AbstractKafkaSchemaSerDe and MessageIndexes of its
+clients. The registry is not asked: the schema comes from a file, and the id in the record is shown beside.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+from kdump.decode.said import MOST_BYTES, About, FormatError, Said
+from kdump.format.errors import DecodeError
+from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
+from kdump.format.varint import read_varint
+
+Payload = Callable[[bytes, int, tuple[int, ...]], tuple[Any, str]]
+"""(all the bytes, where the data begins, the path to the message) -> the value and a note. May raise FormatError."""
+DEEPEST = 32
+"""Messages within messages that a path may go down."""
+
+
+class Framing(NamedTuple):
+    """What stands in front of the data."""
+
+    magic: Annotated[int, Field(INT8, "0: the Confluent wire format")]
+    schemaId: Annotated[int, Field(INT32, "of the schema in its registry")]
+
+
+FRAMING = layout(Framing, "Confluent wire format")
+
+
+INDEXES = Field(BYTES, "path to the message in its schema", name="messageIndexes")
+DATA = Field(BYTES, "by the schema", name="data")
+
+
+def _rest(data: bytes, start: int) -> list[Span]:
+    return [Span(start, len(data) - start, DATA, data[start:], 0)] if start < len(data) else []
+
+
+class ConfluentDecoder:
+    """Decodes the framing, and by `payload`, if there is a schema, what is behind it. `indexed`: a path to the message
+    follows the schema's id, as Protobuf has it."""
+
+    def __init__(self, *, indexed: bool, payload: Payload | None) -> None:
+        self.indexed = indexed
+        self.payload = payload
+
+    def spans(self, data: bytes) -> list[Span]:
+        """The fields of the framing, and the data as one more; none where it is not framed so."""
+        if data[:1] != b"\0" or len(data) < FRAMING.size:
+            return []
+        found = list(FRAMING.walk(data, 0, FRAMING.size))
+        start = FRAMING.size
+        if self.indexed:
+            try:
+                path, start = message_path(data, start)
+            except FormatError:
+                return found + _rest(data, start)
+            text = ", ".join(map(str, path))
+            found.append(Span(FRAMING.size, start - FRAMING.size, INDEXES, text, 0))
+        return found + _rest(data, start)
+
+    def __call__(self, data: bytes, about: Callable[[], About]) -> Said:
+        if data[:1] != b"\0":
+            found = f"byte 0x{data[0]:02x}" if data else "nothing"
+            raise FormatError(f"not in the Confluent wire format: it begins with 0x00, and here is {found}", 0)
+        try:
+            framing = FRAMING.read(data)
+        except DecodeError:
+            raise FormatError(f"the schema's id needs 4 bytes, {len(data) - 1} left", 1) from None
+        value: dict[str, Any] = {"magic": framing.magic, "schemaId": framing.schemaId}
+        start = FRAMING.size
+        path: tuple[int, ...] = ()
+        try:
+            if self.indexed:
+                path, start = message_path(data, start)
+                value["messageIndexes"] = list(path)
+            if self.payload is None:
+                return Said(value | {"payload": base64.b64encode(data[start:]).decode()})
+            if len(data) > MOST_BYTES:
+                raise FormatError(f"{len(data)} bytes, and no more than {MOST_BYTES} are decoded")
+            value["data"], note = self.payload(data, start, path)
+        except FormatError as error:
+            where = "" if error.position is None else f"at byte {error.position}: "
+            return Said(value, problem=where + error.reason, stop=error.position)
+        return Said(value, note=note)
+
+
+def message_path(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    """The path to the message in its schema, and where the data begins: a count and so many indexes, all zigzag
+    varints; a lone 0 stands for the first message. Raises FormatError."""
+    try:
+        count, position = read_varint(data, start, len(data), "MessageIndexes", "count")
+        if not 0 <= count <= DEEPEST:
+            raise FormatError(f"a path of {count} message indexes", start)
+        path = []
+        for _ in range(count):
+            index, position = read_varint(data, position, len(data), "MessageIndexes", "index")
+            path.append(index)
+    except DecodeError as error:
+        raise FormatError(f"message indexes: {error.reason}", error.position) from None
+    return tuple(path) or (0,), position

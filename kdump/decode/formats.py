@@ -1,0 +1,103 @@
+"""The formats that need no schema: --key-format and --value-format.
+
+Numbers are big-endian, as Kafka's serializers write them (org.apache.kafka.common.serialization).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
+
+from kdump.decode.jsonable import jsonable
+from kdump.decode.said import MOST_BYTES, About, FormatError, PartDecoder, Said
+
+NUMBERS = {
+    "int8": ">b",
+    "int16": ">h",
+    "int32": ">i",
+    "int64": ">q",
+    "uint8": ">B",
+    "uint16": ">H",
+    "uint32": ">I",
+    "uint64": ">Q",
+    "float32": ">f",
+    "float64": ">d",
+}
+UUID_TEXT = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def number(code: str, data: bytes) -> Any:
+    """One number of a fixed size."""
+    size = struct.calcsize(code)
+    if len(data) != size:
+        raise FormatError(f"{size} {'byte' if size == 1 else 'bytes'} needed, {len(data)} there", min(size, len(data)))
+    return jsonable(struct.unpack(code, data)[0])
+
+
+def text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8: byte 0x{data[error.start]:02x}", error.start) from None
+
+
+def json_value(data: bytes) -> Any:
+    if len(data) > MOST_BYTES:
+        raise FormatError(f"{len(data)} bytes, and no more than {MOST_BYTES} are decoded")
+    decoded = text(data)
+    try:
+        return jsonable(json.loads(decoded, parse_constant=_no_constant))
+    except json.JSONDecodeError as error:
+        where = len(decoded[: error.pos].encode())
+        raise FormatError(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", where) from None
+    except RecursionError:
+        raise FormatError("JSON nested too deep") from None
+    except ValueError as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError("an integer of too many digits") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise FormatError(f"not JSON: {name} is no number there")
+
+
+def uuid(data: bytes) -> str:
+    """As UUIDSerializer writes it, in text."""
+    if not UUID_TEXT.fullmatch(data):
+        raise FormatError("not a UUID in text, as Kafka's UUIDSerializer writes it")
+    return data.decode()
+
+
+def boolean(data: bytes) -> bool:
+    """As BooleanSerializer writes it."""
+    if data not in (b"\0", b"\1"):
+        raise FormatError(f"one byte, 0 or 1, is needed, {len(data)} there", 0)
+    return data == b"\1"
+
+
+FORMATS: dict[str, Callable[[bytes], Any]] = {
+    "utf-8": text,
+    "json": json_value,
+    "hex": lambda data: data.hex(),
+    "base64": lambda data: base64.b64encode(data).decode(),
+    **{name: partial(number, code) for name, code in NUMBERS.items()},
+    "uuid": uuid,
+    "boolean": boolean,
+}
+"""Format -> what makes JSON of bytes, or raises FormatError."""
+
+
+def format_decoder(name: str) -> PartDecoder:
+    """The decoder of one of FORMATS."""
+    make = FORMATS[name]
+
+    def decode(data: bytes, about: Callable[[], About]) -> Said:
+        return Said(make(data))
+
+    return decode

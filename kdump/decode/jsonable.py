@@ -1,0 +1,63 @@
+"""What a decoder of user data gives -> JSON, of bounded size and depth. Not only JSON comes out of decoders."""
+
+from __future__ import annotations
+
+import base64
+import math
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from kdump.decode.said import FormatError
+
+DEEPEST = 100
+MOST_VALUES = 1_000_000
+LARGEST_NUMBER = 4096
+"""Bits of an integer. Python refuses to print very large ones."""
+
+
+def jsonable(value: Any) -> Any:
+    """The value as JSON has it: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in
+    ISO-8601, decimals and UUIDs as text. Raises FormatError for what has no place in JSON, or too much of it."""
+    return _Converter().convert(value, 0)
+
+
+class _Converter:
+    def __init__(self) -> None:
+        self.room = MOST_VALUES
+
+    def convert(self, value: Any, depth: int) -> Any:
+        self.room -= 1
+        if self.room < 0:
+            raise FormatError(f"more than {MOST_VALUES} values")
+        if depth > DEEPEST:
+            raise FormatError(f"nested deeper than {DEEPEST} levels")
+        if value is None or isinstance(value, (bool, str)):
+            # A subclass (an enum of texts) is made plain.
+            return str(value) if isinstance(value, str) and type(value) is not str else value
+        if isinstance(value, int):
+            if value.bit_length() > LARGEST_NUMBER:
+                raise FormatError(f"an integer of {value.bit_length()} bits")
+            return int(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else _not_finite(value)
+        if isinstance(value, dict):
+            return {_key(key): self.convert(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return [self.convert(item, depth + 1) for item in value]
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return base64.b64encode(value).decode()
+        if isinstance(value, (datetime, date, time)):
+            return value.isoformat()
+        if isinstance(value, (Decimal, UUID, timedelta)):
+            return str(value)
+        raise FormatError(f"a {type(value).__name__}, which has no place in JSON")
+
+
+def _key(key: Any) -> str:
+    return str(key) if isinstance(key, str) else base64.b64encode(key).decode() if isinstance(key, bytes) else str(key)
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,156 @@
+"""What the records of the topics that Kafka itself writes say.
+
+A decoded message is {"name": Kafka's name of it, "type": the number by which the record says that (keys, and records of
+metadata), "version": the version it says (values, and records of metadata), "data": its fields as Kafka's own JSON has
+them}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdump.decode.said import NOTHING, WITHOUT_KEY, Reading, Said, Spans, problem_of
+from kdump.decode.topic_names import Names
+from kdump.decode.topics import KAFKA
+from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
+from kdump.format.coordinator_record import (
+    Part,
+    coordinator_spans,
+    decode_coordinator_record,
+    decode_key,
+    decode_value,
+)
+from kdump.format.layout import BYTES, Field, Span
+from kdump.format.messages import kafka_json
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json
+from kdump.log.paths import Target
+from kdump.log.record import Record
+
+NULL = Said(None)
+REST = Field(BYTES, "bytes that no known field claims", name="rest")
+MOST_KEYS, LONGEST_KEY = 4096, 512
+"""Keys that are remembered, and bytes of one."""
+GROUP_METADATA = "GroupMetadataValue"
+
+
+class CoordinatorDecoder:
+    """Records of a coordinator, whose schemas are in `folder`."""
+
+    is_keyless = False
+    is_wide = True
+
+    def __init__(self, name: str, folder: str, names: Names) -> None:
+        self.name = name
+        self.folder = folder
+        self.names = names
+        self._keys: dict[bytes | None, tuple[Part, Said]] = {}
+
+    def read(self, target: Target, record: Record) -> Reading:
+        key, said_key = self._key(record.key)
+        value = decode_value(self.folder, key, record.value)
+        if value is not None:
+            said_value = _part(value, "version")
+        elif record.valueSize < 0:
+            said_value = NULL
+        else:
+            said_value = Said(problem=WITHOUT_KEY)
+        messages = [said.value for said in (said_key, said_value) if isinstance(said.value, dict)]
+        if said_value.message == "OffsetCommitValue" and len(messages) == 2:
+            self.names.learn_from_commit(*(message["data"] for message in messages))
+        return Reading(said_key, said_value, self.names.of(self.folder, messages))
+
+    def _key(self, data: bytes | None) -> tuple[Part, Said]:
+        """The key, decoded once: in a compacted topic the same ones come again and again."""
+        known = self._keys.get(data)
+        if known is None:
+            part = decode_key(self.folder, data)
+            known = part, _part(part, "type")
+            if len(self._keys) >= MOST_KEYS:
+                self._keys.clear()
+            if len(data or b"") <= LONGEST_KEY:
+                self._keys[data] = known
+        return known
+
+    def spans(self, record: Record) -> Spans:
+        keys, values = coordinator_spans(self.folder, record.key, record.value)
+        value = decode_coordinator_record(self.folder, record.key, record.value).value
+        if value and value.schema and value.decoded and _is_consumer(value.schema.name, value.decoded.value):
+            values = [
+                tile
+                for span in values
+                for tile in (inner_spans(span) if span.field.name in MESSAGES and span.value else [span])
+            ]
+        return _tiled(keys, record.key), _tiled(values, record.value)
+
+
+class MetadataDecoder:
+    """Records of the metadata log, and others framed like them, whose schemas are in `folder`."""
+
+    is_keyless = True
+    is_wide = True
+
+    def __init__(self, name: str, folder: str, names: Names) -> None:
+        self.name = name
+        self.folder = folder
+        self.names = names
+
+    def read(self, target: Target, record: Record) -> Reading:
+        said = decode_metadata_record(record.value, self.folder)
+        value = self._value(said)
+        key = NULL if record.keySize < 0 else NOTHING
+        if value.message and isinstance(value.value, dict):
+            self.names.learn(value.message, value.value["data"])
+            return Reading(key, value, self.names.of(self.folder, [value.value]))
+        return Reading(key, value)
+
+    def _value(self, said: MetadataRecord) -> Said:
+        problem, stop = problem_of(said.problem) if said.problem else ("", None)
+        if said.values is None or (said.problem and not said.values):
+            return Said(title=said.name, problem=problem, stop=stop)
+        value = {
+            "name": said.name,
+            "type": said.apiKey,
+            "version": said.version,
+            "data": metadata_json(said, self.folder),
+        }
+        return Said(value, said.name, said.name, problem, said.note, stop)
+
+    def spans(self, record: Record) -> Spans:
+        values: list[Span] = []
+        decode_metadata_record(record.value, self.folder, values)
+        return [], _tiled(values, record.value)
+
+
+def _part(part: Part, number: str) -> Said:
+    """A key, whose `number` is its type, or a value, whose number is its version."""
+    problem, stop = problem_of(part.problem) if part.problem else ("", None)
+    if part.schema is None or part.decoded is None or (part.problem and not part.decoded.value):
+        return Said(problem=problem, stop=stop)
+    fields = part.decoded.value
+    data = kafka_json(part.schema, part.decoded)
+    notes = [part.note]
+    if _is_consumer(part.schema.name, fields) and "members" in fields:
+        notes += with_members(data, fields["members"])
+    name = part.schema.name
+    value = {"name": name, number: part.number, "data": data}
+    title = name[:-3] if name.endswith("Key") else ""
+    return Said(value, title, name, problem, "; ".join(filter(None, notes)), stop)
+
+
+def _is_consumer(message: str, fields: dict[str, Any]) -> bool:
+    """Whether its members have spoken the consumer protocol."""
+    return message == GROUP_METADATA and fields.get("protocolType") == PROTOCOL_TYPE
+
+
+def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
+    """The spans, with one more for what they leave of the bytes."""
+    position = spans[-1].position + spans[-1].size if spans else 0
+    if data is not None and spans and position < len(data):
+        spans.append(Span(position, len(data) - position, REST, data[position:], 0))
+    return spans
+
+
+def kafka_decoder(name: str, names: Names) -> CoordinatorDecoder | MetadataDecoder:
+    """The decoder of one of Kafka's own topics. `names`: what is known of the ids on its disk."""
+    decoder = CoordinatorDecoder if KAFKA[name].is_coordinators else MetadataDecoder
+    return decoder(name, KAFKA[name].folder, names)

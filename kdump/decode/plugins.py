@@ -1,0 +1,59 @@
+"""Decoders that others install: the entry point group kdump.decoders. See docs/decoders.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kdump.decode.jsonable import jsonable
+from kdump.decode.said import MOST_BYTES, About, DecoderError, FormatError, PartDecoder, Said
+
+GROUP = "kdump.decoders"
+MOST_WORDS = 300
+"""Characters of an error's text that are shown."""
+
+
+def plugin_names() -> list[str]:
+    """The decoders that are installed."""
+    # Imported here: it is slow to import, and most runs ask for no such decoder.
+    from importlib.metadata import entry_points
+
+    return sorted({point.name for point in entry_points(group=GROUP)})
+
+
+def plugin(name: str) -> PartDecoder | None:
+    """The installed decoder of that name, None if there is none. Raises DecoderError for one that does not load."""
+    from importlib.metadata import entry_points
+
+    found = list(entry_points(group=GROUP, name=name))
+    if not found:
+        return None
+    try:
+        decode: Any = found[0].load()
+        if isinstance(decode, type):
+            decode = decode()
+    except (Exception, SystemExit) as error:  # it is not our code
+        raise DecoderError(f"decoder {name} ({found[0].value}) does not load: {_words(error)}") from None
+    if not callable(decode):
+        raise DecoderError(f"decoder {name} ({found[0].value}) is no function")
+
+    def said(data: bytes, about: Callable[[], About]) -> Said:
+        if len(data) > MOST_BYTES:
+            raise FormatError(f"{len(data)} bytes, and no more than {MOST_BYTES} are decoded")
+        try:
+            return Said(jsonable(decode(data, about())))
+        except FormatError as error:
+            raise FormatError(f"decoder {name}: {error.reason}") from None
+        except (Exception, SystemExit) as error:  # it is not our code
+            raise FormatError(f"decoder {name}: {_words(error)}") from None
+
+    return said
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # it is not our code
+        text = ""
+    kind = type(error).__name__
+    return f"{kind}: {text}"[:MOST_WORDS] if text else kind

@@ -1,0 +1,72 @@
+"""Protobuf by a descriptor set from a file (protoc --include_imports --descriptor_set_out), with Google's library.
+
+The path in front of the data counts the messages of the file that was given to protoc, which is the last of the set.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from kdump.decode.confluent import Payload
+from kdump.decode.jsonable import jsonable
+from kdump.decode.said import DecoderError, FormatError
+
+
+def protobuf_payload(path: str) -> Payload:
+    """What decodes by the descriptor set in the file `path`. Raises DecoderError."""
+    try:
+        from google.protobuf import descriptor_pb2, json_format, message_factory, unknown_fields
+        from google.protobuf.descriptor_pool import DescriptorPool
+    except ImportError:
+        raise DecoderError("Protobuf needs its library: pip install 'kdump[protobuf]'") from None
+    try:
+        with open(path, "rb") as file:
+            found = descriptor_pb2.FileDescriptorSet.FromString(file.read())
+        if not found.file:
+            raise DecoderError(f"{path}: no descriptor set: make one with protoc --descriptor_set_out")
+        pool = DescriptorPool()
+        added = {proto.name for proto in found.file}
+        for proto in found.file:
+            for needed in proto.dependency:
+                if needed not in added and needed.startswith("google/protobuf/"):
+                    added.add(needed)
+                    module = importlib.import_module(needed[: -len(".proto")].replace("/", ".") + "_pb2")
+                    pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+            pool.AddSerializedFile(proto.SerializeToString())
+            pool.FindFileByName(proto.name)
+    except OSError as error:
+        raise DecoderError(f"{path}: {error.strerror}") from None
+    except DecoderError:
+        raise
+    except Exception as error:  # of the library, which has many
+        hint = "was it made by protoc --include_imports --descriptor_set_out?"
+        raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
+    main = found.file[-1]
+    if not main.message_type:
+        raise DecoderError(f"{path}: {main.name or 'the last file'} of the descriptor set has no message")
+
+    def name_of(indexes: tuple[int, ...]) -> str:
+        names = [main.package] if main.package else []
+        messages = main.message_type
+        for index in indexes:
+            if not 0 <= index < len(messages):
+                raise FormatError(f"{main.name} of the descriptor set has no message {list(indexes)}")
+            names.append(messages[index].name)
+            messages = messages[index].nested_type
+        return ".".join(names)
+
+    def payload(data: bytes, start: int, indexes: tuple[int, ...]) -> tuple[Any, str]:
+        name = name_of(indexes)
+        try:
+            message = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))()
+            message.ParseFromString(data[start:])
+            value = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
+            fields = unknown_fields.UnknownFieldSet(message)
+            unknown = sorted({fields[i].field_number for i in range(len(fields))})
+        except Exception as error:  # of the library, which has many
+            raise FormatError(f"{name} does not fit: {error}"[:300], start) from None
+        note = f"fields that {name} does not name: {', '.join(map(str, unknown[:20]))}" if unknown else ""
+        return jsonable(value), note
+
+    return payload

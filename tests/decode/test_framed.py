@@ -1,0 +1,218 @@
+"""Avro and Protobuf in the Confluent wire format."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from google.protobuf import descriptor_pb2, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from tests.craft import batch, flip, record, varint
+from tests.decode.test_kafka import objects, run
+
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "sku", "type": ["null", "string"]},
+        {"name": "raw", "type": "bytes"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+ORDER = {"id": 7, "sku": "sku-1\x1b[2J", "raw": b"\0\xff", "at": 1_795_247_902_438}
+SAID = {"id": 7, "sku": "sku-1\x1b[2J", "raw": "AP8=", "at": "2026-11-21T07:58:22.438000+00:00"}
+
+
+def framed(payload: bytes, number: int = 42, path: bytes = b"") -> bytes:
+    return struct.pack(">bi", 0, number) + path + payload
+
+
+def avro(value: Any, schema: Any = SCHEMA) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def segment(*values: bytes | None, key: bytes | None = None) -> bytes:
+    return batch([record(i, key=key, value=value) for i, value in enumerate(values)])
+
+
+@pytest.fixture
+def avsc(tmp_path: Path) -> Path:
+    path = tmp_path / "order.avsc"
+    path.write_text(json.dumps(SCHEMA))
+    return path
+
+
+def test_avro(avsc: Path) -> None:
+    data = segment(framed(avro(ORDER)), None)
+    first, second = objects("-", "--value-format", "avro", "--schema", avsc, stdin=data)
+    assert first["valueDecoded"] == {"magic": 0, "schemaId": 42, "data": SAID}
+    assert second["valueDecoded"] is None
+    table = run("-", "--records", "--value-format", "avro", "--schema", avsc, stdin=data).stdout
+    assert '{"magic":0,"schemaId":42,"data":{"id":7,"sku":"sku-1\\u001b[2J"' in table
+    assert "\x1b" not in table
+
+
+def test_a_registrys_answer_is_a_schema_too(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps({"subject": "orders-value", "id": 42, "schema": json.dumps(SCHEMA)}))
+    [at] = objects("-", "--value-format", "avro", "--schema", path, stdin=segment(framed(avro(ORDER))))
+    assert at["valueDecoded"]["data"] == SAID
+
+
+def test_without_a_schema_the_framing_is_shown() -> None:
+    [at] = objects("-", "--value-format", "avro", stdin=segment(framed(b"\x0e")))
+    assert at["valueDecoded"] == {"magic": 0, "schemaId": 42, "payload": "Dg=="}
+    [at] = objects("-", "--value-format", "protobuf", stdin=segment(framed(b"\x08\7", path=b"\4\2\0")))
+    assert at["valueDecoded"] == {"magic": 0, "schemaId": 42, "messageIndexes": [1, 0], "payload": "CAc="}
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "at byte 0: not in the Confluent wire format: it begins with 0x00, and here is nothing"),
+        (b"{}", "at byte 0: not in the Confluent wire format: it begins with 0x00, and here is byte 0x7b"),
+        (b"\0\0\0", "at byte 1: the schema's id needs 4 bytes, 2 left"),
+    ],
+)
+def test_what_is_not_framed(data: bytes, problem: str, avsc: Path) -> None:
+    [at] = objects("-", "--value-format", "avro", "--schema", avsc, stdin=segment(data))
+    assert at["valueProblem"] == problem
+    assert "valueDecoded" not in at
+
+
+def test_keys_and_values_with_a_schema_each(avsc: Path, tmp_path: Path) -> None:
+    of_keys = tmp_path / "key.avsc"
+    of_keys.write_text('"string"')
+    data = segment(framed(avro(ORDER)), key=framed(avro("k", "string"), 41))
+    both = ["--key-format", "avro", "--value-format", "avro", "--schema", avsc, "--key-schema", of_keys]
+    [at] = objects("-", *both, stdin=data)
+    assert at["keyDecoded"] == {"magic": 0, "schemaId": 41, "data": "k"}
+    assert at["valueDecoded"]["data"] == SAID
+    [at] = objects("-", "--key-format", "avro", "--schema", of_keys, stdin=data)
+    assert at["keyDecoded"]["data"] == "k"
+
+
+def test_avro_cut_and_flipped(avsc: Path) -> None:
+    whole = framed(avro(ORDER))
+    values = [whole[:size] for size in range(len(whole))] + [flip(whole, bit) for bit in range(len(whole) * 8)]
+    found = objects("-", "--value-format", "avro", "--schema", avsc, stdin=segment(*values))
+    assert len(found) == len(values)
+    assert all("valueProblem" in at for at in found[: len(whole)])
+    assert found[5]["valueProblem"].startswith("at byte 5: the schema does not fit: ")
+    assert found[5]["valueDecoded"] == {"magic": 0, "schemaId": 42}
+    [at] = objects("-", "--value-format", "avro", "--schema", avsc, stdin=segment(whole + b"x"))
+    assert at["valueNote"] == "1 byte is left over: is it the schema?"
+
+
+@pytest.mark.parametrize("text", ["{", '{"type": "nonsense"}', '{"type": "record"}', "[1]", ""])
+def test_what_is_no_avro_schema(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.avsc"
+    path.write_text(text)
+    result = run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x"))
+    assert result.exit_code == 2
+    assert "bad.avsc: not an Avro schema: " in result.output
+
+
+def test_an_array_that_nothing_bounds_is_refused(tmp_path: Path) -> None:
+    empty = {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}
+    for items in ("null", empty, {"type": "fixed", "name": "F", "size": 0}):
+        path = tmp_path / "bomb.avsc"
+        fields = [{"name": "list", "type": {"type": "array", "items": items}}]
+        path.write_text(json.dumps({"type": "record", "name": "R", "fields": fields}))
+        result = run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x"))
+        assert result.exit_code == 2
+        assert "an array whose elements take no bytes" in result.output
+    path.write_text(json.dumps({"type": "array", "items": {"type": "record", "name": "E", "fields": SCHEMA["fields"]}}))
+    assert run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x")).exit_code == 0
+
+
+# Protobuf.
+
+
+@pytest.fixture
+def proto(tmp_path: Path) -> tuple[Path, DescriptorPool]:
+    """A descriptor set as protoc writes it: a file that is imported, then the one that was asked for."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    shared = descriptor_pb2.FileDescriptorProto(name="shared.proto", package="shop", syntax="proto3")
+    shared.message_type.add(name="Sku").field.add(name="text", number=1, type=kinds.TYPE_STRING, label=1)
+    main = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
+    main.dependency.extend(["shared.proto", "google/protobuf/timestamp.proto"])
+    main.message_type.add(name="Other")
+    order = main.message_type.add(name="Order")
+    order.field.add(name="order_id", number=1, type=kinds.TYPE_INT32, label=1)
+    order.field.add(name="sku", number=2, type=kinds.TYPE_MESSAGE, type_name=".shop.Sku", label=1)
+    order.field.add(name="at", number=3, type=kinds.TYPE_MESSAGE, type_name=".google.protobuf.Timestamp", label=1)
+    order.nested_type.add(name="Line").field.add(name="raw", number=1, type=kinds.TYPE_BYTES, label=1)
+    path = tmp_path / "order.desc"
+    path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[shared, main]).SerializeToString())
+    pool = DescriptorPool()
+    from google.protobuf import timestamp_pb2
+
+    for data in (timestamp_pb2.DESCRIPTOR.serialized_pb, shared.SerializeToString(), main.SerializeToString()):
+        pool.AddSerializedFile(data)
+    return path, pool
+
+
+def made(pool: DescriptorPool, name: str, **fields: Any) -> bytes:
+    data: bytes = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))(**fields).SerializeToString()
+    return data
+
+
+def test_protobuf(proto: tuple[Path, DescriptorPool]) -> None:
+    path, pool = proto
+    order = made(pool, "shop.Order", order_id=7, sku={"text": "s"}, at={"seconds": 1})
+    values = [
+        framed(order, path=varint(1) + varint(1)),
+        framed(made(pool, "shop.Order.Line", raw=b"\xff"), path=varint(2) + varint(1) + varint(0)),
+        framed(b"", path=b"\0"),
+        framed(order + b"\x98\x06\x01", path=varint(1) + varint(1)),
+        framed(order, path=varint(1) + varint(5)),
+        framed(order, path=varint(1000)),
+        framed(b"\xff", path=varint(1) + varint(1)),
+    ]
+    found = objects("-", "--value-format", "protobuf", "--schema", path, stdin=segment(*values))
+    said = {"order_id": 7, "sku": {"text": "s"}, "at": "1970-01-01T00:00:01Z"}
+    assert found[0]["valueDecoded"] == {"magic": 0, "schemaId": 42, "messageIndexes": [1], "data": said}
+    assert found[1]["valueDecoded"]["data"] == {"raw": "/w=="}
+    assert found[2]["valueDecoded"] == {"magic": 0, "schemaId": 42, "messageIndexes": [0], "data": {}}
+    assert found[3]["valueNote"] == "fields that shop.Order does not name: 99"
+    assert found[4]["valueProblem"] == "order.proto of the descriptor set has no message [5]"
+    assert found[5]["valueProblem"] == "at byte 5: a path of 1000 message indexes"
+    assert found[6]["valueProblem"].startswith("at byte 7: shop.Order does not fit: ")
+
+
+def test_protobuf_cut_and_flipped(proto: tuple[Path, DescriptorPool]) -> None:
+    path, pool = proto
+    whole = framed(made(pool, "shop.Order", order_id=7, sku={"text": "s"}, at={"seconds": 1}), path=varint(1) * 2)
+    values = [whole[:size] for size in range(len(whole))] + [flip(whole, bit) for bit in range(len(whole) * 8)]
+    assert len(objects("-", "--value-format", "protobuf", "--schema", path, stdin=segment(*values))) == len(values)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xff", b"\x0a\x02\x0a\x00"])
+def test_what_is_no_descriptor_set(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "bad.desc"
+    path.write_bytes(data)
+    result = run("-", "--records", "--value-format", "protobuf", "--schema", path, stdin=segment(b"x"))
+    assert result.exit_code == 2
+    assert "descriptor set" in result.output
+
+
+@pytest.mark.parametrize(("name", "module"), [("avro", "fastavro"), ("protobuf", "google.protobuf")])
+def test_without_the_library(name: str, module: str, avsc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    result = run("-", "--records", "--value-format", name, "--schema", avsc, stdin=segment(b"x"))
+    assert result.exit_code == 2
+    assert f"pip install 'kdump[{name}]'" in result.output
+    # The framing is shown all the same.
+    [at] = objects("-", "--value-format", name, stdin=segment(framed(b"\0")))
+    assert at["valueDecoded"]["schemaId"] == 42

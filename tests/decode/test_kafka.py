@@ -1,0 +1,436 @@
+"""Kafka's own topics: what is decoded is what kafka-dump-log says, and damage stays where it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.decode.kafka import kafka_decoder
+from kdump.decode.said import RAW, Reading
+from kdump.decode.topic_names import Names
+from kdump.decode.topics import KAFKA
+from kdump.format.meanings import MEANINGS
+from kdump.format.schema import load_folder
+from kdump.log.paths import target
+from kdump.log.payload import records
+from kdump.log.record import Record
+from tests.conftest import FIXTURES, SHARED, batches, read_regions, segments
+from tests.craft import batch, flip, record
+from tests.test_inspect import in_terminal, plain
+
+LINE = re.compile(r"^\| offset: (\d+) .*? headerKeys: \[\](?: key: (\{.*?\}))? payload: (.*)$", re.M)
+TYPE = re.compile(r"(?<!^)(?=[A-Z])")
+OFFSETS = FIXTURES / "clean-1" / "__consumer_offsets-0" / "00000000000000000000.log"
+METADATA = FIXTURES / "clean-1" / "__cluster_metadata-0" / "00000000000000000000.log"
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(cli, ["inspect", *map(str, arguments)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def objects(*arguments: str | Path, stdin: bytes | None = None) -> list[dict[str, Any]]:
+    result = run(*arguments, "--json", "--records", stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def pairs() -> Iterator[Any]:
+    """The files of Kafka's own topics, each with what kafka-dump-log says of it."""
+    disks = {"kafka-4.3-clean-1": "kafka-4.3/clean-1", "kafka-4.3-tiered": "kafka-4.3-tiered/disk"}
+    for oracle, disk in disks.items():
+        for said in sorted((SHARED / "oracle" / oracle).rglob("*.txt")):
+            name = str(said.relative_to(SHARED / "oracle" / oracle))[: -len(".txt")]
+            internal = name.startswith("__") and name.endswith(".log") and "remote_log" not in name
+            if internal or name.endswith(".checkpoint"):
+                yield pytest.param(SHARED / "disks" / disk / name, said, id=f"{oracle}/{name}")
+
+
+@pytest.mark.parametrize(("path", "oracle"), list(pairs()))
+def test_every_record_is_what_kafka_says(path: Path, oracle: Path) -> None:
+    found = {at["offset"]: at for at in objects(path) if at["type"] == "record"}
+    said = LINE.findall(oracle.read_text(encoding="utf-8", errors="replace"))
+    assert len(said) == sum("control" not in at for at in found.values()) > 0
+    for offset, key, payload in said:
+        at = found[int(offset)]
+        assert not at.keys() & {"keyProblem", "valueProblem", "keyNote", "valueNote"}, at
+        if key:
+            assert at["keyDecoded"] == {"name": at["keyDecoded"]["name"]} | _numbered(json.loads(key))
+        else:
+            assert at["keyDecoded"] is None
+        value = at["valueDecoded"]
+        if payload == "<DELETE>":
+            assert value is None
+            continue
+        told = json.loads(payload)
+        assert value["data"] == told["data"]
+        if key:
+            # (It says "type" of the version of share group state, too.)
+            assert str(value["version"]) == told.get("version", told.get("type"))
+        else:
+            assert value["version"] == told["version"]
+            assert told["type"] == TYPE.sub("_", value["name"]).upper()
+            assert value["type"] == load_folder("metadata")[value["name"]].apiKey
+
+
+def _numbered(key: dict[str, Any]) -> dict[str, Any]:
+    return key | {"type": int(key["type"])}
+
+
+def test_remote_log_metadata() -> None:
+    """Against kafka-dump-log 4.3.1's words on the same file, which are the toString of what it decodes."""
+    said = (Path(__file__).parent / "remote_log_metadata.txt").read_text().splitlines()
+    found = [at["valueDecoded"] for at in objects(FIXTURES / "tiered" / "__remote_log_metadata-0")]
+    assert [printed(at["name"], at["data"]) for at in found] == said
+
+
+def printed(name: str, data: dict[str, Any]) -> str:
+    """A record as RemoteLogSegmentMetadata and RemoteLogSegmentMetadataUpdate print themselves."""
+    of = data["remoteLogSegmentId"]["topicIdPartition"]
+    where = f"{of['id']}:{of['name']}-{of['partition']}"
+    identity = (
+        f"remoteLogSegmentId=RemoteLogSegmentId{{topicIdPartition={where}, id={data['remoteLogSegmentId']['id']}}}"
+    )
+    assert data["customMetadata"] is None
+    state = f"customMetadata=Optional.empty, state={MEANINGS['remoteLogSegmentState'][data['remoteLogSegmentState']]}"
+    if name == "RemoteLogSegmentMetadataUpdateRecord":
+        last = f"eventTimestampMs={data['eventTimestampMs']}, brokerId={data['brokerId']}"
+        return f"RemoteLogSegmentMetadataUpdate{{{identity}, {state}, {last}}}"
+    numbers = ("startOffset", "endOffset", "brokerId", "maxTimestampMs", "eventTimestampMs")
+    epochs = ", ".join(f"{epoch['leaderEpoch']}={epoch['offset']}" for epoch in data["segmentLeaderEpochs"])
+    parts = [identity, *(f"{key}={data[key]}" for key in numbers), f"segmentLeaderEpochs={{{epochs}}}"]
+    parts += [f"segmentSizeInBytes={data['segmentSizeInBytes']}", state]
+    return f"RemoteLogSegmentMetadata{{{', '.join(parts)}, txnIdxEmpty={str(data['txnIndexEmpty']).lower()}}}"
+
+
+# Which decoder is whose.
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/d/__consumer_offsets-7/00000000000000000000.log", "offsets"),
+        ("/d/__consumer_offsets-7.0123456789abcdef0123456789abcdef-delete/00000000000000000000.log", "offsets"),
+        ("/d/__transaction_state-0.0123456789abcdef0123456789abcdef-stray/00000000000000000000.log", "transaction-log"),
+        ("/d/__share_group_state-1/00000000000000000005.log.deleted", "share-group-state"),
+        ("/d/__remote_log_metadata-3/00000000000000000000.log.gz", "remote-log-metadata"),
+        ("/d/__cluster_metadata-0/00000000000000000000.log", "cluster-metadata"),
+        ("/elsewhere/00000000000000000327-0000000001.checkpoint", "cluster-metadata"),
+        ("bootstrap.checkpoint", "cluster-metadata"),
+        ("s3://bucket/__consumer_offsets-0/00000000000000000000.log", "offsets"),
+        ("/d/orders-0/00000000000000000000.log", None),
+        ("/d/__consumer_offsets/00000000000000000000.log", None),
+        ("00000000000000000000.log", None),
+        ("-", None),
+    ],
+)
+def test_the_topic_chooses(path: str, name: str | None) -> None:
+    decoder = Decoding(DecodeOptions()).decoder(target(path))
+    assert (decoder.name if decoder else None) == name
+    assert Decoding(DecodeOptions(by_topic=False)).decoder(target(path)) is None
+    chosen = Decoding(DecodeOptions(decoder="offsets")).decoder(target(path))
+    assert chosen is not None
+    assert chosen.name == "offsets"
+
+
+def test_a_file_without_its_directory() -> None:
+    expected = [{**at, "file": "-"} for at in objects(OFFSETS)]
+    for at in expected:
+        at.pop("names", None)
+    found = objects("-", "--decoder", "offsets", stdin=OFFSETS.read_bytes())
+    for at in found:
+        at.pop("names", None)
+    assert found == expected
+    assert not any("valueDecoded" in at for at in objects("-", stdin=OFFSETS.read_bytes()))
+    assert not any("valueDecoded" in at for at in objects(OFFSETS, "--no-decode"))
+
+
+def test_the_wrong_decoder_leaves_records_raw() -> None:
+    plain = objects(METADATA, "--no-decode")
+    found = objects(METADATA, "--decoder", "offsets")
+    for raw, at in zip(plain, found):
+        assert raw.items() <= at.items()
+        assert "control" in at or at["keyProblem"] == "at byte 0: CoordinatorRecord.type: null"
+        assert "control" in at or at["valueProblem"] == "what it is cannot be known without the key"
+
+
+def test_an_unknown_decoder() -> None:
+    result = run(OFFSETS, "--records", "--decoder", "offset")
+    assert result.exit_code == 2
+    assert "no decoder 'offset'; there are offsets, transaction-log, share-group-state" in result.output
+
+
+# What does not decode.
+
+
+def segment_of(*pairs: tuple[bytes | None, bytes | None]) -> bytes:
+    return batch([record(i, key=key, value=value) for i, (key, value) in enumerate(pairs)])
+
+
+KEY = bytes.fromhex("0001 0001 67 0001 74 00000000")
+VALUE = bytes.fromhex("0003 0000000000000005 ffffffff 0000 0000000000000006")
+
+
+def test_a_key_of_three_bytes() -> None:
+    [at] = objects("-", "--decoder", "offsets", stdin=segment_of((b"\0\1\0", VALUE)))
+    assert at["key"] == "\0\1\0"
+    assert at["keyProblem"] == "at byte 2: OffsetCommitKey.group: 2 bytes needed, 1 left"
+    assert "keyDecoded" not in at
+    # The key has said which message the value is.
+    assert at["valueDecoded"]["data"]["offset"] == 5
+
+
+def test_a_version_from_the_future_is_decoded_as_far_as_it_goes() -> None:
+    newer = b"\0\x09" + load_newest()
+    [at] = objects("-", "--decoder", "offsets", stdin=segment_of((KEY, newer)))
+    assert at["valueDecoded"]["version"] == 9
+    assert at["valueDecoded"]["data"]["offset"] == 5
+    assert at["valueNote"].startswith("version 9 is newer than the newest known, 4, and decoded as that; ")
+    assert at["valueNote"].endswith("3 bytes are left over behind the message")
+    shown = run("-", "--records", "--decoder", "offsets", stdin=segment_of((KEY, newer))).stdout
+    assert "  ~ value: version 9 is newer" in shown
+    assert "offset=5" in shown
+
+
+def load_newest() -> bytes:
+    """A body of version 4, with a topic id in a tagged field, and three bytes more."""
+    body = bytes.fromhex("0000000000000005 ffffffff 01 0000000000000006 01 00 10") + bytes(range(16))
+    return body + b"new"
+
+
+def test_what_is_sound_is_shown_in_front_of_a_problem() -> None:
+    cut = VALUE[:16]
+    [at] = objects("-", "--decoder", "offsets", stdin=segment_of((KEY, cut)))
+    assert at["valueDecoded"]["data"] == {"offset": 5, "leaderEpoch": -1, "metadata": ""}
+    problem = "at byte 16: OffsetCommitValue.commitTimestamp: 8 bytes needed, 0 left"
+    assert at["valueProblem"] == problem
+    table = run("-", "--records", "--decoder", "offsets", stdin=segment_of((KEY, cut))).stdout
+    assert (
+        f"  ! the value does not decode of OffsetCommitValue, as far as it goes: {problem}" in table or problem in table
+    )
+
+
+@pytest.mark.parametrize("name", KAFKA)
+def test_every_byte_cut_and_every_bit_flipped(name: str) -> None:
+    """No exception, and the bytes of each part are tiled by its spans, in order."""
+    topic = KAFKA[name].topic
+    decoder = kafka_decoder(name, Names(None))
+    seen = set()
+    count = 0
+    for path in segments(f"{topic}-0/"):
+        for found in (at for region in batches(read_regions(path)) for at in records(region)):
+            reading = decoder.read(target(str(path)), found)
+            kind = (reading.key.message, reading.value.message, found.valueSize < 0)
+            if found.is_control or kind in seen:
+                continue
+            seen.add(kind)
+            for key, value in damaged(found.key, found.value):
+                damaged_record = made(key, value)
+                check(decoder.read(target("-"), damaged_record), key, value)
+                tiled(decoder.spans(damaged_record), key, value)
+                count += 1
+    assert count > 400
+
+
+def damaged(key: bytes | None, value: bytes | None) -> Iterator[tuple[bytes | None, bytes | None]]:
+    for part in range(2):
+        data = (key, value)[part]
+        if data is None:
+            continue
+        for size in range(len(data)):
+            yield (data[:size], value) if part == 0 else (key, data[:size])
+        for bit in range(len(data) * 8):
+            yield (flip(data, bit), value) if part == 0 else (key, flip(data, bit))
+
+
+def made(key: bytes | None, value: bytes | None) -> Record:
+    [found] = records(batches(read_regions(segment_of((key, value))))[0])
+    return found
+
+
+def check(reading: Reading, key: bytes | None, value: bytes | None) -> None:
+    for said, data in zip((reading.key, reading.value), (key, value)):
+        if said.value is not RAW:
+            json.dumps(said.value)
+        assert said.stop is None or 0 <= said.stop <= len(data or b"")
+        assert said.value is not RAW or said.problem
+
+
+def tiled(spans: Any, key: bytes | None, value: bytes | None) -> None:
+    for part, data in zip(spans, (key, value)):
+        position = 0
+        for span in part:
+            assert span.position == position
+            position += span.size
+        assert not part or position == len(data or b"")
+
+
+def test_hex_marks_where_it_stops() -> None:
+    data = segment_of((KEY, bytes.fromhex("0003 0000000000000005 ffffffff 7fff 00")))
+    out = run("-", "--hex", "--decoder", "offsets", stdin=data).stdout
+    assert "key.group            g" in out
+    assert "key.type             1              OffsetCommitKey" in out
+    [line] = [line for line in out.splitlines() if "WRONG" in line]
+    assert "at byte 14: OffsetCommitValue.metadata: length 32767, 1 bytes left" in line
+    assert re.match(r" +\d+! ?7f ff 00", line)
+
+
+def test_hex_of_a_compressed_batch_counts_in_what_it_decompresses_to() -> None:
+    plain = batch([record(0, key=KEY, value=VALUE)])
+    packed = batch([record(0, key=KEY, value=VALUE)], codec="zstd")
+    lines = [
+        [line for line in run("-", "--hex", "--decoder", "offsets", stdin=data).stdout.splitlines() if ".group" in line]
+        for data in (plain, packed)
+    ]
+    assert lines[0][0].split()[0] == "68"
+    assert lines[1][0].split()[0] == f"+{68 - 61}"
+
+
+# Names of ids.
+
+
+def test_names_come_from_the_file_as_it_streams(tmp_path: Path) -> None:
+    lone = tmp_path / "x.log"
+    lone.write_bytes(METADATA.read_bytes())
+    found = [at for at in objects(lone, "--decoder", "cluster-metadata") if at.get("names")]
+    assert len(found) > 40
+    by_name = {at["valueDecoded"]["name"] for at in found}
+    assert by_name == {"PartitionRecord", "PartitionChangeRecord", "RemoveTopicRecord"}
+    assert all(at["names"].keys() == {at["valueDecoded"]["data"]["topicId"]} for at in found)
+
+
+def test_names_come_from_the_disk(tmp_path: Path) -> None:
+    share = FIXTURES / "clean-1" / "__share_group_state-0" / "00000000000000000000.log"
+    named = {"u6Mm7nJtTJCb2EnXUoRv6g": "orders-lz4"}
+    assert [at["names"] for at in objects(share)] == [named]  # by the metadata log
+    copy = tmp_path / "__share_group_state-0" / share.name
+    copy.parent.mkdir()
+    copy.write_bytes(share.read_bytes())
+    assert ["names" in at for at in objects(copy)] == [False]
+    (tmp_path / "lz-0").mkdir()
+    (tmp_path / "lz-0" / "partition.metadata").write_text("version: 0\ntopic_id: u6Mm7nJtTJCb2EnXUoRv6g")
+    assert [at["names"] for at in objects(copy)] == [{"u6Mm7nJtTJCb2EnXUoRv6g": "lz"}]
+    assert "topicId=lz(u6Mm7nJtTJCb2EnXUoRv6g)" in run(copy, "--records").stdout
+
+
+def test_users_of_what_is_removed() -> None:
+    names = Names(None)
+    names.learn("AccessControlEntryRecord", {"id": "I", "principal": "User:alice"})
+    names.learn("DelegationTokenRecord", {"tokenId": "T", "owner": "User:bob"})
+    for message, fields, name in (
+        ("RemoveAccessControlEntryRecord", {"id": "I"}, {"I": "User:alice"}),
+        ("RemoveDelegationTokenRecord", {"tokenId": "T"}, {"T": "User:bob"}),
+        ("RemoveDelegationTokenRecord", {"tokenId": "U"}, {}),
+    ):
+        assert names.of("metadata", [{"name": message, "data": fields}]) == name
+
+
+# As people see it.
+
+
+def test_the_table() -> None:
+    out = run(OFFSETS, "--records", "--offset", "17..18").stdout
+    assert "OffsetCommit group=group-classic topic=orders-zstd partition=0" in out
+    assert "subscription={topics=[orders-zstd, payments] userData=null" in out
+    assert "commitTimestamp=2026-11-21T07:58:37.735Z topicId=orders-zstd(gWPaUBzIRKygupt6nWNv1w)" in out
+    states = FIXTURES / "clean-1" / "__transaction_state-0"
+    assert "transactionStatus=Ongoing(1)" in run(states, "--records", "--tz", "+02:00").stdout
+
+
+def test_columns_and_templates() -> None:
+    columns = "offset,key,keyDecoded,valueDecoded,names"
+    lines = run(OFFSETS, "--records", "--columns", columns, "--offset", "18").stdout.splitlines()
+    assert lines[1].startswith("    18  \\0\\x01\\0\\rgroup-classic")
+    assert "OffsetCommit group=group-classic" in lines[1]
+    assert lines[1].endswith('{"gWPaUBzIRKygupt6nWNv1w":"orders-zstd"}')
+    out = run(OFFSETS, "-f", r"%o %d %D\n", "--offset", "18..18").stdout
+    offset, key, value = out.rstrip("\n").split(" ", 2)
+    assert (offset, json.loads(key)["name"]) == ("18", "OffsetCommitKey")
+    assert json.loads(value)["data"]["offset"] == 300
+    # What is not decoded is there as JSON all the same.
+    result = run("-", "-f", r"%d|%D\n", "--decoder", "offsets", stdin=segment_of((b"\0", b"v"), (None, None)))
+    assert result.stdout == '"\\u0000"|"v"\nnull|null\n'
+    assert (
+        "2 records do not decode, the first at -, offset 0: at byte 0: CoordinatorRecord.type: 2 bytes" in result.stderr
+    )
+
+
+def test_hostile_texts_reach_no_terminal() -> None:
+    key = b"\0\2" + len(b"g\x1b[2J").to_bytes(2, "big") + b"g\x1b[2J"
+    value = VALUE_OF_GROUP
+    for form in (["--records"], ["--hex"], ["--json", "--records"]):
+        out = run("-", *form, "--decoder", "offsets", stdin=segment_of((key, value), (key[:5], None))).stdout
+        assert "\x1b" not in out
+
+
+VALUE_OF_GROUP = b"\0\3" + b"\0\x05\x1b[31m" + bytes(4) + b"\xff\xff" + b"\0\x05\x1b[31m" + bytes(8) + bytes(4)
+
+
+def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+    plain = Decoding.read
+
+    def read(self: Decoding, at: Any, record: Record) -> Reading | None:
+        asked.append(record.offset)
+        return plain(self, at, record)
+
+    monkeypatch.setattr(Decoding, "read", read)
+    run(OFFSETS)
+    run(OFFSETS, "--json")
+    run(OFFSETS, "--records", "--columns", "offset,timestamp,key")
+    run(OFFSETS, "-f", "%o %k")
+    assert asked == []
+    run(OFFSETS, "--records", "--json", "--key", "\0\2\0\rgroup-classic")
+    assert asked == [16, 17, 43]
+
+
+def test_memory_is_bounded() -> None:
+    """A value of 4 MiB that claims, truly, a million numbers; and one of structures."""
+    prefix = b"\0\0" + bytes([2]) + bytes(16)
+    count = (1_000_001).to_bytes(3, "little")
+    count = bytes([0x80 | count[0] & 0x7F, 0x80 | (1_000_001 >> 7) & 0x7F, 1_000_001 >> 14])
+    key = b"\0\7" + b"\0\1g" + b"\0\1m"
+    data = segment_of((key, prefix + count + bytes(4_000_000) + b"\0\0"))
+    tracemalloc.start()
+    try:
+        [at] = objects("-", "--decoder", "offsets", stdin=data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "1000000 elements: more than 500000 values in one message" in at["valueProblem"]
+    assert peak < 60 << 20
+
+
+@pytest.mark.parametrize("columns", [80, 120, 179])
+def test_on_a_narrow_terminal_what_a_record_says_stands_below_its_row(columns: int) -> None:
+    lines = plain(in_terminal(columns, OFFSETS, "--records", "--offset", "15..18")).splitlines()
+    assert all(len(line.rstrip()) <= columns for line in lines)
+    assert [line.split()[-1] for line in lines if line[:6].strip().isdigit()] == [
+        "COMMIT",
+        "GroupMetadata",
+        "GroupMetadata",
+        "OffsetCommit",
+    ]
+    text = " ".join(" ".join(lines).split())
+    assert "OffsetCommit group=group-classic topic=orders-zstd partition=0 → offset=300 leaderEpoch=0" in text
+    assert "COMMIT version 0, coordinatorEpoch 0" in text
+    # A long value is cut, unless all is asked for.
+    assert ("subscription=" in text) == (columns > 80)
+    whole = plain(in_terminal(columns, OFFSETS, "--records", "--full", "--offset", "17"))
+    assert "subscription={topics=[orders-zstd, payments]" in whole
+
+
+def test_on_a_wide_terminal_it_stands_beside() -> None:
+    lines = plain(in_terminal(200, OFFSETS, "--records", "--offset", "18")).splitlines()
+    assert len(lines) == 2
+    assert "OffsetCommit group=group-classic topic=orders-zstd partition=0  offset=300 leaderEpoch=0" in lines[1]
