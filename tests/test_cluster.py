@@ -177,6 +177,8 @@ def test_as_of(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert "does not go back to that moment" in result.stderr
     assert "oldest snapshot ends at offset 327" in result.stderr
+    result = run(CLEAN / "__cluster_metadata-0" / CHECKPOINT, "--as-of", "300", "--history")
+    assert (result.exit_code, result.stdout) == (2, "")
     late = run(CLEAN, "--as-of", "9999", "--show", "summary")
     assert (late.exit_code, "ends at offset 329" in late.stderr) == (0, True)
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from kdump.cli import cli
 from kdump.render.state_keys import STATE_TYPES
 from tests.conftest import FIXTURES
-from tests.craft import batch, record
+from tests.craft import batch, record, split
 from tests.state.test_groups import LOG, commit, modern, segment
 from tests.state.test_metadata import log as metadata_log
 from tests.state.test_metadata import partition, topic
@@ -194,6 +194,7 @@ def test_history() -> None:
         ["--history", "--offsets"],
         ["--offsets", "--members"],
         ["--sort", "nope"],
+        ["--sort", "lag", "--json"],
         ["--as-of", "yesterday"],
     ],
 )
@@ -210,6 +211,20 @@ def test_an_offset_is_one_of_a_single_partition(tmp_path: Path) -> None:
     result = run(root, "--as-of", "0")
     assert result.exit_code == 2
     assert "an offset is one of a single partition, and 2" in result.stderr
+
+
+def test_segments_one_by_one_are_one_log(tmp_path: Path) -> None:
+    root = disk(tmp_path, *(commit("g", "t", n, n) for n in range(6)))
+    folder = root / "__consumer_offsets-0"
+    parts = split((folder / LOG).read_bytes())
+    (folder / LOG).write_bytes(b"".join(parts[:2]))
+    (folder / "00000000000000000002.log").write_bytes(b"".join(parts[2:]))
+    paths = [folder / "00000000000000000002.log", folder / LOG]
+    for given in (paths, [folder], [paths[0], folder], [root, *paths]):
+        found = [each["partition"] for each in objects(*given) if each["type"] == "groupOffset"]
+        assert found == list(range(6))
+        assert run(*given).stderr == ""
+    assert len([each for each in objects(paths[0]) if each["type"] == "groupOffset"]) == 4
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

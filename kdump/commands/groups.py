@@ -26,7 +26,7 @@ from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
 from kdump.state.moment import Change, Moment
 from kdump.state.partition_ends import Disks, log_end
-from kdump.state.read_groups import OFFSETS_TOPIC, SHARE_TOPIC, CoordinatorLog, newest, read_groups
+from kdump.state.read_groups import OFFSETS_TOPIC, SHARE_TOPIC, CoordinatorLog, merged, newest, read_groups
 from kdump.state.records import ROOM_ALONE
 
 SORTS = [key.name for kind in ("group", "groupOffset", "groupMember") for key in STATE_TYPES[kind]]
@@ -80,6 +80,8 @@ def _refuse_contradictions(options: dict[str, Any]) -> None:
         raise click.UsageError("--history goes with neither --offsets, --members nor --sort")
     if options["sort"] and options["sort"] not in SORTS:
         raise click.UsageError(f"--sort: no key {options['sort']!r}; there are {', '.join(dict.fromkeys(SORTS))}")
+    if options["sort"] and options["as_json"]:
+        raise click.UsageError("--sort is for tables")
     one_table = not options["groups"] or options["offsets"] or options["members"] or options["history"]
     if options["columns"] is not None and not one_table:
         raise click.UsageError("--columns needs one table: add --offsets or --members")
@@ -139,9 +141,10 @@ class _Run:
             directories.update({os.path.realpath(each.path): each for each in around})
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
+        logs = merged(logs)
         chosen = newest(logs, self._end)
         for log in logs:
-            if not any(log.path == other.path or set(log.segments) <= set(other.segments) for other in chosen):
+            if log not in chosen:
                 complain(
                     f"{path_text(log.path)}: not read, for another copy of {log.topic}-{log.partition} goes as far"
                 )

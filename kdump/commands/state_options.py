@@ -40,12 +40,12 @@ def common(command: F) -> F:
         click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names."),
         click.option("--full", is_flag=True, help="Cut nothing short."),
         click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables.  [UTC]"),
-        click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.  [16M]"),
+        click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.  [16M, the most]"),
         click.option(
             "--max-decompressed-size",
             type=SizeParam(),
             default=DEFAULT_MAX_DECOMPRESSED,
-            help="Decompress no more of a batch than this.  [16M]",
+            help="Decompress no more of a batch than this.  [16M, the most]",
         ),
     )
     for option in reversed(options):

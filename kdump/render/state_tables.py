@@ -91,7 +91,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("entity", "", 5),
         Shown("name", "", 9, 12),
         Shown("action"),
-        Shown("fields", "", 9, 24),
+        Shown("fields", "", 9, 20),
     ),
     "clusterVoter": (Shown("voterId", "voter"), Shown("isLeader", "leader"), Shown("voterDirectoryId", "directory", 2),
                      Shown("endpoints", "", 5, 20)),

@@ -84,8 +84,10 @@ def replay_metadata(
         usable = [] if start == 0 else [each for each in fitting if start is None or each[0] >= start]
     else:
         usable = fitting[::-1]
-    metadata = reader.read(usable)
     asked = moment != Moment()
+    if asked and not usable and start != 0:
+        raise Unreachable(too_early(files, ()))
+    metadata = reader.read(usable)
     if asked and metadata.snapshot is None and start != 0:
         raise Unreachable(too_early(files, reader.refused))
     return metadata

@@ -16,6 +16,8 @@ from kdump.state.share_replay import apply_share
 
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_TOPIC = "__share_group_state"
+STEP = 1 << 20
+"""Bytes after which it is told that the reading goes on."""
 
 
 class CoordinatorLog(NamedTuple):
@@ -38,7 +40,7 @@ def read_groups(
 ) -> Groups:
     """What `logs` say as of `moment` (None: their ends), of which an offset makes sense for one log alone.
 
-    `told` hears of each change, `met` of the size of each file that has been read. Never raises for what is on the
+    `told` hears of each change, `met` of how many bytes more have been read. Never raises for what is on the
     disk: what is not sound is in `problems`, and what stands behind it is read on, for each record stands for itself.
     """
     groups = Groups()
@@ -65,11 +67,15 @@ def _read(
         replay.note("no segment")
     replay.name = ""
     for path in log.segments:
+        done = 0
         if moment.offset is not None and (target(path).name_offset or 0) > moment.offset:
             break
         for record in read_records(path, limits, note):
             if record is None or record.offset is None:
                 continue
+            if record.position - done > STEP:
+                met(record.position - done)
+                done = record.position
             if moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
                     return LogRead(log.topic, log.partition, log.path, end, time)
@@ -81,14 +87,29 @@ def _read(
             else:
                 replay.apply(record)
             replay.name = ""
-        met(os.path.getsize(path) if os.path.exists(path) else 0)
+        met(max(0, (os.path.getsize(path) if os.path.exists(path) else 0) - done))
     return LogRead(log.topic, log.partition, log.path, end, time)
+
+
+def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
+    """Those of one directory as one: several segments of it may have been given, or it and one of them."""
+    found: dict[tuple[str, int, str], CoordinatorLog] = {}
+    for log in logs:
+        folder = os.path.dirname(log.segments[0]) if log.segments else log.path
+        key = (log.topic, log.partition, os.path.realpath(folder))
+        known = found.get(key)
+        if known is not None:
+            paths = {os.path.realpath(path): path for path in (*log.segments, *known.segments)}
+            segments = sorted(paths.values(), key=lambda path: (target(path).name_offset or 0, path))
+            log = log._replace(path=folder, segments=tuple(segments))
+        found[key] = log
+    return list(found.values())
 
 
 def newest(logs: Sequence[CoordinatorLog], end_of: Callable[[CoordinatorLog], int]) -> list[CoordinatorLog]:
     """One log a partition: of several copies, the one that goes furthest; in order of the partitions."""
     chosen: dict[tuple[str, int], CoordinatorLog] = {}
-    for log in logs:
+    for log in merged(logs):
         key = (log.topic, log.partition)
         if key not in chosen or end_of(log) > end_of(chosen[key]):
             chosen[key] = log

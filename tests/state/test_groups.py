@@ -443,9 +443,9 @@ def test_share_state(tmp_path: Path) -> None:
 
 
 def test_copies_and_segments(tmp_path: Path) -> None:
-    one, two = (CoordinatorLog(OFFSETS_TOPIC, 0, name, (name,)) for name in ("a", "b"))
+    one, two = (CoordinatorLog(OFFSETS_TOPIC, 0, name, (name,)) for name in ("x/a", "y/b"))
     other = CoordinatorLog(OFFSETS_TOPIC, 3, "c", ())
-    assert newest([other, one, two], lambda log: {"a": 5, "b": 9, "c": 0}[log.path]) == [two, other]
+    assert newest([other, one, two], lambda log: {"x/a": 5, "y/b": 9, "c": 0}[log.path]) == [two, other]
 
 
 # Damage.
