@@ -9,37 +9,8 @@ from dataclasses import dataclass
 
 from kdump.log import kinds
 from kdump.log.disk import METADATA_TOPIC, REMOTE_CACHE, LogDirectory, Partition, place_of
-from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
-from kdump.log.paths import Target
-from kdump.state.partition_log import Open, PartitionFacts, open_window, partition_facts, sizes_of
-
-
-def read_entries(at: Target, open_: Open = open_window, broken: list[str] | None = None) -> list[Entry]:
-    """The entries of a small file, as far as it can be read; if it cannot, or has lines that make no sense, its name is
-    added to `broken`: `kdump verify` says why."""
-    found: list[Entry] = []
-    sound = at.kind is not None
-    try:
-        window = open_(at)
-        try:
-            for item in entries(at.kind, window, 0) if at.kind is not None else ():
-                if not isinstance(item, Entry):
-                    sound = False
-                elif item.type:
-                    found.append(item)
-        finally:
-            window.source.close()
-    except SourceError:
-        sound = False
-    if not sound and broken is not None:
-        broken.append(os.path.basename(at.path))
-    return found
-
-
-def properties(at: Target | None, broken: list[str] | None = None) -> dict[str, str]:
-    """The name=value lines of meta.properties, or the members of .kafka_cleanshutdown; empty without the file."""
-    return {entry.values["name"]: entry.values["value"] for entry in read_entries(at, broken=broken)} if at else {}
+from kdump.state.partition_log import PartitionFacts, partition_facts, sizes_of
+from kdump.state.small_files import offsets, properties
 
 
 @dataclass
@@ -77,9 +48,8 @@ def noted_offsets(directory: LogDirectory, broken: list[str] | None = None) -> N
     """What the offset checkpoints of a log directory say, as far as they can be read."""
     noted: Noted = {}
     for name in CHECKPOINTS:
-        at = directory.files.get(name + "-checkpoint")
-        for values in (entry.values for entry in read_entries(at, broken=broken)) if at else ():
-            noted.setdefault((values["topic"], values["partition"]), {})[name] = values["offset"]
+        for key, offset in offsets(directory.files.get(name + "-checkpoint"), broken).items():
+            noted.setdefault(key, {})[name] = offset
     return noted
 
 

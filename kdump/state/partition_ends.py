@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.log.disk import LogDirectory, Partition
-from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import OFFSET_CHECKPOINT
-from kdump.log.paths import Target
 from kdump.log.region import Batch, Limits
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
+from kdump.state.small_files import offsets
 
 
 class PartitionEnd(NamedTuple):
@@ -75,23 +73,8 @@ class Disks:
         if at is None:
             return {}
         if at.path not in self._checkpoints:
-            self._checkpoints[at.path] = self._read(at)
+            self._checkpoints[at.path] = offsets(at, problems=self.problems)
         return self._checkpoints[at.path]
-
-    def _read(self, at: Target) -> dict[tuple[str, int], int]:
-        try:
-            window = Scan(Selection(), self.limits).open(at)
-        except SourceError as error:
-            self.problems.append(str(error))
-            return {}
-        try:
-            rows = [e.values for e in entries(OFFSET_CHECKPOINT, window, 0) if isinstance(e, Entry) and e.type]
-        except SourceError as error:
-            self.problems.append(str(error))
-            return {}
-        finally:
-            window.source.close()
-        return {(row["topic"], row["partition"]): row["offset"] for row in rows}
 
 
 def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | None:
