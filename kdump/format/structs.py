@@ -18,7 +18,7 @@ LAYOUTS = {
     "Indexes and snapshots": ("index", "snapshot"),
     "In front of the messages of Kafka's own topics": (
         "coordinator_record",
-        "transaction_record",
+        "consumer_protocol",
         "metadata_record",
     ),
 }
