@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-.PHONY: demo test lint docs trials clean
+.PHONY: demo test lint docs trials bench clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,11 @@ docs: $(VENV)/.ready
 # Real brokers on damaged disks: what docs/findings.md quotes. JARS and DISKS: see tools/broker_trials.py.
 trials: $(VENV)/.ready
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
+
+# The table of docs/performance.md. JARS: a directory of Kafka's jars, else Maven fetches them (without Java, kdump alone).
+# BENCH: more options, as --runs 5 or --only gzip; `python -m bench --help` tells.
+bench: $(VENV)/.ready
+	$(BIN)/python -m bench --jars '$(JARS)' $(BENCH)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
