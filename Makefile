@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
 .PHONY: demo test lint docs trials bench clean
 
-$(VENV)/.ready: pyproject.toml
+# Also when a module of the core has changed, for what runs is what was compiled.
+$(VENV)/.ready: pyproject.toml setup.py $(CORE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
@@ -47,4 +49,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m bench --jars '$(JARS)' $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist $$(find kdump -name "*.so") *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

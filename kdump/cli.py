@@ -43,8 +43,19 @@ class Lazy(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+VERSION_HELP = "Show the version, and whether the core is compiled, and exit."
+
+
+def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from kdump.engine import running
+
+        click.echo(f"kdump, version {__version__}, {running()} core")
+        ctx.exit()
+
+
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="kdump")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP)
 def cli() -> None:
     """kdump reads Kafka's files straight from a broker's disk, with no broker running, and writes nothing there."""
 

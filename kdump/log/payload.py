@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
+from kdump.format.columns import WIDTH, Columns, decode, past_end
 from kdump.format.errors import DecodeError
-from kdump.format.record import RECORD, Columns, decode, past_end
+from kdump.format.record import RECORD
 from kdump.format.varint import read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
@@ -167,30 +168,35 @@ def _rows(batch: BatchV2, columns: Columns, base: int) -> Iterator[Record]:
     base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence
     kind = header.timestampType
     appended = header.maxTimestamp if kind == "LogAppendTime" else None
-    first = batch.records_seen
+    index = batch.records_seen
     batch.records_seen += len(columns)
-    for i in range(len(columns)):
+    numbers = iter(columns.block[: len(columns) * WIDTH])
+    for row in zip(*[numbers] * WIDTH):
         record = Record()
         record.batch = batch
-        record.index = first + i
+        record.index = index
         record.magic = 2
-        delta = columns.offset_delta[i]
+        (
+            record.start,
+            record.end,
+            record.attributes,
+            timestamp_delta,
+            delta,
+            record.key_start,
+            record.keySize,
+            record.value_start,
+            record.valueSize,
+            record.header_start,
+            record.header_count,
+        ) = row
         record.offset = base_offset + delta
         record.offsetDelta = delta
-        record.timestampDelta = columns.timestamp_delta[i]
-        record.timestamp = base_timestamp + columns.timestamp_delta[i] if appended is None else appended
+        record.timestampDelta = timestamp_delta
+        record.timestamp = base_timestamp + timestamp_delta if appended is None else appended
         record.timestampType = kind
-        record.attributes = columns.attributes[i]
         record.sequence = sequence(base_sequence, delta)
         record.crc = None
         record.data = columns.data
-        record.start = columns.start[i]
-        record.end = columns.end[i]
-        record.space_position = base + columns.start[i]
-        record.key_start = columns.key_start[i]
-        record.keySize = columns.key_size[i]
-        record.value_start = columns.value_start[i]
-        record.valueSize = columns.value_size[i]
-        record.header_start = columns.headers_start[i]
-        record.header_count = columns.headers_count[i]
+        record.space_position = base + record.start
+        index += 1
         yield record
