@@ -19,7 +19,7 @@ from kdump.log.follow import follow, newer
 from kdump.log.kinds import BATCHES, KINDS, Kind
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits, Problem, Region
+from kdump.log.region import Batch, BatchV2, Limits, Problem, Region, Stretch
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
 from kdump.log.source import FileSource
@@ -28,6 +28,7 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.quick import QuickLines, quick_lines
 from kdump.render.template import TemplateError, compile_template
 from kdump.render.times import iso
 from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
@@ -66,6 +67,7 @@ class Show:
         self.left = options.limit
         self.scan = Scan(selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
+        self.quick: QuickLines | None = None
         self._nothing = False
 
     @property
@@ -80,6 +82,7 @@ class Show:
         files = list(self.files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
+        self._quicken(view)
         try:
             if self.options.last:
                 self._last(view, files)
@@ -163,6 +166,18 @@ class Show:
         except (UnknownColumn, TemplateError) as error:
             raise click.UsageError(str(error)) from None
 
+    def _quicken(self, view: View) -> None:
+        """Records as JSON, all of them, go from columns to lines. What needs them one by one does not: a limit, or a
+        decoder of keys and values."""
+        options = self.options
+        if options.form == "json" and options.records and not (options.limit or options.last or options.follow):
+
+            def plain(at: Target, batch: Batch) -> int:
+                return view.batch(at, batch, self.selection.records(batch))
+
+            self.quick = quick_lines(self.output, self.selection, plain)
+            self.scan.whole = self.quick is not None
+
     def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:
         """What is asked for of one file: regions, or entries and what stands among them."""
         if kind in BATCHES:
@@ -208,6 +223,12 @@ class Show:
             return
         if isinstance(item, Entry):
             rows = view.entry(at, item)
+        elif isinstance(item, Stretch):
+            assert self.quick is not None
+            self.quick.stretch(at, item)
+            rows = 0
+        elif self.quick is not None and isinstance(item, BatchV2) and not item.isControlBatch:
+            rows = self.quick.batch(at, item)
         elif isinstance(item, Batch):
             records = self.selection.records(item)
             if self.options.records:

@@ -20,6 +20,8 @@ except ImportError:
 COMPILED: bool = cython.compiled
 WIDTH = 11
 """Numbers of a record; see Columns."""
+TIMESTAMP_DELTA, OFFSET_DELTA, KEY_START, VALUE_START, HEADERS_START = 3, 4, 5, 7, 9
+"""Which columns they are; sizes and the count stand behind them."""
 FEWEST = 16
 """Records for which there is room at first, where no fewer are asked for."""
 
@@ -74,7 +76,10 @@ def _number(
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            value &= 0xFFFFFFFF if bits == 32 else 0xFFFFFFFFFFFFFFFF
+            if not cython.compiled:
+                value &= (1 << bits) - 1
+            elif bits == 32:
+                value = cython.cast(cython.uint, value)
             return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
         shift += 7
     return (0, -1)
@@ -108,7 +113,8 @@ def decode(
     header: cython.longlong
     size: cython.longlong
     attributes: cython.longlong
-    rows, room = _roomier(columns, at, count)
+    rows = columns.block
+    room = len(columns.block)
     try:
         while count > 0:
             start = position
@@ -252,3 +258,60 @@ def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[byte
         position += max(0, size)
         found.append((key, value))
     return found
+
+
+def keep_between(columns: Columns, column: cython.Py_ssize_t, first: cython.longlong, last: cython.longlong) -> None:
+    """Keep the records whose number in that column of WIDTH is within first..last."""
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t
+    to: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for at in range(0, count * 11, 11):
+        if first <= rows[at + column] <= last:
+            if to < at:
+                for i in range(11):
+                    rows[to + i] = rows[at + i]
+            to += 11
+    columns.count = to // 11
+
+
+def keep_keys(columns: Columns, keys: list[bytes]) -> None:
+    """Keep the records whose key is one of these."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t
+    to: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    key: cython.const[cython.uchar][::1]
+    kept = array("q", bytes(8 * count))
+    marks: cython.longlong[::1] = kept
+    for wanted in keys:
+        key = wanted
+        size = len(wanted)
+        for at in range(count):
+            if rows[at * 11 + 6] == size:
+                start = rows[at * 11 + 5]
+                i = 0
+                while i < size and data[start + i] == key[i]:
+                    i += 1
+                if i == size:
+                    marks[at] = 1
+    for at in range(count):
+        if marks[at]:
+            for i in range(11):
+                rows[to + i] = rows[at * 11 + i]
+            to += 11
+    columns.count = to // 11
+
+
+def keep_rows(columns: Columns, numbers: list[int]) -> None:
+    """Keep the records of these numbers, which rise."""
+    block = columns.block
+    for to, number in enumerate(numbers):
+        if to != number:
+            block[to * WIDTH : (to + 1) * WIDTH] = block[number * WIDTH : (number + 1) * WIDTH]
+    columns.count = len(numbers)

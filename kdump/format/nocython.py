@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 compiled = False
-nogil: AbstractContextManager[None] = nullcontext()
 Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = int
+
+
+class _NoGil(nullcontext[None]):
+    """A block, or a function, that takes no interpreter lock."""
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+nogil = _NoGil()
 
 
 def _as_it_is(function: Any) -> Any:

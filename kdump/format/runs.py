@@ -63,7 +63,8 @@ _TABLES = _tables() if cython.compiled else array("I", [0])
 @cython.returns(cython.uint)
 def _crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, table: cython.uint[::1]):
     """CRC-32C, eight bytes at a time."""
-    crc: cython.uint = 0xFFFFFFFF
+    crc: cython.uint = 0
+    crc = ~crc
     while at + 8 <= end:
         crc ^= (
             cython.cast(cython.uint, data[at])
@@ -85,7 +86,20 @@ def _crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cyth
     while at < end:
         crc = crc >> 8 ^ table[(crc ^ data[at]) & 0xFF]
         at += 1
-    return crc ^ 0xFFFFFFFF
+    return ~crc
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    return (
+        cython.cast(cython.longlong, data[at]) << 24
+        | cython.cast(cython.longlong, data[at + 1]) << 16
+        | cython.cast(cython.longlong, data[at + 2]) << 8
+        | data[at + 3]
+    )
 
 
 @cython.cfunc
@@ -93,13 +107,8 @@ def _crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cyth
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
 def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    value: cython.longlong = (
-        cython.cast(cython.longlong, data[at]) << 24
-        | cython.cast(cython.longlong, data[at + 1]) << 16
-        | cython.cast(cython.longlong, data[at + 2]) << 8
-        | data[at + 3]
-    )
-    return value - 0x100000000 if value > 0x7FFFFFFF else value
+    value: cython.longlong = _uint32(data, at)
+    return value - (value >> 31 << 32)
 
 
 @cython.cfunc
@@ -108,10 +117,10 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.returns(cython.longlong)
 def _offset(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
     """An INT64 that is neither negative nor beyond FURTHEST; -1 for any other."""
-    high: cython.longlong = _int32(data, at)
-    if not 0 <= high < 0x40000000:
+    high: cython.longlong = _uint32(data, at)
+    if high >= 0x40000000:
         return -1
-    return high << 32 | (_int32(data, at + 4) & 0xFFFFFFFF)
+    return high << 32 | _uint32(data, at + 4)
 
 
 def checksum_holds(data: bytes | memoryview, at: int, end: int) -> bool:
@@ -180,7 +189,7 @@ def run(
                 if unchained > budget:
                     unchained -= end - at
                     break
-            stored = _int32(data, at + 17) & 0xFFFFFFFF
+            stored = _uint32(data, at + 17)
             if cython.compiled and end - at < SMALL:
                 if _crc(data, at + 21, end, table) != stored:
                     break

@@ -25,7 +25,8 @@ def records(batch: Batch) -> Iterator[Record]:
     if isinstance(batch, BatchV2):
         batch.records_seen = 0
         for columns, base in columns_of(batch):
-            yield from _rows(batch, columns, base)
+            yield from rows_of(batch, columns, base, batch.records_seen)
+            batch.records_seen += len(columns)
     else:
         yield from legacy.messages(batch)
 
@@ -163,13 +164,12 @@ def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
     return start + length
 
 
-def _rows(batch: BatchV2, columns: Columns, base: int) -> Iterator[Record]:
+def rows_of(batch: BatchV2, columns: Columns, base: int, index: int) -> Iterator[Record]:
+    """The records in the columns, whose bytes begin at `base`; `index` is the first one's."""
     header = batch.header
     base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence
     kind = header.timestampType
     appended = header.maxTimestamp if kind == "LogAppendTime" else None
-    index = batch.records_seen
-    batch.records_seen += len(columns)
     numbers = iter(columns.block[: len(columns) * WIDTH])
     for row in zip(*[numbers] * WIDTH):
         record = Record()

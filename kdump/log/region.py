@@ -188,15 +188,21 @@ class Stretch(Region):
 
     def batches(self) -> Iterator[BatchV2]:
         """The batches, one by one."""
-        at, shift = self.start, self.position - self.start
-        held: Any = Held(self.buffer, shift)  # of a window, reading a batch takes no more
+        at = self.start
         while at < self.stop:
-            header = v2.BATCH_HEADER.read(self.buffer, at)
-            batch = BatchV2(held, at + shift, header.size, self.limits, header)
-            if self.checked:
-                batch._computed = header.crc
+            batch = self.batch(at)
             yield batch
-            at += header.size
+            at += batch.size
+
+    def batch(self, at: int) -> BatchV2:
+        """The batch that begins at buffer[at]."""
+        shift = self.position - self.start
+        header = v2.BATCH_HEADER.read(self.buffer, at)
+        held: Any = Held(self.buffer, shift)  # of a window, reading a batch takes no more
+        batch = BatchV2(held, at + shift, header.size, self.limits, header)
+        if self.checked:
+            batch._computed = header.crc
+        return batch
 
     def holds(self, at: int, end: int) -> bool:
         """Whether the checksum of the batch at buffer[at:end] holds."""

@@ -14,7 +14,7 @@ _MORE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def line(value: Object) -> str:
-    """The object as one line, without its end."""
+def line(value: Object | str) -> str:
+    """The object, or a text, as one line, without its end."""
     text = _encode(value)
     return text if text.isascii() and "\x7f" not in text else _MORE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
