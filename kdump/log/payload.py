@@ -15,6 +15,8 @@ from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 
+SMALL, SMALL_UNPACKED = 1 << 20, 4 << 20
+"""Bytes of a payload that is decompressed at one go, and what may come of it."""
 MOST_AHEAD = 4 * 1024 * 1024
 """Bytes of one record that are gathered only to learn whether it is one."""
 
@@ -47,7 +49,8 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         return
     pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
     if space:
-        pieces = decompress(space, pieces, limit=limit, size=size)
+        quick = _at_one_go(batch, space, size, limit)
+        pieces = iter((quick,)) if quick else decompress(space, pieces, limit=limit, size=size)
     batch.decoded_to = base
     rest = bytearray()
     wanted = 0
@@ -105,6 +108,16 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
+
+
+def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | None:
+    """The decompressed payload of a small batch, unless something about it is out of the ordinary."""
+    from kdump.format.codec.whole import whole
+
+    if not 0 < size <= SMALL:
+        return None
+    piece = next(batch.chunks(BATCH_HEADER.size, size), None)
+    return whole(space, piece, min(limit, SMALL_UNPACKED)) if piece is not None and len(piece) == size else None
 
 
 def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
