@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from datetime import tzinfo
@@ -18,6 +19,8 @@ from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range, Selection
 
 AS_HELP = f"Take the files for this, whatever their names: {', '.join(KINDS)}."
+MOST_JOBS = 4
+"""Threads by default: more wait for each other, and each takes memory."""
 EXAMPLES = """
 \b
 Examples:
@@ -62,6 +65,7 @@ Examples:
 )
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
+@click.option("--jobs", type=click.IntRange(min=1), help="Threads that write records as JSON.  [all cores, 4 at most]")
 @click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
@@ -160,5 +164,6 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         follow=options["follow"],
         window=options["window"],
         use_index=not options["no_index"],
+        jobs=options["jobs"] or min(MOST_JOBS, len(os.sched_getaffinity(0))),
         kind=options["kind"],
     )

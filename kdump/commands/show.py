@@ -28,7 +28,8 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.quick import QuickLines, quick_lines
+from kdump.render.quick import Quick
+from kdump.render.record_lines import COMPILED
 from kdump.render.template import TemplateError, compile_template
 from kdump.render.times import iso
 from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
@@ -49,6 +50,7 @@ class ShowOptions:
     follow: bool
     window: int
     use_index: bool
+    jobs: int = 1
     kind: str | None = None
     """Name of the kind of file that is insisted on."""
 
@@ -67,7 +69,7 @@ class Show:
         self.left = options.limit
         self.scan = Scan(selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
-        self.quick: QuickLines | None = None
+        self.quick: Quick | None = None
         self._nothing = False
 
     @property
@@ -82,7 +84,7 @@ class Show:
         files = list(self.files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
-        self._quicken(view)
+        self._quicken()
         try:
             if self.options.last:
                 self._last(view, files)
@@ -93,6 +95,7 @@ class Show:
                     self._file(view, at)
             if following:
                 self._follow(view, files[-1])
+            self._drained()
         except UnknownColumn as error:
             raise click.UsageError(str(error)) from None
         finally:
@@ -166,17 +169,20 @@ class Show:
         except (UnknownColumn, TemplateError) as error:
             raise click.UsageError(str(error)) from None
 
-    def _quicken(self, view: View) -> None:
-        """Records as JSON, all of them, go from columns to lines. What needs them one by one does not: a limit, or a
-        decoder of keys and values."""
+    def _quicken(self) -> None:
+        """All records as JSON go from columns to lines, where the core is compiled. What needs records one by one does
+        not: a limit, or a decoder of keys and values."""
         options = self.options
-        if options.form == "json" and options.records and not (options.limit or options.last or options.follow):
+        one_by_one = options.limit or options.last or options.follow
+        if options.form == "json" and options.records and not one_by_one and COMPILED:
+            other = partial(JsonView, records=True)
+            self.quick = Quick(self.output, self.selection, options.jobs, other)
+            self.scan.whole = True
 
-            def plain(at: Target, batch: Batch) -> int:
-                return view.batch(at, batch, self.selection.records(batch))
-
-            self.quick = quick_lines(self.output, self.selection, plain)
-            self.scan.whole = self.quick is not None
+    def _drained(self) -> None:
+        """What was written by others is out, so that the output can be used here."""
+        if self.quick is not None:
+            self.quick.drain()
 
     def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:
         """What is asked for of one file: regions, or entries and what stands among them."""
@@ -204,7 +210,8 @@ class Show:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)
-                    view.tick()
+                    if self.quick is None:  # it lets nothing wait
+                        view.tick()
 
                 self.scan.met = met
                 for item in self._items(at, window, kind):
@@ -213,20 +220,23 @@ class Show:
                         return
             self.files.ended(at, window, kind, self.scan.batches - before)
         except SourceError as error:
+            if self.quick is not None and self.quick.failed:  # it is the output, and no matter of this file
+                raise
             self.files.refused(error)
         finally:
             window.source.close()
 
     def _show(self, view: View, at: Target, item: Item, window: Window, skip: int = 0) -> None:
+        if isinstance(item, Stretch):
+            assert self.quick is not None
+            self.quick.stretch(at, item)
+            return
+        self._drained()
         if isinstance(item, Problem):
             view.finding(file_finding(at, item))
             return
         if isinstance(item, Entry):
             rows = view.entry(at, item)
-        elif isinstance(item, Stretch):
-            assert self.quick is not None
-            self.quick.stretch(at, item)
-            rows = 0
         elif self.quick is not None and isinstance(item, BatchV2) and not item.isControlBatch:
             rows = self.quick.batch(at, item)
         elif isinstance(item, Batch):

@@ -7,6 +7,8 @@ or whose records do not decode, control batches, the old formats.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from kdump.check.batch import findings
 from kdump.check.finding import Finding
@@ -18,8 +20,12 @@ from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.objects import finding_object, record_object
+from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
-from kdump.render.record_lines import COMPILED, MOST, ROOM, Frame, fits, needed, write, write_batches
+from kdump.render.record_lines import MOST, ROOM, Frame, fits, needed, write, write_batches
+
+if TYPE_CHECKING:  # views are made by who shows them
+    from kdump.render.views import View
 
 Plain = Callable[[Target, Batch], int]
 
@@ -151,6 +157,49 @@ class QuickLines:
             self.output.line(jsonl.line(finding_object(finding)))
 
 
-def quick_lines(output: Output, selection: Selection, plain: Plain) -> QuickLines | None:
-    """None where the core is not compiled: JsonView is quicker then."""
-    return QuickLines(output, selection, plain) if COMPILED else None
+class Quick:
+    """Records as JSON of the selection: of a stretch in one of several threads, if `jobs` is above 1, of anything else
+    here and now. All is written in order. `other` is a view that writes what is out of the ordinary to an output."""
+
+    def __init__(self, output: Output, selection: Selection, jobs: int, other: Callable[[Output], View]) -> None:
+        self.selection = selection
+        self.other = other
+        self.here = self._lines(output)
+        self.ordered = Ordered(output, jobs) if jobs > 1 else None
+        self._several = False
+        self._idle: list[QuickLines] = []
+
+    def _lines(self, output: Output) -> QuickLines:
+        return QuickLines(output, self.selection, self._plain(output))
+
+    def _plain(self, output: Output) -> Plain:
+        view = self.other(output)
+        return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
+
+    def stretch(self, at: Target, stretch: Stretch) -> None:
+        if self.ordered is None or not self._several:  # a single one is not worth a thread
+            self._several = True
+            self.here.stretch(at, stretch)
+            return
+        self.here.output.flush()
+        self.ordered.submit(partial(self._work, at, stretch))
+
+    def _work(self, at: Target, stretch: Stretch, turn: Turn) -> None:
+        lines = self._idle.pop() if self._idle else self._lines(turn)
+        lines.output, lines.plain = turn, self._plain(turn)
+        lines.stretch(at, stretch)
+        self._idle.append(lines)
+
+    def batch(self, at: Target, batch: BatchV2) -> int:
+        """Here and now; how many records. To be called behind `drain`."""
+        return self.here.batch(at, batch)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a thread could not write."""
+        return self.ordered is not None and self.ordered.failed
+
+    def drain(self) -> None:
+        """Wait until all stretches are written: the output may be used."""
+        if self.ordered is not None:
+            self.ordered.drain()

@@ -37,7 +37,6 @@ def whole(codec: str, payload: memoryview, most: int) -> bytes | None:
     return found if found and len(found) <= most else None
 
 
-@lru_cache
 def _errors(codec: str) -> tuple[type[Exception], ...]:
     """What the codec's library raises, and what a cut makes of what stands here."""
     library_error: type[Exception] = ValueError
