@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -62,6 +63,8 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point."""
+    # What is imported stays, and a cycle is rare in what comes after: looking for some costs a tenth of the start.
+    gc.set_threshold(50_000, 20, 20)
     cli.main(prog_name="kdump")
 
 
