@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-.PHONY: demo test lint docs trials bench clean
+.PHONY: demo test lint docs trials bench wheel clean
 
 # Also when a module of the core has changed, for what runs is what was compiled.
 $(VENV)/.ready: pyproject.toml setup.py $(CORE)
@@ -24,8 +24,10 @@ demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
 	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
 
+# All of it twice: with the compiled core, and with the same files as plain Python.
 test: lint
-	$(BIN)/python -m pytest -n 2
+	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
+	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -42,6 +44,10 @@ docs: $(VENV)/.ready
 # Real brokers on damaged disks: what docs/findings.md quotes. JARS and DISKS: see tools/broker_trials.py.
 trials: $(VENV)/.ready
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
+
+# A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
+wheel: $(VENV)/.ready
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 # The table of docs/performance.md. JARS: a directory of Kafka's jars, else Maven fetches them (without Java, kdump alone).
 # BENCH: more options, as --runs 5 or --only gzip; `python -m bench --help` tells.

@@ -53,7 +53,11 @@ def rows(end: int) -> list[Row]:
         *(Row("… --key user-17", codec, few, PRINT) for codec in codecs),
         Row("… --producer-id 1007", "zstd", (*JSON, "--producer-id", "1007"), PRINT),
         Row("… --offset near the end", "large, indexed", (*JSON, "--offset", f"{end - 9}..{end - 5}"), PRINT),
-        Row("inspect --records --json", "20 segments", JSON, PRINT),
+        Row("verify --crc --jobs 1", "20 segments", ("verify", "--crc", "--jobs", "1"), ()),
+        Row("… --records --json --jobs 1", "20 segments", (*JSON, "--jobs", "1"), None),
+        Row("… --records --json --jobs 2", "20 segments", (*JSON, "--jobs", "2"), PRINT),
+        Row("verify --jobs 1", "4 partitions", ("verify", "--jobs", "1"), None),
+        Row("verify --jobs 2", "4 partitions", ("verify", "--jobs", "2"), None),
     ]
 
 
@@ -106,7 +110,7 @@ KDUMP = (sys.executable, "-m", "kdump")
 
 def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int) -> None:
     """Print the row."""
-    files = sorted(path.glob("*.log")) if path.is_dir() else [path]
+    files = sorted(path.rglob("*.log")) if path.is_dir() else [path]
     other = None
     if kafka is not None and row.kafka is not None:
         other = kafka.dump_log(*row.kafka, "--files", ",".join(map(str, files)))

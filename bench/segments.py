@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +130,16 @@ def _segment(directory: Path, block: list[bytes]) -> None:
     (directory / f"{base:020}.log").write_bytes(b"".join(block))
 
 
+def partitions(source: Path, directory: Path, count: int) -> Path:
+    """The segment `source` as so many partitions, by links."""
+    for number in range(count):
+        partition = directory / f"topic-{number}"
+        partition.mkdir(parents=True, exist_ok=True)
+        if not (partition / FIRST).exists():
+            os.link(source, partition / FIRST)
+    return directory
+
+
 def doubled(source: Path, directory: Path) -> Path:
     """Twice the segment `source` behind each other, with the .index that a broker of 4.1 or later writes."""
     path = directory / FIRST
@@ -160,10 +171,11 @@ def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, P
     paths["small"] = ROOT / "fixtures" / "clean-1" / "orders-none-0" / f"{0:020}.log"
     paths["large, indexed"] = doubled(paths["none"], directory / "indexed")
     paths["20 segments"] = split(paths["none"], directory / "many-0", 20)
+    paths["4 partitions"] = partitions(paths["zstd"], directory / "four", 4)
     return paths
 
 
 def total(path: Path) -> int | None:
     """The records of a segment, or of all in a directory."""
-    found = [records(file) for file in (path.glob("*.log") if path.is_dir() else [path])]
+    found = [records(file) for file in (path.rglob("*.log") if path.is_dir() else [path])]
     return None if None in found else sum(count or 0 for count in found)
