@@ -7,11 +7,13 @@ JARS ?= build/kafka-jars
 DISKS ?= ../shared/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
+CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-.PHONY: demo test test-all lint docs trials clean
+.PHONY: demo test test-all lint docs trials bench wheel clean
 
-$(VENV)/.ready: pyproject.toml
+# Also when a module of the core has changed, for what runs is what was compiled.
+$(VENV)/.ready: pyproject.toml setup.py $(CORE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
@@ -27,8 +29,10 @@ demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
 	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
 
+# All of it twice: with the compiled core, and with the same files as plain Python.
 test: lint
-	$(BIN)/python -m pytest -n 2
+	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
+	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2
 
 # What needs Maven and a real broker, too: some of the trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
@@ -53,5 +57,14 @@ docs: $(VENV)/.ready
 trials: $(VENV)/.ready $(JARS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 
+# A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
+wheel: $(VENV)/.ready
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The table of docs/performance.md. JARS: a directory of Kafka's jars, else Maven fetches them (without Java, kdump alone).
+# BENCH: more options, as --runs 5 or --only gzip; `python -m bench --help` tells.
+bench: $(VENV)/.ready
+	$(BIN)/python -m bench --jars '$(wildcard $(JARS))' $(BENCH)
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist $$(find kdump -name "*.so") *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

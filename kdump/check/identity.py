@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
 from kdump.log import kinds
 from kdump.log.paths import Target
-from kdump.state.image import Metadata
+
+if TYPE_CHECKING:
+    from kdump.state.image import Metadata
 
 UUID = re.compile(r"[\w-]{22}$")
 NUMBER = re.compile(r"-?\d+$")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.check.options import Options
 from kdump.check.rule import COMPACTED_TOPICS, EpochStart, Known, Noted
@@ -12,10 +12,10 @@ from kdump.log.disk import LogDirectory, Partition
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
-from kdump.state.coordinator import Coordinator, read_coordinator
-from kdump.state.image import Metadata
-from kdump.state.metadata import read_metadata
-from kdump.state.topic_config import effective
+
+if TYPE_CHECKING:  # who checks a single file does without the cluster's state
+    from kdump.state.coordinator import Coordinator
+    from kdump.state.image import Metadata
 
 Checkpoint = dict[tuple[str, int], Noted]
 
@@ -32,6 +32,8 @@ class Surrounds:
         for name, at in directory.files.items():
             if at.kind is kinds.OFFSET_CHECKPOINT:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(at, options)
+        from kdump.state.metadata import read_metadata
+
         everything = [directory, *siblings]
         self.metadata: Metadata | None = None
         for each in everything:
@@ -44,6 +46,8 @@ class Surrounds:
         ]
         self.coordinator: Coordinator | None = None
         if states and "transactions" in options.chosen:
+            from kdump.state.coordinator import read_coordinator
+
             topic = self.metadata.topics.get("__transaction_state") if self.metadata else None
             self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)
 
@@ -65,6 +69,8 @@ class Surrounds:
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
             return known
+        from kdump.state.topic_config import effective
+
         node = self.ids.get("node.id", "")
         node_id = int(node) if node.isdigit() else None
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)

@@ -28,8 +28,8 @@ from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.payload import records
-from kdump.log.reader import regions
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.reader import CHECKED, regions
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -145,8 +145,16 @@ class PartitionCheck:
         source = window.source
         for rule in rules:
             yield from rule.begin(part)
-        for region in regions(window, name_offset=part.target.name_offset, limits=self.options.limits):
+        # Without rules nobody looks at a sound batch.
+        stretches = CHECKED if not rules and not decode else ""
+        for region in regions(
+            window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches
+        ):
             self.met(region.size)
+            if isinstance(region, Stretch):
+                damage = None
+                self._stretch(region)
+                continue
             if not isinstance(region, Batch):
                 damage = region.position if damage is None else damage
                 if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
@@ -180,6 +188,14 @@ class PartitionCheck:
         yield from self._unreadable(part, source)
         for rule in rules:
             yield from rule.finish(part)
+
+    def _stretch(self, stretch: Stretch) -> None:
+        run = stretch.run
+        self.totals.batches += run.batches
+        self.totals.records += run.records
+        self._records += run.records
+        self.log_start = run.first_offset if self.log_start is None else min(self.log_start, run.first_offset)
+        self.log_end = max(self.log_end or 0, run.last_offset + 1)
 
     def _bounds(self, batch: Batch) -> None:
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset

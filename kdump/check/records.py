@@ -10,8 +10,8 @@ from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import Known, Part
 from kdump.format.batch import BATCH_ATTRIBUTES
+from kdump.format.columns import Columns, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
-from kdump.format.record import Columns, headers
 from kdump.log import legacy
 from kdump.log.payload import columns_of, records
 from kdump.log.region import Batch, BatchLegacy, BatchV2

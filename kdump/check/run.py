@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import FAMILIES
 from kdump.check.finding import Finding, found
@@ -28,7 +29,9 @@ from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target, target
-from kdump.state.image import Metadata
+
+if TYPE_CHECKING:
+    from kdump.state.image import Metadata
 
 Met = Callable[[int], None]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kdump.check.finding import Finding
 from kdump.check.run import Unit
@@ -14,6 +13,9 @@ from kdump.check.totals import Totals
 from kdump.log.careful import careful
 from kdump.log.rate import Rate
 from kdump.log.source import Source, open_source
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Done = tuple[list[Finding], Totals]
 
@@ -48,6 +50,9 @@ def run_all(
             unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
             yield unit, unit.run(totals, met)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     # Not forked: a thread may already draw progress.
     context = multiprocessing.get_context("spawn")
     rate = Rate(max_rate, context) if max_rate else None

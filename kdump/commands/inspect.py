@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from datetime import tzinfo
@@ -34,6 +35,8 @@ SCHEMA_HELP = (
     "Schema of avro (.avsc) or protobuf (a descriptor set); of the values, or of the keys if only they have one."
 )
 FILE = click.Path(exists=True, dir_okay=False)
+MOST_JOBS = 4
+"""Threads by default: more wait for each other, and each takes memory."""
 EXAMPLES = """
 \b
 Examples:
@@ -85,6 +88,7 @@ Examples:
 )
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
+@click.option("--jobs", type=click.IntRange(min=1), help="Threads that write records as JSON.  [all cores, 4 at most]")
 @click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
@@ -229,6 +233,7 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         follow=options["follow"],
         window=options["window"],
         use_index=not options["no_index"],
+        jobs=options["jobs"] or min(MOST_JOBS, len(os.sched_getaffinity(0))),
         kind=options["kind"],
         decode=_decode_options(options),
     )

@@ -21,7 +21,7 @@ from kdump.log.follow import follow, newer
 from kdump.log.kinds import BATCHES, KINDS, Kind
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits, Problem, Region
+from kdump.log.region import Batch, BatchV2, Limits, Problem, Region, Stretch
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
 from kdump.log.source import FileSource
@@ -30,6 +30,8 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.quick import Quick
+from kdump.render.record_lines import COMPILED
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
 from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
@@ -52,6 +54,7 @@ class ShowOptions:
     follow: bool
     window: int
     use_index: bool
+    jobs: int = 1
     kind: str | None = None
     """Name of the kind of file that is insisted on."""
     decode: DecodeOptions = AS_USUAL
@@ -71,6 +74,9 @@ class Show:
         self.left = options.limit
         self.scan = Scan(selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
+        self.quick: Quick | None = None
+        """Who writes the records of the file at hand from their columns, where nothing hinders."""
+        self._quick: Quick | None = None
         self._nothing = False
 
     @property
@@ -85,6 +91,7 @@ class Show:
         files = list(self.files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
+        self._quicken()
         try:
             if self.options.last:
                 self._last(view, files)
@@ -95,6 +102,7 @@ class Show:
                     self._file(view, at)
             if following:
                 self._follow(view, files[-1])
+            self._drained()
         except UnknownColumn as error:
             raise click.UsageError(str(error)) from None
         finally:
@@ -149,7 +157,7 @@ class Show:
     def _view(self, several: bool) -> View:
         options = self.options
         try:
-            decoding = Decoding(options.decode)
+            self.decoding = decoding = Decoding(options.decode)
             if options.form == "template":
                 parts = compile_template(options.template or "", decoding)
                 shown = decoding if shows_decoded(options.template or "") else None
@@ -177,6 +185,27 @@ class Show:
         except (UnknownColumn, TemplateError, DecoderError) as error:
             raise click.UsageError(str(error)) from None
 
+    def _quicken(self) -> None:
+        """All records as JSON go from columns to lines, where the core is compiled. What needs records one by one does
+        not: a limit, or, file by file, a decoder of keys and values."""
+        options = self.options
+        one_by_one = options.limit or options.last or options.follow
+        if options.form == "json" and options.records and not one_by_one and COMPILED:
+            other = partial(JsonView, records=True)
+            self._quick = Quick(self.output, self.selection, options.jobs, other)
+
+    def _begin(self, at: Target) -> None:
+        """Whether records go from columns to lines in this file."""
+        self.quick = self._quick if self._quick and self.decoding.decoder(at) is None else None
+        self.scan.whole = self.quick is not None
+        if self.quick is None:
+            self._drained()
+
+    def _drained(self) -> None:
+        """What was written by others is out, so that the output can be used here."""
+        if self._quick is not None:
+            self._quick.drain()
+
     def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:
         """What is asked for of one file: regions, or entries and what stands among them."""
         if kind in BATCHES:
@@ -192,6 +221,7 @@ class Show:
                 yield item
 
     def _file(self, view: View, at: Target) -> None:
+        self._begin(at)
         view.file(at)
         opened = self.files.open(at)
         if opened is None:
@@ -203,7 +233,8 @@ class Show:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)
-                    view.tick()
+                    if self.quick is None:  # it lets nothing wait
+                        view.tick()
 
                 self.scan.met = met
                 for item in self._items(at, window, kind):
@@ -212,16 +243,25 @@ class Show:
                         return
             self.files.ended(at, window, kind, self.scan.batches - before)
         except SourceError as error:
+            if self.quick is not None and self.quick.failed:  # it is the output, and no matter of this file
+                raise
             self.files.refused(error)
         finally:
             window.source.close()
 
     def _show(self, view: View, at: Target, item: Item, window: Window, skip: int = 0) -> None:
+        if isinstance(item, Stretch):
+            assert self.quick is not None
+            self.quick.stretch(at, item)
+            return
+        self._drained()
         if isinstance(item, Problem):
             view.finding(file_finding(at, item))
             return
         if isinstance(item, Entry):
             rows = view.entry(at, item)
+        elif self.quick is not None and isinstance(item, BatchV2) and not item.isControlBatch:
+            rows = self.quick.batch(at, item)
         elif isinstance(item, Batch):
             records = self.selection.records(item)
             if self.options.records:

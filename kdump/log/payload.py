@@ -7,13 +7,16 @@ from contextlib import suppress
 
 from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
+from kdump.format.columns import Columns, decode, each_row, past_end
 from kdump.format.errors import DecodeError
-from kdump.format.record import RECORD, Columns, decode, past_end
+from kdump.format.record import RECORD
 from kdump.format.varint import read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 
+SMALL, SMALL_UNPACKED = 1 << 20, 4 << 20
+"""Bytes of a payload that is decompressed at one go, and what may come of it."""
 MOST_AHEAD = 4 * 1024 * 1024
 """Bytes of one record that are gathered only to learn whether it is one."""
 
@@ -24,7 +27,8 @@ def records(batch: Batch) -> Iterator[Record]:
     if isinstance(batch, BatchV2):
         batch.records_seen = 0
         for columns, base in columns_of(batch):
-            yield from _rows(batch, columns, base)
+            yield from rows_of(batch, columns, base, batch.records_seen)
+            batch.records_seen += len(columns)
     else:
         yield from legacy.messages(batch)
 
@@ -45,7 +49,8 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         return
     pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
     if space:
-        pieces = decompress(space, pieces, limit=limit, size=size)
+        quick = _at_one_go(batch, space, size, limit)
+        pieces = iter((quick,)) if quick else decompress(space, pieces, limit=limit, size=size)
     batch.decoded_to = base
     rest = bytearray()
     wanted = 0
@@ -105,6 +110,16 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
 
+def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | None:
+    """The decompressed payload of a small batch, unless something about it is out of the ordinary."""
+    from kdump.format.codec.whole import whole
+
+    if not 0 < size <= SMALL:
+        return None
+    piece = next(batch.chunks(BATCH_HEADER.size, size), None)
+    return whole(space, piece, min(limit, SMALL_UNPACKED)) if piece is not None and len(piece) == size else None
+
+
 def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
     """Whether what is left over behind the last record that was claimed begins with one more."""
     while True:
@@ -162,35 +177,38 @@ def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
     return start + length
 
 
-def _rows(batch: BatchV2, columns: Columns, base: int) -> Iterator[Record]:
+def rows_of(batch: BatchV2, columns: Columns, base: int, index: int) -> Iterator[Record]:
+    """The records in the columns, whose bytes begin at `base`; `index` is the first one's."""
     header = batch.header
     base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence
     kind = header.timestampType
     appended = header.maxTimestamp if kind == "LogAppendTime" else None
-    first = batch.records_seen
-    batch.records_seen += len(columns)
-    for i in range(len(columns)):
+    for row in each_row(columns):
         record = Record()
         record.batch = batch
-        record.index = first + i
+        record.index = index
         record.magic = 2
-        delta = columns.offset_delta[i]
+        (
+            record.start,
+            record.end,
+            record.attributes,
+            timestamp_delta,
+            delta,
+            record.key_start,
+            record.keySize,
+            record.value_start,
+            record.valueSize,
+            record.header_start,
+            record.header_count,
+        ) = row
         record.offset = base_offset + delta
         record.offsetDelta = delta
-        record.timestampDelta = columns.timestamp_delta[i]
-        record.timestamp = base_timestamp + columns.timestamp_delta[i] if appended is None else appended
+        record.timestampDelta = timestamp_delta
+        record.timestamp = base_timestamp + timestamp_delta if appended is None else appended
         record.timestampType = kind
-        record.attributes = columns.attributes[i]
         record.sequence = sequence(base_sequence, delta)
         record.crc = None
         record.data = columns.data
-        record.start = columns.start[i]
-        record.end = columns.end[i]
-        record.space_position = base + columns.start[i]
-        record.key_start = columns.key_start[i]
-        record.keySize = columns.key_size[i]
-        record.value_start = columns.value_start[i]
-        record.valueSize = columns.value_size[i]
-        record.header_start = columns.headers_start[i]
-        record.header_count = columns.headers_count[i]
+        record.space_position = base + record.start
+        index += 1
         yield record

@@ -11,29 +11,39 @@ from collections.abc import Iterator
 
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.message import MessageHeader
+from kdump.format.runs import FURTHEST, run
 from kdump.log.claim import HEADER, LEAST, REACH, Claim, claim_at, near
 from kdump.log.nested import LOOK_BACK
-from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, Limits, Problem, Region, make_batch
+from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, Limits, Problem, Region, Stretch, make_batch
 from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
+WALKED, CHECKED = "walked", "checked"
+
 
 def regions(
-    window: Window, *, name_offset: int | None = None, start: int = 0, limits: Limits | None = None
+    window: Window,
+    *,
+    name_offset: int | None = None,
+    start: int = 0,
+    limits: Limits | None = None,
+    stretches: str = "",
 ) -> Iterator[Region]:
     """The regions of the file behind `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
-    region is asked for. Raises SourceError when the device does.
+    region is asked for. `stretches` asks for a Stretch in place of v2 batches that are beyond doubt, where there are
+    several: WALKED if their headers tell, CHECKED if their checksums do. Raises SourceError when the device does.
     """
-    return Reader(window, name_offset, limits or Limits()).regions(start)
+    return Reader(window, name_offset, limits or Limits(), stretches).regions(start)
 
 
 class Reader:
     """The walk over one file."""
 
-    def __init__(self, window: Window, name_offset: int | None, limits: Limits) -> None:
+    def __init__(self, window: Window, name_offset: int | None, limits: Limits, stretches: str = "") -> None:
         self.window = window
+        self.stretches = stretches
         self.name_offset = name_offset
         self.limits = limits
         self.resync = Resync(window, limits, name_offset)
@@ -48,9 +58,44 @@ class Reader:
             head = self.window.view(position, HEADER)
             if not head:
                 return
+            stretch = self._stretch(position) if self.stretches else None
+            if stretch is not None:
+                yield stretch
+                position = stretch.end
+                continue
             for region in self._next(position, head):
                 yield region
                 position = region.end
+
+    def _stretch(self, position: int) -> Stretch | None:
+        """The batches from `position` on that are beyond doubt and lie in the window, with what they teach about
+        offsets; the same batches that would come one by one."""
+        window, name = self.window, self.name_offset
+        buffer, at = window.at_hand(position, HEADER)
+        size = LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
+        if at + size + HEADER > len(buffer) and size <= window.size:
+            buffer, at = window.at_hand(position, size + HEADER)  # with its successor's header
+        if at < 0 or (name is not None and name > FURTHEST):
+            return None
+        end = window.source.size
+        found = run(
+            buffer,
+            at,
+            source_end=len(buffer) if end is None else end - position + at,
+            largest=self.limits.max_batch_size or FURTHEST,
+            latest=-1 if self.latest is None else self.latest,
+            lowest=0 if name is None else name,
+            highest=2 * FURTHEST - 1 if name is None else name + REACH - 1,
+            budget=self.resync.work_left,
+            check=self.stretches == CHECKED,
+        )
+        if found is None:
+            return None
+        if found.batches > 1 or self.latest is not None:
+            self.last_good = found.before
+        self.latest = found.last_offset
+        self.resync.work_left -= found.unchained
+        return Stretch(self.limits, position, buffer, at, found, self.stretches == CHECKED)
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
         if not any(head[:LEAST]):

@@ -12,8 +12,9 @@ from kdump.format.batch import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
+from kdump.format.runs import Run, checksum_holds
 from kdump.format.varint import Bytes
-from kdump.log.window import Window
+from kdump.log.window import Held, Window
 
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 
@@ -167,6 +168,45 @@ class BatchV2(Batch):
     def __getattr__(self, name: str) -> Any:
         # The fields and what follows from them are declared once, on the header.
         return getattr(self.header, name)
+
+
+class Stretch(Region):
+    """Sound v2 batches that follow each other, as one: handed out only to who asks for it (log.reader). `checked`:
+    their checksums have been taken, and hold; otherwise each is believed because its successor begins where it ends.
+
+    Its `buffer` holds them all, from `start` on; the batches can be read as long as it is kept.
+    """
+
+    def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: Run, checked: bool) -> None:
+        super().__init__("stretch", position, run.stop - start)
+        self.limits = limits
+        self.buffer = buffer
+        self.start = start
+        self.stop = run.stop
+        self.run = run
+        self.checked = checked
+
+    def batches(self) -> Iterator[BatchV2]:
+        """The batches, one by one."""
+        at = self.start
+        while at < self.stop:
+            batch = self.batch(at)
+            yield batch
+            at += batch.size
+
+    def batch(self, at: int) -> BatchV2:
+        """The batch that begins at buffer[at]."""
+        shift = self.position - self.start
+        header = v2.BATCH_HEADER.read(self.buffer, at)
+        held: Any = Held(self.buffer, shift)  # of a window, reading a batch takes no more
+        batch = BatchV2(held, at + shift, header.size, self.limits, header)
+        if self.checked:
+            batch._computed = header.crc
+        return batch
+
+    def holds(self, at: int, end: int) -> bool:
+        """Whether the checksum of the batch at buffer[at:end] holds."""
+        return self.checked or checksum_holds(self.buffer, at, end)
 
 
 class BatchLegacy(Batch):

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from kdump.log.index import begins_batch, read_hints
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
-from kdump.log.reader import regions
-from kdump.log.region import Batch, BatchLegacy, Limits, Region
-from kdump.log.select import MAYBE, NO, Selection
+from kdump.log.reader import CHECKED, WALKED, regions
+from kdump.log.region import Batch, BatchLegacy, Limits, Region, Stretch
+from kdump.log.select import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
@@ -32,6 +32,10 @@ class Scan:
     unshown_bytes: int = 0
     batches: int = 0
     """Batches met, chosen or not."""
+    keeps: bool = False
+    """Whether batches are kept for later: those of a stretch would keep its buffer."""
+    whole: bool = False
+    """Whether a stretch may be handed out as it is, because who takes it looks at its batches."""
     met: Callable[[int], None] = field(default=lambda position: None)
     """Called for every region, chosen or not, with its position: a search that finds nothing shows that it goes on."""
 
@@ -56,8 +60,17 @@ class Scan:
             start = self._start(target, window)
             last = None if start else -1
         if stream is None:
-            stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits)
-        for region in stream:
+            stretches = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
+            stream = regions(
+                window, name_offset=target.name_offset, start=start, limits=self.limits, stretches=stretches
+            )
+        by_place = offsets is not None or positions is not None
+        for region in self._apart(stream, offsets, positions, pending):
+            if isinstance(region, Stretch):
+                last = region.run.last_offset
+                if not by_place:
+                    yield region
+                continue
             self.met(region.position)
             if positions and positions.last is not None and region.position > positions.last:
                 return
@@ -93,6 +106,23 @@ class Scan:
         if offsets and (offsets.last is None or last is None or last < offsets.last):
             yield from pending
 
+    def _apart(
+        self, stream: Iterator[Region], offsets: Range | None, positions: Range | None, pending: list[Region]
+    ) -> Iterator[Region]:
+        """The regions, with the batches of a stretch one by one; unless all of it is taken, or lies before the offsets
+        that are asked for."""
+        for region in stream:
+            if not isinstance(region, Stretch):
+                yield region
+                continue
+            below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
+            if (below and not pending) or (self.whole and offsets is None and positions is None):
+                self.met(region.position)
+                self.batches += region.run.batches
+                yield region
+            else:
+                yield from region.batches()
+
     def _leave_out(self, region: Region) -> None:
         self.unshown += 1
         self.unshown_bytes += region.size
@@ -122,6 +152,7 @@ class Scan:
         hints = read_hints(target.path, target.name_offset) if self.use_index else None
         entry = len(hints) if hints and isinstance(window.source, FileSource) else 0
         back = count + 1
+        self.keeps = True
         while True:
             start = 0
             entry = max(0, entry - back)

@@ -7,10 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kdump.format.columns import (
+    HEADERS_START,
+    KEY_START,
+    OFFSET_DELTA,
+    TIMESTAMP_DELTA,
+    VALUE_START,
+    WIDTH,
+    Columns,
+    headers,
+    keep_between,
+    keep_keys,
+    keep_rows,
+)
 from kdump.log.legacy import look_inside
 from kdump.log.payload import records
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy
+from kdump.log.region import Batch, BatchLegacy, BatchV2
 
 
 class Range(NamedTuple):
@@ -30,6 +43,8 @@ class Range(NamedTuple):
 OFFSET_KEYS = ("offset", "startOffset", "firstOffset", "lastOffset")
 """Under which an entry of an index, a snapshot or a checkpoint has its offsets."""
 
+FAR = 1 << 63
+"""Beyond every number of 64 bits, or the last of them below zero."""
 NO, MAYBE, YES = 0, 1, 2
 """What a header says of its records: none is asked for; only decoding can tell; one at least is."""
 
@@ -62,6 +77,13 @@ class Selection:
     def chooses_records(self) -> bool:
         """Whether some records of a batch may be asked for and others not."""
         return bool(self.looks_at_content or self.offsets or self.times)
+
+    @property
+    def meets_all(self) -> bool:
+        """Whether no header answers by itself: every batch is looked into."""
+        return self == Selection(
+            keys=self.keys, key_regex=self.key_regex, value_regex=self.value_regex, headers=self.headers
+        )
 
     def batch(self, batch: Batch) -> int:
         """NO, MAYBE or YES by the header alone. (For a v0 or v1 wrapper that straddles the end of an offset range, the
@@ -119,6 +141,34 @@ class Selection:
             return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
         return True
 
+    def keep(self, batch: BatchV2, columns: Columns) -> None:
+        """Leave only those of the records that are asked for: as `record` says of each, with no object a record."""
+        header = batch.header
+        if self.offsets:
+            keep_between(columns, OFFSET_DELTA, *_deltas(self.offsets, header.baseOffset))
+        if self.times and header.timestampType == "LogAppendTime":
+            if not self.times.holds(header.maxTimestamp):
+                columns.count = 0
+        elif self.times:
+            keep_between(columns, TIMESTAMP_DELTA, *_deltas(self.times, header.baseTimestamp))
+        if self.keys and len(columns):
+            keep_keys(columns, list(self.keys))
+        if (self.key_regex or self.value_regex or self.headers) and len(columns):
+            keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * WIDTH)])
+
+    def _content(self, columns: Columns, at: int) -> bool:
+        """Whether key, value and headers of the record at block[at:] match."""
+        block, data = columns.block, columns.data
+        for pattern, column in ((self.key_regex, KEY_START), (self.value_regex, VALUE_START)):
+            if pattern is not None:
+                start, size = block[at + column], block[at + column + 1]
+                if size < 0 or not pattern.search(data[start : start + size]):
+                    return False
+        if self.headers:
+            there = headers(data, block[at + HEADERS_START], block[at + HEADERS_START + 1], block[at + 1])
+            return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
+        return True
+
     def entry(self, position: int, values: dict[str, Any]) -> bool:
         """Whether an entry of a file without batches is asked for, by its JSON values. A condition on what it has not
         leaves it out."""
@@ -149,6 +199,13 @@ class Selection:
         if answer != MAYBE:
             return answer == YES
         return any(True for _ in self.records(batch)) or bool(batch.problems)
+
+
+def _deltas(wanted: Range, base: int) -> tuple[int, int]:
+    """The range as deltas to `base`, as far as 64 bits go."""
+    first = -FAR if wanted.first is None else max(-FAR, wanted.first - base)
+    last = FAR - 1 if wanted.last is None else min(FAR - 1, wanted.last - base)
+    return (first, last) if first <= last else (1, 0)
 
 
 def _found(pattern: re.Pattern[bytes], data: Any) -> bool:

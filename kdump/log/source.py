@@ -7,7 +7,6 @@ import io
 import os
 import stat
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
@@ -179,6 +178,8 @@ class StreamSource:
             self._blocks.append(data)
             return
         if self._spill is None:
+            import tempfile  # it imports a lot
+
             self._spill = tempfile.TemporaryFile(prefix="kdump-")  # noqa: SIM115
         place = self._spill.seek(0, io.SEEK_END)
         self._spill.write(data.ljust(BLOCK, b"\0"))

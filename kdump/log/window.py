@@ -34,6 +34,11 @@ class Window:
                 return memoryview(b"")
         return memoryview(self._buffer)[start : start + count]
 
+    def at_hand(self, position: int, count: int) -> tuple[bytes, int]:
+        """The buffer, and where in it `position` is; with `count` bytes from there on, if the source has them."""
+        self.view(position, count)
+        return self._buffer, position - self._start
+
     def peek(self, position: int, count: int) -> memoryview:
         """As `view`, for a look ahead or behind: the buffer does not move away from what is being read."""
         start = position - self._start
@@ -88,3 +93,16 @@ class Window:
     def release(self, position: int) -> None:
         """Nothing before `position` will be asked for again."""
         self.source.release(position)
+
+
+class Held:
+    """Bytes that are at hand, by their positions in the source that they come from: a Window over no more."""
+
+    def __init__(self, data: bytes, start: int) -> None:
+        self.data = memoryview(data)
+        self.start = start
+
+    def chunks(self, position: int, count: int) -> Iterator[memoryview]:
+        """The bytes position..position+count."""
+        if count > 0:
+            yield self.data[position - self.start : position - self.start + count]

@@ -21,9 +21,9 @@ from kdump.format.batch import (
     codec_name,
     sequence,
 )
+from kdump.format.columns import each_row, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
-from kdump.format.record import headers
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text
 from kdump.log.legacy import messages
@@ -152,20 +152,17 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
     for columns, _ in columns_of(batch):
         lines, offsets = [], []
         data = columns.data
-        for i, delta in enumerate(columns.offset_delta):
+        for row in each_row(columns):
+            (_, end, _, timestamp_delta, delta, key_start, key_size, value_start, value_size, at, count) = row
             offset = base_offset + delta
             if not -LARGEST <= offset <= LARGEST:
                 offset = int64(offset)
-            key_size, value_size = columns.key_size[i], columns.value_size[i]
             line = ""
             if metadata:
-                timestamp = base_timestamp + columns.timestamp_delta[i] if appended is None else appended
+                timestamp = base_timestamp + timestamp_delta if appended is None else appended
                 if not -LARGEST <= timestamp <= LARGEST:
                     timestamp = int64(timestamp)
-                keys = ""
-                if columns.headers_count[i]:
-                    found = headers(data, columns.headers_start[i], columns.headers_count[i], columns.end[i])
-                    keys = ",".join([java_text(key) for key, _ in found])
+                keys = ",".join([java_text(key) for key, _ in headers(data, at, count, end)]) if count else ""
                 number = (
                     sequence(base_sequence, delta)
                     if delta >= 0 or base_sequence < 0
@@ -176,10 +173,8 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                     f" sequence: {number} headerKeys: [{keys}]"
                 )
             if not silent or control:
-                start = columns.key_start[i]
-                key = None if key_size < 0 else bytes(data[start : start + key_size])
-                start = columns.value_start[i]
-                value = None if value_size < 0 else bytes(data[start : start + value_size])
+                key = None if key_size < 0 else bytes(data[key_start : key_start + key_size])
+                value = None if value_size < 0 else bytes(data[value_start : value_start + value_size])
                 if not control:
                     line += shown(offset, key, value)
                 elif metadata:

@@ -55,6 +55,14 @@ class Output:
         else:
             self.tick()
 
+    def write_now(self, data: bytes | memoryview) -> None:
+        """As `write`, of bytes that will not stay as they are: small ones are copied, many go out at once."""
+        if len(data) < BUFFER:
+            self.write(bytes(data))
+            return
+        self.flush()
+        self._out(data)
+
     def tick(self) -> None:
         """Called now and then while no line comes: what has waited long enough goes out."""
         if self._size and time.monotonic() - self._flushed > PATIENCE:
@@ -64,6 +72,9 @@ class Output:
         data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
+        self._out(data)
+
+    def _out(self, data: bytes | memoryview) -> None:
         try:
             self._stream.write(data)
             self._stream.flush()

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.format.codec import decompress
+from kdump.format.columns import Columns, decode, headers
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Span
-from kdump.format.record import RECORD, Columns, decode, headers
+from kdump.format.record import RECORD
 from kdump.log import legacy, payload
 from kdump.log.payload import records
 from kdump.log.record import Record

@@ -58,7 +58,7 @@ def test_a_pipe_is_not_kept_for_a_bad_batch(hurt: int, monkeypatch: pytest.Monke
     def refuse(**_options: object) -> None:
         raise AssertionError("a temporary file")
 
-    monkeypatch.setattr("kdump.log.source.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     zeros = 40 << 20
     data = craft.one(b"first") + craft.flip(craft.one(b"v" * 100, 1), hurt) + bytes(zeros)
     found = list(regions(Window(StreamSource("-", io.BytesIO(data)))))

@@ -28,7 +28,7 @@ def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
     """The blocks' contents, each at most 4 MiB. Raises DecodeError."""
     block_api = library("lz4.block", "lz4", STRUCT)
     flags, descriptor = _read_header(source, ignore_header_checksum)
-    largest = _largest_block(descriptor)
+    largest = largest_block(descriptor)
     while True:
         start = source.position
         word = int.from_bytes(_read(source, 4, "blockSize"), "little")
@@ -105,7 +105,7 @@ def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, byt
     return flags, bytes(head[4:])
 
 
-def _largest_block(descriptor: bytes) -> int:
+def largest_block(descriptor: bytes) -> int:
     """Bytes that a block may hold, compressed or not: 64 KiB, 256 KiB, 1 MiB or 4 MiB."""
     return 1 << (8 + 2 * (descriptor[1] >> 4))
 

@@ -32,7 +32,7 @@ def pieces(source: Source, limit: int, chunk_size: int) -> Iterator[bytes]:
     cramjam = library("cramjam", "python-snappy", STREAM)
     left = limit
     for position, block in _blocks(source, limit):
-        length = _length(block, len(block), position, left, limit)
+        length = stated_length(block, len(block), position, left, limit)
         output = bytearray(length)
         try:
             written = cramjam.snappy.decompress_raw_into(block, output)
@@ -54,7 +54,7 @@ def _blocks(source: Source, limit: int) -> Iterator[tuple[int, Bytes]]:
         raise failed(STREAM, "magic", 0, "the payload is empty")
     if len(head) < HEADER_SIZE or not head.startswith(MAGIC):
         # Everything is one block. Do not gather it for a length that is a lie.
-        _length(head, max(source.size, len(head)), 0, limit, limit)
+        stated_length(head, max(source.size, len(head)), 0, limit, limit)
         block = bytearray(head)
         while more := source.take(1 << 20):
             block += more
@@ -87,7 +87,7 @@ def _blocks(source: Source, limit: int) -> Iterator[tuple[int, Bytes]]:
         yield start + 4, chunk
 
 
-def _length(block: Bytes, size: int, position: int, left: int, limit: int) -> int:
+def stated_length(block: Bytes, size: int, position: int, left: int, limit: int) -> int:
     """The uncompressed length that a block of `size` bytes states in front. Raises DecodeError if it cannot be true."""
     try:
         # 35 bits: what does not fit into 32 is then too large, and not cut to something that might fit.

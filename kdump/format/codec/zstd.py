@@ -31,17 +31,27 @@ _idle: list[Any] = []
 
 def pieces(source: Source) -> Iterator[bytes]:
     """The blocks' contents, each at most 128 KiB. Raises DecodeError."""
-    zstandard = library("zstandard", "zstandard", STRUCT)
+    error = library("zstandard", "zstandard", STRUCT).ZstdError
+    decompressor = take()
     try:
-        decompressor = _idle.pop()
-    except IndexError:
-        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
-    try:
-        yield from _frames(source, decompressor, zstandard.ZstdError)
+        yield from _frames(source, decompressor, error)
     finally:
-        # One that has grown for a large window is not worth its memory.
-        if decompressor.memory_size() <= KEEP:
-            _idle.append(decompressor)
+        give_back(decompressor)
+
+
+def take() -> Any:
+    """A decompressor for one stream. Raises DecodeError without the library."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        return library("zstandard", "zstandard", STRUCT).ZstdDecompressor(max_window_size=MAX_WINDOW)
+
+
+def give_back(decompressor: Any) -> None:
+    """It is free for another stream."""
+    # One that has grown for a large window is not worth its memory.
+    if decompressor.memory_size() <= KEEP:
+        _idle.append(decompressor)
 
 
 def _read(source: Source, count: int, field: str) -> bytes | bytearray:
@@ -85,9 +95,9 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
 
     start = source.position
     (descriptor,) = _read(source, 1, "frameHeader")
-    header = magic + bytes((descriptor,)) + _read(source, _header_size(descriptor), "frameHeader")
+    header = magic + bytes((descriptor,)) + _read(source, header_size(descriptor), "frameHeader")
     feed(header, "frameHeader", start)
-    content_size = _content_size(descriptor, header)
+    content_size = stated_size(descriptor, header)
     made = last = 0
     while not last:
         start = source.position
@@ -113,7 +123,7 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
         raise failed(STRUCT, "block", source.position, "the library expects more of this frame")
 
 
-def _header_size(descriptor: int) -> int:
+def header_size(descriptor: int) -> int:
     """Bytes of the header behind the descriptor: window, dictionary id, content size."""
     return (not descriptor & SINGLE_SEGMENT) + (0, 1, 2, 4)[descriptor & 3] + _content_size_size(descriptor)
 
@@ -122,7 +132,7 @@ def _content_size_size(descriptor: int) -> int:
     return (1 if descriptor & SINGLE_SEGMENT else 0, 2, 4, 8)[descriptor >> 6]
 
 
-def _content_size(descriptor: int, header: bytes | bytearray) -> int | None:
+def stated_size(descriptor: int, header: bytes | bytearray) -> int | None:
     """Bytes that the frame should make, from its whole header, or None."""
     size = _content_size_size(descriptor)
     # Two bytes count from 256, below which one does.

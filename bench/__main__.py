@@ -1,0 +1,148 @@
+"""python -m bench: the table that docs/performance.md holds."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from datetime import datetime, timezone
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.kafka import ROOT, VERSION, Kafka, find
+from bench.limits import limits
+from bench.measure import Failed, Run, in_turn
+from bench.segments import MIB, all_segments, kinds, last_of, total
+
+JSON = ("inspect", "--records", "--json")
+PRINT = ("--print-data-log",)
+
+
+class Row(NamedTuple):
+    """A line of the table: kdump's arguments before the path, and kafka-dump-log's for the same question. `records`
+    x"""
+
+    what: str
+    segment: str
+    kdump: tuple[str, ...]
+    kafka: tuple[str, ...] | None
+
+
+def rows(end: int) -> list[Row]:
+    """What is measured; `end` is the last offset of the large segment."""
+    codecs = ("gzip", "snappy", "lz4", "zstd")
+    shapes = ("one-record batches", "10k-record batches", "records of 100 B", "records of 100 kB", "v1 gzip")
+    few = (*JSON, "--key", "user-17")
+    return [
+        Row("start-up", "small", ("inspect",), ()),
+        Row("verify --crc", "none", ("verify", "--crc"), ()),
+        Row("verify --crc", "one-record batches", ("verify", "--crc"), ()),
+        Row("verify", "none", ("verify",), ("--deep-iteration",)),
+        *(Row("verify", codec, ("verify",), ("--deep-iteration",)) for codec in codecs),
+        Row("verify", "one-record batches", ("verify",), ("--deep-iteration",)),
+        Row("inspect", "none", ("inspect",), ()),
+        Row("inspect", "one-record batches", ("inspect",), ()),
+        Row("inspect --records", "none", ("inspect", "--records"), PRINT),
+        Row("inspect --records --json", "none", JSON, PRINT),
+        *(Row("inspect --records --json", name, JSON, PRINT) for name in (*codecs, *shapes)),
+        Row("… --key user-17", "none", few, PRINT),
+        *(Row("… --key user-17", codec, few, PRINT) for codec in codecs),
+        Row("… --producer-id 1007", "zstd", (*JSON, "--producer-id", "1007"), PRINT),
+        Row("… --offset near the end", "large, indexed", (*JSON, "--offset", f"{end - 9}..{end - 5}"), PRINT),
+        Row("verify --crc --jobs 1", "20 segments", ("verify", "--crc", "--jobs", "1"), ()),
+        Row("… --records --json --jobs 1", "20 segments", (*JSON, "--jobs", "1"), None),
+        Row("… --records --json --jobs 2", "20 segments", (*JSON, "--jobs", "2"), PRINT),
+        Row("verify --jobs 1", "4 partitions", ("verify", "--jobs", "1"), None),
+        Row("verify --jobs 2", "4 partitions", ("verify", "--jobs", "2"), None),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--jars", help="directory of Kafka's jars; without it Maven fetches them, where it is there")
+    parser.add_argument("--size", type=int, default=512, help="MiB of the uncompressed segment")
+    parser.add_argument("--runs", type=int, default=3, help="measured runs of each command")
+    parser.add_argument("--only", default="", help="only rows with this in their name")
+    parser.add_argument("--dir", type=Path, default=ROOT / "build" / "bench", help="where segments are made and kept")
+    options = parser.parse_args()
+    kafka = find(options.jars or None, options.dir)
+    writer = "kafka" if kafka and kafka.can_write else "fixtures"
+    # What takes memory is done elsewhere: a process begins its life with the peak of the one that starts it.
+    with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
+        paths = elsewhere.submit(all_segments, options.dir / f"{options.size}-{writer}", options.size, kafka).result()
+        counts = {name: elsewhere.submit(total, path).result() for name, path in paths.items()}
+        end = elsewhere.submit(last_of, paths["large, indexed"]).result()
+    head(kafka)
+    print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU | peak |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+    for row in rows(end):
+        if options.only in f"{row.what} {row.segment}":
+            measured(row, paths[row.segment], counts[row.segment], kafka, options.runs)
+    print("\nThe bare limits, in one process that does nothing else:\n")
+    print("| segment | size | read | read + crc32c | codec |\n|---|--:|--:|--:|--:|")
+    for name, kind in kinds(options.size).items():
+        if options.only in name:
+            bare(name, paths[name], kind.codec)
+
+
+def head(kafka: Kafka | None) -> None:
+    """When, where, and with what."""
+    version = subprocess.run([*KDUMP, "--version"], capture_output=True, text=True).stdout.strip()
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    print(f"{now}, {_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}; {version}; ", end="")
+    print(f"kafka-dump-log {VERSION}\n" if kafka else "no kafka-dump-log: it needs Java, and Maven or --jars\n")
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+KDUMP = (sys.executable, "-m", "kdump")
+
+
+def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int) -> None:
+    """Print the row."""
+    files = sorted(path.rglob("*.log")) if path.is_dir() else [path]
+    other = None
+    if kafka is not None and row.kafka is not None:
+        other = kafka.dump_log(*row.kafka, "--files", ",".join(map(str, files)))
+    try:
+        mine, theirs = in_turn([[*KDUMP, *row.kdump, str(path)], other], runs)
+    except Failed as error:
+        print(f"| {row.what} | {row.segment} | {error} |", flush=True)
+        return
+    assert mine is not None
+    size = sum(file.stat().st_size for file in files)
+    cells = [row.what, row.segment, _seconds(mine), _seconds(theirs)]
+    cells.append(f"{theirs.seconds / mine.seconds:.1f}x" if theirs else "")
+    cells.append(f"{size / mine.seconds / 1e6:,.0f}")
+    cells.append(f"{count / mine.seconds:,.0f}" if count else "")
+    cells += [f"{mine.cpu:.2f} s", f"{mine.peak / 1024:.0f} MiB"]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _seconds(run: Run | None) -> str:
+    return "" if run is None else f"{run.seconds:.2f} s"
+
+
+def bare(name: str, path: Path, codec: str) -> None:
+    found = limits(path, codec, 3)
+    cells = [
+        name,
+        f"{path.stat().st_size / MIB:.0f} MiB",
+        *(f"{found[key]:.2f} s" for key in ("read", "read + crc32c")),
+    ]
+    cells.append(f"{found[codec]:.2f} s ({codec})" if codec in found else "")
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""The segments to measure on: by Kafka's own writer where there is Java, else real batches of the fixtures repeated."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.kafka import ROOT, Kafka
+
+MIB = 1 << 20
+FIRST = f"{0:020}.log"
+INDEX_INTERVAL = 4096
+HEAD = struct.Struct(">qi")
+V2 = struct.Struct(">qiibIhi")
+
+
+class Kind(NamedTuple):
+    """A segment: its codec, how large, and what it is repeated from where Kafka's writer is not there."""
+
+    codec: str
+    megabytes: int
+    value_bytes: int = 300
+    batch_records: int = 100
+    fixture: str = "clean-1/orders-none-0"
+
+
+def kinds(size: int) -> dict[str, Kind]:
+    """By name; `size` is the MiB of the uncompressed one, to which the others are in proportion."""
+    part = size * 3 // 16
+    quarter = size // 4
+    kinds = {"none": Kind("none", size)}
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        kinds[codec] = Kind(codec, part, fixture=f"clean-1/orders-{codec}-0")
+    return kinds | {
+        "one-record batches": Kind("none", quarter, 200, 1, "clean-1/acks0-0"),
+        "10k-record batches": Kind("none", quarter, 300, 10_000),
+        "records of 100 B": Kind("none", quarter, 100, 100),
+        "records of 100 kB": Kind("none", quarter, 100_000, 10),
+        "v1 gzip": Kind("legacy", part, fixture="legacy/v1-client010-gzip-0"),
+    }
+
+
+def make(kind: Kind, directory: Path, kafka: Kafka | None) -> Path:
+    """The segment, made if it is not there yet."""
+    path = directory / FIRST
+    if not path.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        part = directory / "part"
+        if kafka is not None and kafka.can_write and kind.codec != "legacy":
+            kafka.write(part, kind.codec, kind.megabytes, kind.value_bytes, kind.batch_records)
+        else:
+            repeat(ROOT / "fixtures" / kind.fixture / FIRST, part, kind.megabytes * MIB)
+        part.rename(path)
+    return path
+
+
+def batches(data: bytes) -> Iterator[bytes]:
+    """The batches or messages of a sound segment."""
+    position = 0
+    while position < len(data):
+        _, length = HEAD.unpack_from(data, position)
+        yield data[position : position + 12 + length]
+        position += 12 + length
+
+
+def last_offset(batch: bytes) -> int:
+    fields = V2.unpack_from(batch)
+    return int(fields[0] + fields[6]) if fields[3] == 2 else int(fields[0])
+
+
+def records(path: Path) -> int | None:
+    """How many there are; None in the old formats, whose headers do not say."""
+    count = 0
+    for batch in batches(path.read_bytes()):
+        if batch[16] < 2:
+            return None
+        count += int.from_bytes(batch[57:61], "big")
+    return count
+
+
+def last_of(path: Path) -> int:
+    """The last offset of the segment."""
+    *_, last = batches(path.read_bytes())
+    return last_offset(last)
+
+
+def rebased(batch: bytes, by: int) -> bytes:
+    """At an offset `by` higher, which no checksum covers."""
+    (offset,) = struct.unpack_from(">q", batch)
+    return struct.pack(">q", offset + by) + batch[8:]
+
+
+def repeat(source: Path, path: Path, size: int) -> None:
+    """The batches of `source` over and over, with offsets that go on, up to `size` bytes."""
+    found = list(batches(source.read_bytes()))
+    span = last_offset(found[-1]) + 1
+    written = base = 0
+    with path.open("wb") as out:
+        while written < size:
+            written += out.write(b"".join(rebased(batch, base) for batch in found))
+            base += span
+
+
+def split(source: Path, directory: Path, count: int) -> Path:
+    """The segment `source` as a partition of `count` segments."""
+    if directory.exists():
+        return directory
+    part = directory.with_suffix(".part")
+    part.mkdir(parents=True, exist_ok=True)
+    each = source.stat().st_size // count
+    block: list[bytes] = []
+    size = 0
+    for batch in batches(source.read_bytes()):
+        block.append(batch)
+        size += len(batch)
+        if size >= each:
+            _segment(part, block)
+            block, size = [], 0
+    if block:
+        _segment(part, block)
+    part.rename(directory)
+    return directory
+
+
+def _segment(directory: Path, block: list[bytes]) -> None:
+    (base,) = struct.unpack_from(">q", block[0])
+    (directory / f"{base:020}.log").write_bytes(b"".join(block))
+
+
+def partitions(source: Path, directory: Path, count: int) -> Path:
+    """The segment `source` as so many partitions, by links."""
+    for number in range(count):
+        partition = directory / f"topic-{number}"
+        partition.mkdir(parents=True, exist_ok=True)
+        if not (partition / FIRST).exists():
+            os.link(source, partition / FIRST)
+    return directory
+
+
+def doubled(source: Path, directory: Path) -> Path:
+    """Twice the segment `source` behind each other, with the .index that a broker of 4.1 or later writes."""
+    path = directory / FIRST
+    if path.exists():
+        return path
+    directory.mkdir(parents=True, exist_ok=True)
+    data = source.read_bytes()
+    position = behind = base = 0
+    part = directory / "part"
+    with part.open("wb") as out, (directory / FIRST).with_suffix(".index").open("wb") as index:
+        for _ in range(2):
+            last = base
+            for batch in batches(data):
+                batch = rebased(batch, base)
+                last = last_offset(batch)
+                behind += len(batch)
+                if behind > INDEX_INTERVAL:
+                    index.write(struct.pack(">ii", last, position))
+                    behind = 0
+                position += out.write(batch)
+            base = last + 1
+    part.rename(path)
+    return path
+
+
+def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, Path]:
+    """Every segment and directory by its name, made if it is not there."""
+    paths = {name: make(kind, directory / name.replace(" ", "-"), kafka) for name, kind in kinds(size).items()}
+    paths["small"] = ROOT / "fixtures" / "clean-1" / "orders-none-0" / f"{0:020}.log"
+    paths["large, indexed"] = doubled(paths["none"], directory / "indexed")
+    paths["20 segments"] = split(paths["none"], directory / "many-0", 20)
+    paths["4 partitions"] = partitions(paths["zstd"], directory / "four", 4)
+    return paths
+
+
+def total(path: Path) -> int | None:
+    """The records of a segment, or of all in a directory."""
+    found = [records(file) for file in (path.rglob("*.log") if path.is_dir() else [path])]
+    return None if None in found else sum(count or 0 for count in found)

@@ -1,0 +1,35 @@
+"""Which core runs: the compiled one, or the same files as plain Python. KDUMP_ENGINE=plain insists on the second."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+
+COMPILED, PLAIN = "compiled", "plain"
+
+
+class Plain:
+    """Finds the .py of a module of kdump where a compiled one stands beside it."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        if not name.startswith("kdump.") or not path:
+            return None
+        file = os.path.join(path[0], name.rpartition(".")[2] + ".py")
+        return spec_from_file_location(name, file) if os.path.isfile(file) else None
+
+
+def choose() -> None:
+    """Obey KDUMP_ENGINE; to be called before a module of the core is imported."""
+    if os.environ.get("KDUMP_ENGINE") == PLAIN:
+        sys.meta_path.insert(0, Plain)
+
+
+def running() -> str:
+    """`compiled` or `plain`."""
+    from kdump.format import columns
+
+    return COMPILED if columns.COMPILED else PLAIN

@@ -1,0 +1,165 @@
+"""A small payload at one go, when nothing about it is out of the ordinary; the streams beside this decide otherwise.
+
+What comes out is what they would give. Anything that they might refuse, or read in another way, is left to them: so
+each codec's outline is looked at here first, and an error of a library is no error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from kdump.format.codec import lz4, snappy, zstd
+from kdump.format.codec.source import library
+from kdump.format.errors import DecodeError
+
+GZIP_HEADER, GZIP_TRAILER = 10, 8
+LZ4_FLAGS = (0x60, 0x64)
+"""Version 1, independent blocks, without and with a content checksum."""
+ZSTD_BLOCKS = 32
+"""More are left to the stream, whose memory does not grow with them."""
+
+
+def whole(codec: str, payload: memoryview, most: int) -> bytes | None:
+    """The decompressed payload, if it is ordinary, not empty and of at most `most` bytes; else None."""
+    unpack = _CODECS.get(codec)
+    if unpack is None:
+        return None
+    try:
+        errors = _errors(codec)
+    except DecodeError:  # there is no such library: the stream says so
+        return None
+    try:
+        found = unpack(payload, most)
+    except errors:
+        return None
+    return found if found and len(found) <= most else None
+
+
+def _errors(codec: str) -> tuple[type[Exception], ...]:
+    """What the codec's library raises, and what a cut makes of what stands here."""
+    library_error: type[Exception] = ValueError
+    if codec == "zstd":
+        library_error = library("zstandard", "zstandard", zstd.STRUCT).ZstdError
+    elif codec == "lz4":
+        library_error = library("lz4.block", "lz4", lz4.STRUCT).LZ4BlockError
+    elif codec == "snappy":
+        library_error = library("cramjam", "python-snappy", snappy.STREAM).DecompressionError
+    elif codec == "gzip":
+        library_error = _inflate().error
+    return (library_error, DecodeError, LookupError, ValueError, RuntimeError, MemoryError)
+
+
+@lru_cache
+def _inflate() -> Any:
+    """isal, which is twice as quick, or zlib."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        import zlib
+
+        return zlib
+    return isal_zlib
+
+
+def _gzip(payload: memoryview, most: int) -> bytes | None:
+    end = len(payload) - GZIP_TRAILER
+    size = int.from_bytes(payload[end + 4 :], "little")
+    if end <= GZIP_HEADER or bytes(payload[:4]) != b"\x1f\x8b\x08\0" or size > most:
+        return None
+    zlib = _inflate()
+    inflater = zlib.decompressobj(-15)
+    found: bytes = inflater.decompress(payload[GZIP_HEADER:end], size + 1)
+    if not inflater.eof or inflater.unused_data or len(found) != size:
+        return None
+    return found if zlib.crc32(found) == int.from_bytes(payload[end : end + 4], "little") else None
+
+
+def _snappy(payload: memoryview, most: int) -> bytes | None:
+    if bytes(payload[:8]) != snappy.MAGIC:
+        return None
+    unpack = library("cramjam", "python-snappy", snappy.STREAM).snappy.decompress_raw
+    found: list[bytes] = []
+    at, end, left = snappy.HEADER_SIZE, len(payload), most
+    while at + 4 < end:
+        start = at + 4
+        at = start + int.from_bytes(payload[at:start], "big", signed=True)
+        if at <= start or at > end:
+            return None
+        block = payload[start:at]
+        size = snappy.stated_length(block, len(block), start, left, most)
+        piece = unpack(block)
+        if len(piece) != size:
+            return None
+        left -= size
+        found.append(piece)
+    return b"".join(found) if at == end else None
+
+
+def _lz4(payload: memoryview, most: int) -> bytes | None:
+    flags, descriptor = payload[4], bytes(payload[4:6])
+    if bytes(payload[:4]) != b"\x04\x22\x4d\x18" or flags not in LZ4_FLAGS or descriptor[1] & 0xCF != 0x40:
+        return None
+    if payload[6] != _lz4_checksum(descriptor):
+        return None
+    unpack: Callable[..., bytes] = library("lz4.block", "lz4", lz4.STRUCT).decompress
+    largest = lz4.largest_block(descriptor)
+    found: list[bytes] = []
+    at, end, left = 7, len(payload), most
+    while at + 4 <= end:
+        word = int.from_bytes(payload[at : at + 4], "little")
+        size = word & ~lz4.STORED
+        if size == 0:
+            behind = at + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
+            return b"".join(found) if behind <= end else None
+        start = at + 4
+        at = start + size
+        if size > largest or at > end or left < 0:
+            return None
+        block = payload[start:at]
+        piece = bytes(block) if word & lz4.STORED else unpack(block, uncompressed_size=largest)
+        left -= len(piece)
+        found.append(piece)
+    return None
+
+
+@lru_cache(64)
+def _lz4_checksum(descriptor: bytes) -> int:
+    return lz4.header_checksum(descriptor)
+
+
+def _zstd(payload: memoryview, most: int) -> bytes | None:
+    descriptor = payload[4]
+    if bytes(payload[:4]) != b"\x28\xb5\x2f\xfd" or descriptor & 0x0B:  # unused and reserved bits, a dictionary
+        return None
+    at = 5 + zstd.header_size(descriptor)
+    if not descriptor & zstd.SINGLE_SEGMENT and payload[5] >> 3 > 16:  # a window of more than 64 MiB and something
+        return None
+    content_size = zstd.stated_size(descriptor, bytes(payload[:at]))
+    end = len(payload) - (4 if descriptor & zstd.CHECKSUM else 0)
+    last = blocks = 0
+    while not last:
+        number = int.from_bytes(payload[at : at + 3], "little")
+        last, kind, size = number & 1, number >> 1 & 3, number >> 3
+        at += 3 + (1 if kind == zstd.RLE else size)
+        blocks += 1
+        odd = kind == zstd.RESERVED or size > zstd.MAX_BLOCK or (kind == zstd.COMPRESSED and size == 0)
+        if odd or at > end or blocks > ZSTD_BLOCKS:
+            return None
+    room = blocks * zstd.MAX_BLOCK if content_size is None else content_size
+    if at != end or room > max(most, zstd.MAX_BLOCK * ZSTD_BLOCKS) or not room:
+        return None
+    decompressor = zstd.take()
+    try:
+        return decompressor.decompress(payload, max_output_size=room)  # type: ignore[no-any-return]
+    finally:
+        zstd.give_back(decompressor)
+
+
+_CODECS: dict[str, Callable[[memoryview, int], bytes | None]] = {
+    "gzip": _gzip,
+    "snappy": _snappy,
+    "lz4": _lz4,
+    "zstd": _zstd,
+}

@@ -1,0 +1,324 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The record loop of v2 batches: one pass over the bytes fills integer columns, and checks every bound.
+
+This is the one permitted restatement of kdump.format.record's layout; a test holds the two together, on corrupt bytes
+too. Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from kdump.format.errors import DecodeError
+from kdump.format.varint import Bytes, read_varint, read_varlong
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+COMPILED: bool = cython.compiled
+WIDTH = 11
+"""Numbers of a record; see Columns."""
+TIMESTAMP_DELTA, OFFSET_DELTA, KEY_START, VALUE_START, HEADERS_START = 3, 4, 5, 7, 9
+"""Which columns they are; sizes and the count stand behind them."""
+FEWEST = 16
+"""Records for which there is room at first, where no fewer are asked for."""
+
+
+class Columns:
+    """Records of one stretch of decompressed payload: `count` rows of WIDTH numbers in `block`, or each column by its
+    name. Starts index into `data`.
+
+    `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, its length field included.
+    """
+
+    __slots__ = ("block", "count", "data")
+
+    def __init__(self, data: Bytes) -> None:
+        self.data = data
+        self.block = array("q")
+        self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def _column(self, number: int) -> memoryview:
+        return memoryview(self.block)[number : self.count * WIDTH : WIDTH]
+
+    start = property(lambda self: self._column(0))
+    end = property(lambda self: self._column(1))
+    attributes = property(lambda self: self._column(2))
+    timestamp_delta = property(lambda self: self._column(3))
+    offset_delta = property(lambda self: self._column(4))
+    key_start = property(lambda self: self._column(5))
+    key_size = property(lambda self: self._column(6))
+    value_start = property(lambda self: self._column(7))
+    value_size = property(lambda self: self._column(8))
+    headers_start = property(lambda self: self._column(9))
+    headers_count = property(lambda self: self._column(10))
+
+
+def each_row(columns: Columns) -> Iterator[tuple[int, ...]]:
+    """The numbers of each record, in the order of the columns."""
+    numbers = iter(columns.block[: columns.count * WIDTH])
+    return zip(*[numbers] * WIDTH)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _number(
+    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.uint
+):
+    """A zigzag varint of at most `bits` bits and the position behind it, as format.varint reads it; -1 as the position
+    where that would raise."""
+    value: cython.ulonglong = 0
+    shift: cython.uint = 0
+    byte: cython.ulonglong
+    while position < end and shift < bits:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if not cython.compiled:
+                value &= (1 << bits) - 1
+            elif bits == 32:
+                value = cython.cast(cython.uint, value)
+            return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
+        shift += 7
+    return (0, -1)
+
+
+def decode(
+    columns: Columns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong, final: cython.bint
+) -> int:
+    """Append up to `count` records of columns.data[position:end] to the columns; the position behind the last.
+
+    Stops before a record that runs past `end` when more bytes will come (`final` is false). Raises DecodeError at the
+    first field that is wrong; the records before it stay in the columns.
+    """
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1]
+    at: cython.Py_ssize_t = columns.count * WIDTH
+    room: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    key_start: cython.Py_ssize_t
+    value_start: cython.Py_ssize_t
+    headers_start: cython.Py_ssize_t
+    size_at: cython.Py_ssize_t
+    header_at: cython.Py_ssize_t
+    length: cython.longlong
+    timestamp_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_size: cython.longlong
+    value_size: cython.longlong
+    headers_count: cython.longlong
+    header: cython.longlong
+    size: cython.longlong
+    attributes: cython.longlong
+    rows = columns.block
+    room = len(columns.block)
+    try:
+        while count > 0:
+            start = position
+            # The length field itself may be cut by the end of the chunk.
+            if not final and end - position < 5 and not _whole_varint(columns.data, position, end):
+                position = start
+                break
+            length, position = _number(data, position, end, 32)
+            if position < 0:
+                raise _wrong(columns.data, start, end, 32, "length")
+            stop = position + length
+            if stop > end or length < 0:
+                if length < 0:
+                    raise DecodeError("Record", "length", start, f"length {length} is negative")
+                if final:
+                    raise past_end(start, length, end - position)
+                position = start
+                break
+            if length == 0:
+                raise DecodeError("Record", "attributes", position, "length 0 leaves no room for a record")
+            attributes = data[position]
+            size_at = position + 1
+            timestamp_delta, position = _number(data, size_at, stop, 64)
+            if position < 0:
+                raise _wrong(columns.data, size_at, stop, 64, "timestampDelta")
+            size_at = position
+            offset_delta, position = _number(data, size_at, stop, 32)
+            if position < 0:
+                raise _wrong(columns.data, size_at, stop, 32, "offsetDelta")
+            size_at = position
+            key_size, key_start = _number(data, size_at, stop, 32)
+            if key_start < 0:
+                raise _wrong(columns.data, size_at, stop, 32, "keySize")
+            position = key_start + key_size if key_size > 0 else key_start
+            if key_size < -1 or position > stop:
+                raise DecodeError("Record", "keySize", size_at, f"keySize {key_size}, {stop - key_start} bytes left")
+            size_at = position
+            value_size, value_start = _number(data, size_at, stop, 32)
+            if value_start < 0:
+                raise _wrong(columns.data, size_at, stop, 32, "valueSize")
+            position = value_start + value_size if value_size > 0 else value_start
+            if value_size < -1 or position > stop:
+                reason = f"valueSize {value_size}, {stop - value_start} bytes left"
+                raise DecodeError("Record", "valueSize", size_at, reason)
+            size_at = position
+            headers_count, headers_start = _number(data, size_at, stop, 32)
+            if headers_start < 0:
+                raise _wrong(columns.data, size_at, stop, 32, "headersCount")
+            position = headers_start
+            if headers_count:
+                # A header takes at least two bytes; a larger count is a lie that would cost time.
+                if headers_count < 0 or headers_count * 2 > stop - position:
+                    reason = f"headersCount {headers_count}, {stop - position} bytes left"
+                    raise DecodeError("Record", "headersCount", size_at, reason)
+                header = 0
+                while header < headers_count:
+                    header_at = position
+                    size, position = _number(data, header_at, stop, 32)
+                    if position >= 0 and size >= 0 and position + size <= stop:
+                        size, position = _number(data, position + size, stop, 32)
+                        if position >= 0 and size > 0:
+                            position += size
+                        if position >= 0 and size >= -1 and position <= stop:
+                            header += 1
+                            continue
+                    raise _wrong_header(columns.data, header_at, stop)
+            if position != stop:
+                reason = f"{stop - position} bytes are left over in the record"
+                raise DecodeError("Record", "length", start, f"length {length}: {reason}")
+            if at == room:
+                rows, room = _roomier(columns, at, count)
+            rows[at] = start
+            rows[at + 1] = stop
+            rows[at + 2] = attributes - 256 if attributes > 127 else attributes
+            rows[at + 3] = timestamp_delta
+            rows[at + 4] = offset_delta
+            rows[at + 5] = key_start
+            rows[at + 6] = key_size
+            rows[at + 7] = value_start
+            rows[at + 8] = value_size
+            rows[at + 9] = headers_start
+            rows[at + 10] = headers_count
+            at += WIDTH
+            count -= 1
+    finally:
+        columns.count = at // WIDTH
+    return position
+
+
+def _roomier(columns: Columns, at: int, count: int) -> tuple[array[int], int]:
+    """The block with room for more: for as many again as there are, and not for more than `count`, a claim."""
+    more = min(count, max(FEWEST, at // WIDTH))
+    columns.block = columns.block[:at] + array("q", bytes(8 * WIDTH * more))
+    return columns.block, len(columns.block)
+
+
+def past_end(position: int, length: int, left: int) -> DecodeError:
+    """A record whose length claims more than the `left` bytes behind it."""
+    return DecodeError("Record", "length", position, f"length {length} runs past the end, {left} bytes left")
+
+
+def _whole_varint(data: Bytes, position: int, end: int) -> bool:
+    return any(byte < 0x80 for byte in data[position:end])
+
+
+def _wrong(data: Bytes, position: int, stop: int, bits: int, field: str) -> DecodeError:
+    """The error of a number that cannot be read."""
+    try:
+        (read_varint if bits == 32 else read_varlong)(data, position, stop, "Record", field)
+    except DecodeError as error:
+        return error
+    raise AssertionError(f"{field} at {position} can be read")
+
+
+def _wrong_header(data: Bytes, position: int, stop: int) -> DecodeError:
+    """The error of a header that cannot be read."""
+    start = position
+    try:
+        size, position = read_varint(data, position, stop, "RecordHeader", "headerKeySize")
+        if size < 0 or position + size > stop:
+            # DefaultRecord.readHeaders: a null header key is an error, unlike a null header value.
+            code = "header-key-invalid" if size == -1 else "record-malformed"
+            reason = f"headerKeySize {size}, {stop - position} bytes left"
+            return DecodeError("RecordHeader", "headerKeySize", start, reason, code)
+        start = position + size
+        size, position = read_varint(data, start, stop, "RecordHeader", "headerValueSize")
+    except DecodeError as error:
+        return error
+    reason = f"headerValueSize {size}, {stop - position} bytes left"
+    return DecodeError("RecordHeader", "headerValueSize", start, reason)
+
+
+def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[bytes, bytes | None]]:
+    """The headers that `decode` has checked: keys and values as they stand."""
+    found: list[tuple[bytes, bytes | None]] = []
+    for _ in range(count):
+        size, position = read_varint(data, position, end, "RecordHeader", "headerKeySize")
+        key = bytes(data[position : position + size])
+        size, position = read_varint(data, position + size, end, "RecordHeader", "headerValueSize")
+        value = None if size < 0 else bytes(data[position : position + size])
+        position += max(0, size)
+        found.append((key, value))
+    return found
+
+
+def keep_between(columns: Columns, column: cython.Py_ssize_t, first: cython.longlong, last: cython.longlong) -> None:
+    """Keep the records whose number in that column of WIDTH is within first..last."""
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t
+    to: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for at in range(0, count * 11, 11):
+        if first <= rows[at + column] <= last:
+            if to < at:
+                for i in range(11):
+                    rows[to + i] = rows[at + i]
+            to += 11
+    columns.count = to // 11
+
+
+def keep_keys(columns: Columns, keys: list[bytes]) -> None:
+    """Keep the records whose key is one of these."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t
+    to: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    key: cython.const[cython.uchar][::1]
+    kept = array("q", bytes(8 * count))
+    marks: cython.longlong[::1] = kept
+    for wanted in keys:
+        key = wanted
+        size = len(wanted)
+        for at in range(count):
+            if rows[at * 11 + 6] == size:
+                start = rows[at * 11 + 5]
+                i = 0
+                while i < size and data[start + i] == key[i]:
+                    i += 1
+                if i == size:
+                    marks[at] = 1
+    for at in range(count):
+        if marks[at]:
+            for i in range(11):
+                rows[to + i] = rows[at * 11 + i]
+            to += 11
+    columns.count = to // 11
+
+
+def keep_rows(columns: Columns, numbers: list[int]) -> None:
+    """Keep the records of these numbers, which rise."""
+    block = columns.block
+    for to, number in enumerate(numbers):
+        if to != number:
+            block[to * WIDTH : (to + 1) * WIDTH] = block[number * WIDTH : (number + 1) * WIDTH]
+    columns.count = len(numbers)

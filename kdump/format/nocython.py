@@ -1,0 +1,39 @@
+"""What the compiled modules say to Cython, for a Python that has none: types and decorators that mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+compiled = False
+Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = int
+
+
+class _NoGil(nullcontext[None]):
+    """A block, or a function, that takes no interpreter lock."""
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+nogil = _NoGil()
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
+
+
+cfunc = inline = _as_it_is
+
+
+def returns(kind: Any) -> Callable[[Any], Any]:
+    return _as_it_is
+
+
+def exceptval(value: Any = None, check: bool = True) -> Callable[[Any], Any]:
+    return _as_it_is
+
+
+def cast(kind: Any, value: Any) -> Any:
+    return value

@@ -1,0 +1,207 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Headers of v2 batches, many at a time: how far the batches in a buffer are beyond doubt.
+
+Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH
+from kdump.format.checksum import castagnoli
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+POLYNOMIAL = 0x82F63B78
+SMALL = 512
+"""Covered bytes below which the table is quicker than a call of the library."""
+FURTHEST = 1 << 62
+"""An offset, or a name, beyond which nothing is a run: sums stay within 64 bits."""
+assert (BATCH_HEADER.size, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH) == (61, 21, 12, 49)
+assert [BATCH_HEADER.positions[name] for name in ("crc", "lastOffsetDelta", "recordCount")] == [17, 23, 57]
+
+
+class Run(NamedTuple):
+    """Batches that follow each other. `stop` is the position behind the last, in the buffer; `before` the last offset
+    of the one before the last (that which was given, if there is but one); `unchained` the bytes of those that only
+    their checksums vouch for."""
+
+    stop: int
+    batches: int
+    records: int
+    first_offset: int
+    last_offset: int
+    before: int
+    unchained: int
+
+
+def _tables() -> array[int]:
+    """Eight tables of 256: what a byte does to the CRC from 0 to 7 bytes further on."""
+    table = array("I", bytes(4 * 8 * 256))
+    for number in range(256):
+        crc = number
+        for _ in range(8):
+            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+        table[number] = crc
+    for number in range(256, 8 * 256):
+        crc = table[number - 256]
+        table[number] = crc >> 8 ^ table[crc & 0xFF]
+    return table
+
+
+_TABLES = _tables() if cython.compiled else array("I", [0])
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.uint)
+def _crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, table: cython.uint[::1]):
+    """CRC-32C, eight bytes at a time."""
+    crc: cython.uint = 0
+    crc = ~crc
+    while at + 8 <= end:
+        crc ^= (
+            cython.cast(cython.uint, data[at])
+            | cython.cast(cython.uint, data[at + 1]) << 8
+            | cython.cast(cython.uint, data[at + 2]) << 16
+            | cython.cast(cython.uint, data[at + 3]) << 24
+        )
+        crc = (
+            table[1792 + (crc & 0xFF)]
+            ^ table[1536 + (crc >> 8 & 0xFF)]
+            ^ table[1280 + (crc >> 16 & 0xFF)]
+            ^ table[1024 + (crc >> 24)]
+            ^ table[768 + data[at + 4]]
+            ^ table[512 + data[at + 5]]
+            ^ table[256 + data[at + 6]]
+            ^ table[data[at + 7]]
+        )
+        at += 8
+    while at < end:
+        crc = crc >> 8 ^ table[(crc ^ data[at]) & 0xFF]
+        at += 1
+    return ~crc
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    return (
+        cython.cast(cython.longlong, data[at]) << 24
+        | cython.cast(cython.longlong, data[at + 1]) << 16
+        | cython.cast(cython.longlong, data[at + 2]) << 8
+        | data[at + 3]
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    value: cython.longlong = _uint32(data, at)
+    return value - (value >> 31 << 32)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _offset(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    """An INT64 that is neither negative nor beyond FURTHEST; -1 for any other."""
+    high: cython.longlong = _uint32(data, at)
+    if high >= 0x40000000:
+        return -1
+    return high << 32 | _uint32(data, at + 4)
+
+
+def checksum_holds(data: bytes | memoryview, at: int, end: int) -> bool:
+    """Whether the CRC-32C of the batch data[at:end] is the one that it stores."""
+    stored = int.from_bytes(data[at + 17 : at + 21], "big")
+    return castagnoli(memoryview(data)[at + 21 : end]) == stored
+
+
+def run(
+    buffer: bytes,
+    position: cython.Py_ssize_t,
+    *,
+    source_end: cython.longlong,
+    largest: cython.longlong,
+    latest: cython.longlong,
+    lowest: cython.longlong,
+    highest: cython.longlong,
+    budget: cython.longlong,
+    check: cython.bint,
+) -> Run | None:
+    """The batches from `position` on that are beyond doubt, None if the first is not.
+
+    Each lies whole in the buffer, has a length of at most `largest`, and offsets above those before it (at first,
+    above `latest`) of which the last is within lowest..highest. With `check` its checksum holds; otherwise a header
+    with the very next offset follows, whose batch ends by `source_end` (a position in the buffer: where the source
+    ends, or as far as it is known). `budget` bounds the bytes of those that no such header follows.
+    """
+    data: cython.const[cython.uchar][::1] = buffer
+    view = memoryview(buffer)
+    table: cython.uint[::1] = _TABLES
+    size: cython.Py_ssize_t = len(buffer)
+    at: cython.Py_ssize_t = position
+    end: cython.Py_ssize_t
+    length: cython.longlong
+    base: cython.longlong
+    delta: cython.longlong
+    last: cython.longlong = latest
+    before: cython.longlong = latest
+    first: cython.longlong = -1
+    records: cython.longlong = 0
+    record_count: cython.longlong
+    unchained: cython.longlong = 0
+    count: cython.Py_ssize_t = 0
+    stored: cython.longlong
+    follows: cython.bint
+    while size - at >= 61 and data[at + 16] == 2:
+        length = _int32(data, at + 8)
+        if length < 49 or length + 12 > size - at or length + 12 > largest:
+            break
+        end = at + 12 + length
+        base = _offset(data, at)
+        delta = _int32(data, at + 23)
+        record_count = _int32(data, at + 57)
+        if base <= last or delta < 0 or record_count < 0 or not lowest <= base + delta <= highest:
+            break
+        follows = False
+        if size - end >= 17 and data[end + 16] <= 2:
+            length = _int32(data, end + 8)
+            follows = length >= 5 and end + 12 + length <= source_end and _offset(data, end) == base + delta + 1
+        if not check:
+            if not follows:
+                break
+        else:
+            if not follows:
+                unchained += end - at
+                if unchained > budget:
+                    unchained -= end - at
+                    break
+            stored = _uint32(data, at + 17)
+            if cython.compiled and end - at < SMALL:
+                if _crc(data, at + 21, end, table) != stored:
+                    break
+            elif castagnoli(view[at + 21 : end]) != stored:
+                break
+        if count == 0:
+            first = base
+        count += 1
+        records += record_count
+        before = last
+        last = base + delta
+        at = end
+    if count == 0:
+        return None
+    return Run(at, count, records, first, last, before, unchained)

@@ -1,0 +1,136 @@
+"""Pieces of work in threads, whose output comes in order.
+
+Threads serve here, for codecs, checksums and the compiled core run without the interpreter lock; see
+docs/performance.md for what processes would give.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from kdump.render.output import Output
+
+HELD = 4 << 20
+"""Bytes that a piece of work may have ready before its turn; then it waits."""
+
+
+class Ordered:
+    """`jobs` threads. All they write goes to `output`, which nobody else may use between `submit` and `drain`."""
+
+    def __init__(self, output: Output, jobs: int) -> None:
+        self.output = output
+        self.jobs = jobs
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[int, Callable[[Turn], None]]] = deque()
+        self._submitted = 0
+        self._turn = 0
+        self._error: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, work: Callable[[Turn], None]) -> None:
+        """Do `work` when a thread is free; waits while as much as there are threads is waiting. Raises what an earlier
+        piece of work has raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._error or len(self._waiting) < self.jobs)
+            self._raise()
+            self._waiting.append((self._submitted, work))
+            self._submitted += 1
+            self._changed.notify_all()
+        if len(self._threads) < self.jobs:
+            thread = threading.Thread(target=self._run, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def drain(self) -> None:
+        """Wait until everything is written. Raises what the work has raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._error or self._turn == self._submitted)
+            self._raise()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a piece of work has raised; nothing more is done then."""
+        return self._error is not None
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                number, work = self._waiting.popleft()
+                self._changed.notify_all()
+            turn = Turn(self, number)
+            try:
+                work(turn)
+                turn.end()
+            except BaseException as error:
+                with self._changed:
+                    self._error = self._error or error
+                    self._changed.notify_all()
+                return
+
+    def wait(self, number: int) -> None:
+        """Wait for a piece's turn. Raises what another has raised: there is nobody to read on."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._error or self._turn == number)
+            self._raise()
+
+    def done(self) -> None:
+        """The turn passes to the next piece."""
+        with self._changed:
+            self._turn += 1
+            self._changed.notify_all()
+
+
+class Turn(Output):
+    """The output of one piece of work: held back until those before it have written theirs."""
+
+    def __init__(self, ordered: Ordered, number: int) -> None:
+        self.ordered = ordered
+        self.number = number
+        self.terminal = False
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._mine = False
+
+    def write(self, data: bytes) -> None:
+        if self._mine:
+            self.ordered.output.write(data)
+            return
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size >= HELD:
+            self._take()
+
+    def write_now(self, data: bytes | memoryview) -> None:
+        if self._mine:
+            self.ordered.output.write_now(data)
+        else:
+            self.write(bytes(data))
+
+    def tick(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def end(self) -> None:
+        """The work is done."""
+        self._take()
+        self.ordered.output.flush()
+        self.ordered.done()
+
+    def _take(self) -> None:
+        """Wait for the turn, and write what was held."""
+        if self._mine:
+            return
+        self.ordered.wait(self.number)
+        self._mine = True
+        parts, self._parts, self._size = self._parts, [], 0
+        for part in parts:
+            self.ordered.output.write_now(part)

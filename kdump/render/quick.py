@@ -1,0 +1,205 @@
+"""`inspect --records --json`, the quick way: from columns to lines, many batches at a time.
+
+What it writes is what JsonView writes. Anything out of the ordinary goes there: batches whose checksum does not hold
+or whose records do not decode, control batches, the old formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kdump.check.batch import findings
+from kdump.check.finding import Finding
+from kdump.format.columns import WIDTH, Columns
+from kdump.log.paths import Target
+from kdump.log.payload import columns_of, rows_of
+from kdump.log.region import Batch, BatchV2, Stretch
+from kdump.log.select import NO, Selection
+from kdump.render import jsonl
+from kdump.render.escape import path_text
+from kdump.render.objects import finding_object, record_object
+from kdump.render.ordered import Ordered, Turn
+from kdump.render.output import Output
+from kdump.render.record_lines import MOST, ROOM, Frame, fits, needed, write, write_batches
+
+if TYPE_CHECKING:  # views are made by who shows them
+    from kdump.render.views import View
+
+Plain = Callable[[Target, Batch], int]
+
+
+MIDDLE = b',"timestampType":"%b","attributes":'
+SOUND, DAMAGED = b"]}\n", b'],"damaged":true}\n'
+
+
+def head_of(at: Target) -> bytes:
+    """How each line begins, up to the position."""
+    return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(at.path)).encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def frame_of(at: Target, batch: BatchV2) -> Frame:
+    """What the lines of the batch's records have in common."""
+    header = batch.header
+    kind = header.timestampType
+    return Frame(
+        head_of(at),
+        batch.position,
+        MIDDLE % kind.encode(),
+        SOUND if batch.crcValid else DAMAGED,
+        header.baseOffset,
+        header.baseTimestamp,
+        header.baseSequence,
+        header.maxTimestamp if kind == "LogAppendTime" else None,
+    )
+
+
+def lines_of(
+    at: Target, batch: BatchV2, columns: Columns, base: int, frame: Frame, room: bytearray | None = None
+) -> Iterator[bytes | memoryview]:
+    """The lines of the columns' records, as views of `room` that are good until the next is asked for."""
+    room = bytearray(ROOM) if room is None else room
+    view = memoryview(room)
+    row = 0
+    quick = fits(columns, frame)
+    while row < len(columns):
+        used = 0
+        if quick:
+            row, used = write(room, 0, columns, row, frame)
+        if used:
+            yield view[:used]
+            continue
+        need = needed(columns, row, frame)
+        if quick and need <= MOST:
+            room = bytearray(need)
+            view = memoryview(room)
+            continue
+        one = Columns(columns.data)
+        one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
+        for record in rows_of(batch, one, base, 0):
+            yield jsonl.line(record_object(at, record)).encode("utf-8", "backslashreplace") + b"\n"
+        row += 1
+
+
+class QuickLines:
+    """The lines of batches' records that are asked for. `plain` is who writes a control batch."""
+
+    def __init__(self, output: Output, selection: Selection, plain: Plain) -> None:
+        self.output = output
+        self.plain = plain
+        self.selection = selection
+        self.chooses = selection.chooses_records
+        self.room = bytearray(ROOM)
+        self.keys = list(selection.keys)
+        self.only_keys = selection == Selection(keys=selection.keys)
+
+    def stretch(self, at: Target, stretch: Stretch) -> None:
+        """What JsonView writes of each batch in it that may hold a match."""
+        if stretch.checked and (self.selection.is_all or self.only_keys):
+            self._stretch(at, stretch)
+            return
+        look = self.selection.batch if not self.selection.is_all else None
+        for batch in stretch.batches():
+            if look is None or look(batch) != NO:
+                write_batch = self.plain if batch.isControlBatch else self.batch
+                write_batch(at, batch)
+
+    def _stretch(self, at: Target, stretch: Stretch) -> None:
+        """Most batches by themselves, none of them as an object."""
+        head, created = head_of(at), MIDDLE % b"CreateTime"
+        columns = Columns(stretch.buffer)
+        shift = stretch.position - stretch.start
+        place, used = stretch.start, 0
+        view = memoryview(self.room)
+        while place < stretch.stop:
+            before = place
+            place, used = write_batches(
+                self.room, used, columns, place, stretch.stop, shift, head, created, SOUND, self.keys
+            )
+            if place == stretch.stop:
+                break
+            if used and place > before:  # it may only have lacked room
+                self.output.write_now(view[:used])
+                used = 0
+                continue
+            if used:
+                self.output.write_now(view[:used])
+                used = 0
+            batch = stretch.batch(place)
+            (self.plain if batch.isControlBatch else self.batch)(at, batch)
+            place += batch.size
+        if used:
+            self.output.write_now(view[:used])
+
+    def batch(self, at: Target, batch: BatchV2) -> int:
+        """What JsonView writes of the batch; how many records."""
+        noted = list(findings(at, batch))
+        self._findings(noted)
+        frame = None
+        rows = 0
+        for columns, base in columns_of(batch):
+            if self.chooses:
+                self.selection.keep(batch, columns)
+            if len(columns):
+                rows += len(columns)
+                frame = frame or frame_of(at, batch)
+                for part in lines_of(at, batch, columns, base, frame, self.room):
+                    self.output.write_now(part)
+        if batch.problems:
+            self._findings(finding for finding in findings(at, batch) if finding not in noted)
+        return rows
+
+    def _findings(self, found: Iterable[Finding]) -> None:
+        for finding in found:
+            self.output.line(jsonl.line(finding_object(finding)))
+
+
+class Quick:
+    """Records as JSON of the selection: of a stretch in one of several threads, if `jobs` is above 1, of anything else
+    here and now. All is written in order. `other` is a view that writes what is out of the ordinary to an output."""
+
+    def __init__(self, output: Output, selection: Selection, jobs: int, other: Callable[[Output], View]) -> None:
+        self.selection = selection
+        self.other = other
+        self.here = self._lines(output)
+        self.ordered = Ordered(output, jobs) if jobs > 1 else None
+        self._several = False
+        self._idle: list[QuickLines] = []
+
+    def _lines(self, output: Output) -> QuickLines:
+        return QuickLines(output, self.selection, self._plain(output))
+
+    def _plain(self, output: Output) -> Plain:
+        view = self.other(output)
+        return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
+
+    def stretch(self, at: Target, stretch: Stretch) -> None:
+        if self.ordered is None or not self._several:  # a single one is not worth a thread
+            self._several = True
+            self.here.stretch(at, stretch)
+            return
+        self.here.output.flush()
+        self.ordered.submit(partial(self._work, at, stretch))
+
+    def _work(self, at: Target, stretch: Stretch, turn: Turn) -> None:
+        lines = self._idle.pop() if self._idle else self._lines(turn)
+        lines.output, lines.plain = turn, self._plain(turn)
+        lines.stretch(at, stretch)
+        self._idle.append(lines)
+
+    def batch(self, at: Target, batch: BatchV2) -> int:
+        """Here and now; how many records. To be called behind `drain`."""
+        return self.here.batch(at, batch)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a thread could not write."""
+        return self.ordered is not None and self.ordered.failed
+
+    def drain(self) -> None:
+        """Wait until all stretches are written: the output may be used."""
+        if self.ordered is not None:
+            self.ordered.drain()

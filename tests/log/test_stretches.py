@@ -1,0 +1,113 @@
+"""Stretches are the same batches as those that come one by one, on sound files and on damaged ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.format.runs import checksum_holds, run
+from kdump.log.reader import CHECKED, WALKED, regions
+from kdump.log.region import Batch, Stretch
+from tests import craft
+from tests.conftest import each_segment, facts, segment, window_of
+
+KINDS = (WALKED, CHECKED)
+
+
+def expanded(data: bytes, stretches: str, size: int = 1 << 20, name_offset: int | None = 0) -> list[dict[str, Any]]:
+    """The facts of every region, those in stretches one by one; a stretch says the same as its batches."""
+    found = []
+    for region in regions(window_of(data, size), name_offset=name_offset, stretches=stretches):
+        if not isinstance(region, Stretch):
+            found.append(facts(region))
+            continue
+        inside = list(region.batches())
+        assert (inside[0].position, inside[-1].end, len(inside)) == (region.position, region.end, region.run.batches)
+        assert region.run.records == sum(batch.recordCount or 0 for batch in inside)
+        assert region.run.first_offset == inside[0].baseOffset
+        assert region.run.last_offset == inside[-1].lastOffset
+        shift = region.position - region.start
+        assert all(region.holds(batch.position - shift, batch.end - shift) == batch.crcValid for batch in inside)
+        found += [facts(batch) for batch in inside]
+    return found
+
+
+def check(data: bytes, name_offset: int | None = 0) -> None:
+    plain = expanded(data, "", name_offset=name_offset)
+    for kind in KINDS:
+        for size in (1 << 20, 4096):
+            assert expanded(data, kind, size, name_offset) == plain
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_whole(path: Path) -> None:
+    check(path.read_bytes(), None)
+
+
+@pytest.mark.parametrize(
+    "name", ["clean-1/payments-0", "clean-1/users-0", "clean-1/orders-zstd-0", "legacy/upgraded-gzip-0"]
+)
+def test_damaged(name: str) -> None:
+    data = segment(name).read_bytes()[:6000]
+    for bit in range(0, 8 * len(data), 8 * len(data) // 150 | 1):
+        check(craft.flip(data, bit))
+    for cut in range(0, len(data), len(data) // 30 | 1):
+        check(data[:cut])
+        check(data[:cut] + data[cut + 1 :])
+        check(data[:cut] + b"\0" * 70 + data[cut:])
+
+
+def test_it_is_used() -> None:
+    """A sound file is one stretch, but for its last batch when only headers are walked."""
+    data = b"".join(craft.one(b"x" * 900, offset) for offset in range(50))
+    for kind, more in ((CHECKED, 0), (WALKED, 1)):
+        found = list(regions(window_of(data), name_offset=0, stretches=kind))
+        assert isinstance(found[0], Stretch)
+        assert found[0].run.batches == 50 - more
+        assert [isinstance(region, Batch) for region in found[1:]] == [True] * more
+
+
+BATCHES = [craft.one(b"v" * size, offset) for offset, size in enumerate((0, 1, 7, 300, 450, 511, 600))]
+FREE = {"source_end": 1 << 40, "largest": 1 << 40, "lowest": 0, "highest": 1 << 40, "budget": 1 << 40, "check": True}
+
+
+@given(st.binary(max_size=1200), st.integers(0, 3))
+def test_checksum(value: bytes, shift: int) -> None:
+    """Of any length, at any place, by the table or by the library."""
+    batch = craft.one(value)
+    data = bytes(shift) + batch + bytes(shift)
+    assert crc32c(batch[21:]) == int.from_bytes(batch[17:21], "big")
+    assert checksum_holds(data, shift, shift + len(batch))
+    found = run(data, shift, latest=-1, **FREE)
+    assert found is not None
+    assert (found.stop, found.batches, found.records) == (shift + len(batch), 1, 1)
+    wrong = bytearray(data)
+    wrong[shift + len(batch) - 1] ^= 1
+    assert not checksum_holds(bytes(wrong), shift, shift + len(batch))
+    assert run(bytes(wrong), shift, latest=-1, **FREE) is None
+
+
+def test_where_a_run_ends() -> None:
+    data = b"".join(BATCHES)
+    behind = [sum(map(len, BATCHES[: i + 1])) for i in range(len(BATCHES))]
+
+    def ends(data: bytes = data, latest: int = -1, **change: Any) -> int:
+        found = run(data, 0, latest=latest, **{**FREE, **change})
+        return found.stop if found else 0
+
+    assert ends() == len(data)
+    assert ends(check=False) == behind[-2]
+    assert ends(check=False, source_end=len(data) - 1) == behind[-3]
+    assert ends(latest=0) == 0
+    assert ends(highest=3) == behind[3]
+    assert ends(lowest=1) == 0
+    assert ends(largest=len(BATCHES[3])) == behind[3]
+    assert ends(budget=0) == behind[-2]
+    for fields in ({"baseOffset": 2}, {"lastOffsetDelta": -1}, {"recordCount": -1}, {"baseOffset": -5}, {"magic": 3}):
+        hurt = [*BATCHES[:3], craft.patch(BATCHES[3], **fields), *BATCHES[4:]]
+        assert ends(b"".join(hurt)) == behind[2]

@@ -1,0 +1,94 @@
+"""Lines written from columns are those of the plain writer, for any record, and in pieces of any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.log.paths import Target, target
+from kdump.log.payload import columns_of, records
+from kdump.log.region import Batch, BatchV2
+from kdump.render import jsonl
+from kdump.render.objects import record_object
+from kdump.render.quick import frame_of, lines_of
+from tests import craft
+from tests.conftest import batches, each_segment, read_regions
+
+AT = target("/kafka/orders-0/00000000000000000000.log")
+
+
+def plain(at: Target, batch: Batch) -> list[bytes]:
+    return [jsonl.line(record_object(at, record)).encode() for record in records(batch)]
+
+
+def quick(at: Target, batch: BatchV2, room: int = 1 << 20) -> list[bytes]:
+    frame = frame_of(at, batch)
+    found = []
+    for columns, base in columns_of(batch):
+        found += [bytes(line) for line in lines_of(at, batch, columns, base, frame, bytearray(room))]
+    return b"".join(found).splitlines()
+
+
+def only(data: bytes) -> BatchV2:
+    (batch,) = batches(read_regions(data))
+    assert isinstance(batch, BatchV2)
+    return batch
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_real_records(path: Any) -> None:
+    at = target(str(path))
+    for batch in batches(read_regions(path)):
+        if isinstance(batch, BatchV2) and not batch.isControlBatch:
+            assert quick(at, batch) == plain(at, batch)
+
+
+MARKED = '"\\/\b\f\n\r\t\0\x1b\x7f\x80\x9f\xa0\u07ff\u0800\u200d\u200e\u2010\u2028\u202f\u2066\u206a\ufeff\U00010000'
+TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from(MARKED), max_size=30).map(str.encode)
+OVERLONG = [b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf"]
+BEYOND = [b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"\x80"]
+CUT = [b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"ok\xc3("]
+ODD = st.sampled_from([*OVERLONG, *BEYOND, *CUT])
+DATA = st.one_of(TEXT, ODD, st.binary(max_size=40), st.tuples(TEXT, ODD, TEXT).map(b"".join))
+HEADERS = st.lists(st.tuples(DATA, st.none() | DATA), max_size=4)
+RECORD = st.builds(
+    craft.record,
+    delta=st.integers(-(1 << 31), (1 << 31) - 1) | st.integers(0, 100),
+    key=st.none() | DATA,
+    value=st.none() | DATA,
+    headers=HEADERS,
+    timestamp=st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-1000, 1000),
+    attributes=st.integers(-128, 127),
+)
+LONG = st.integers(-(1 << 63), (1 << 63) - 1)
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "baseOffset": st.integers(0, 1 << 40) | st.integers((1 << 62) - 2, (1 << 63) - 1),
+        "baseTimestamp": LONG,
+        "maxTimestamp": LONG,
+        "baseSequence": st.integers(-(1 << 31), (1 << 31) - 1) | st.integers((1 << 31) - 5, (1 << 31) - 1),
+        "attributes": st.sampled_from([0, 8]),
+        "lastOffsetDelta": st.just(5),
+    },
+)
+
+
+@given(st.lists(RECORD, min_size=1, max_size=5), FIELDS, st.booleans())
+def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> None:
+    data = craft.batch(parts, **fields)
+    if not sound:
+        data = data[:17] + bytes(4) + data[21:]
+    batch = only(data)
+    assert quick(AT, batch) == plain(AT, batch)
+
+
+@given(st.lists(RECORD, min_size=1, max_size=8))
+def test_any_room(parts: list[bytes]) -> None:
+    """However little room there is, and for a line that is longer than all of it."""
+    batch = only(craft.batch([*parts, craft.record(value=b"\x01" * 3000)]))
+    for room in (0, 700, 3000):
+        assert quick(AT, batch, room) == plain(AT, batch)
