@@ -7,6 +7,7 @@ JARS ?= build/kafka-jars
 DISKS ?= ../shared/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
+ON_CORE := tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_oracle.py tests/log
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
@@ -29,13 +30,14 @@ demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
 	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
 
-# All of it twice: with the compiled core, and with the same files as plain Python.
+# All of it with the compiled core; what stands on the core once more, with the same files as plain Python.
 test: lint
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
-	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2
+	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
-# What needs Maven and a real broker, too: some of the trials, held against docs/broker-trials.json.
+# The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
+	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 
 $(JARS):

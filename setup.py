@@ -18,7 +18,7 @@ def core() -> list[Extension]:
         print("kdump: no Cython, so the core stays plain Python", file=sys.stderr)
         return []
     extensions = [
-        Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=["-O3"], optional=True)
+        Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=["-O3", "-g0"], optional=True)
         for path in sorted(Path("kdump").rglob("*.py"))
         if path.read_text(encoding="utf-8").startswith("# cython:")
     ]

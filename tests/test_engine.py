@@ -28,7 +28,7 @@ def kdump(*arguments: str, path: str = "", **environment: str) -> str:
 
 
 def test_the_engine_that_is_asked_for_runs() -> None:
-    """`make test` runs the whole suite twice: KDUMP_ENGINE says which of the two this is."""
+    """`make test` and `make test-all` run the suite under both engines: KDUMP_ENGINE says which this is."""
     wanted = os.environ.get("KDUMP_ENGINE") or COMPILED
     assert running() == wanted
     for module in CORE:

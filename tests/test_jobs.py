@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -158,6 +159,21 @@ def test_a_closed_pipe_is_a_good_end(partition: Path) -> None:
         assert run.stdout.readline().startswith(b'{"type":"record"')
         run.stdout.close()
         assert (run.wait(60), run.stderr.read()) == (0, b"")
+
+
+def test_an_interrupt_ends_it(partition: Path) -> None:
+    """While threads write into a pipe that nobody empties."""
+    command = [sys.executable, "-m", "kdump", "inspect", *[str(partition)] * 20, "--records", "--json", "--jobs", "3"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert run.stdout.read(1)
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        if running() == COMPILED:
+            assert run.wait(20) == 130
+        run.kill()
+        assert b"Fatal" not in run.stderr.read()
 
 
 def test_a_full_disk_is_told_once(partition: Path) -> None:

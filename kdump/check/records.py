@@ -10,7 +10,7 @@ from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import Known, Part
 from kdump.format.batch import BATCH_ATTRIBUTES
-from kdump.format.columns import Columns, headers
+from kdump.format.columns import Columns, headers, odd_header, survey
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.log import legacy
 from kdump.log.payload import columns_of, records
@@ -65,22 +65,19 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
     bad_header: tuple[int, str] | None = None
     end = batch.lastOffsetDelta or 0
     for columns, _ in columns_of(batch):
-        deltas = columns.offset_delta
-        for delta in deltas:
-            if not last < delta <= end:
-                if not misplaced:
-                    reason = "negative" if delta < 0 else f"behind {last}" if delta <= last else f"beyond {end}"
-                    yield make("offset-delta-invalid", f"offsetDelta {delta} is {reason}", actual=delta)
-                misplaced += 1
-            last = max(last, delta)
-        top = max(columns.timestamp_delta)
-        largest = top if largest is None else max(largest, top)
-        reserved += sum(1 for bits in columns.attributes if bits)
-        if known.compacted and min(columns.key_size) < 0:
-            if not unkeyed:
-                first_unkeyed = deltas[next(i for i, size in enumerate(columns.key_size) if size < 0)]
-            unkeyed += sum(1 for size in columns.key_size if size < 0)
-        if bad_header is None and any(columns.headers_count):
+        seen = survey(columns, last, end)
+        if seen.misplaced and not misplaced:
+            delta, behind = seen.wrong_delta, seen.wrong_behind
+            reason = "negative" if delta < 0 else f"behind {behind}" if delta <= behind else f"beyond {end}"
+            yield make("offset-delta-invalid", f"offsetDelta {delta} is {reason}", actual=delta)
+        misplaced += seen.misplaced
+        last = seen.last
+        largest = seen.largest_timestamp if largest is None else max(largest, seen.largest_timestamp)
+        reserved += seen.reserved
+        if known.compacted and seen.unkeyed:
+            first_unkeyed = first_unkeyed if unkeyed else seen.first_unkeyed
+            unkeyed += seen.unkeyed
+        if bad_header is None:
             bad_header = _bad_header(columns)
     base = batch.header.baseOffset
     if reserved:
@@ -103,8 +100,9 @@ NOT_TEXT = "consumers get the key as text with U+FFFD in it, or with a null char
 
 def _bad_header(columns: Columns) -> tuple[int, str] | None:
     """The offsetDelta of the first record with a header key that is no clean text, and why."""
-    for i, count in enumerate(columns.headers_count):
-        for key, _ in headers(columns.data, columns.headers_start[i], count, columns.end[i]) if count else ():
+    i = -1
+    while (i := odd_header(columns, i + 1)) < len(columns):
+        for key, _ in headers(columns.data, columns.headers_start[i], columns.headers_count[i], columns.end[i]):
             if b"\0" in key:
                 return columns.offset_delta[i], "a header key with a null character"
             try:

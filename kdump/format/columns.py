@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
@@ -322,3 +323,78 @@ def keep_rows(columns: Columns, numbers: list[int]) -> None:
         if to != number:
             block[to * WIDTH : (to + 1) * WIDTH] = block[number * WIDTH : (number + 1) * WIDTH]
     columns.count = len(numbers)
+
+
+class Survey(NamedTuple):
+    """What verify wants to know of the records in columns. `misplaced`: how many offset deltas do not rise, or are
+    beyond the batch's last; the first of them, and the largest before it; the largest of all. `unkeyed`: how many keys
+    are null, and the first one's offset delta. `reserved`: how many attributes are not 0."""
+
+    misplaced: int
+    wrong_delta: int
+    wrong_behind: int
+    last: int
+    largest_timestamp: int
+    reserved: int
+    unkeyed: int
+    first_unkeyed: int
+
+
+def survey(columns: Columns, last: cython.longlong, end: cython.longlong) -> Survey:
+    """One pass over the columns, which are not empty; `last` is the largest offset delta before them, `end` the batch's
+    lastOffsetDelta."""
+    rows: cython.longlong[::1] = columns.block
+    at: cython.Py_ssize_t
+    delta: cython.longlong
+    misplaced: cython.longlong = 0
+    wrong_delta: cython.longlong = 0
+    wrong_behind: cython.longlong = 0
+    largest: cython.longlong = rows[3]
+    reserved: cython.longlong = 0
+    unkeyed: cython.longlong = 0
+    first_unkeyed: cython.longlong = 0
+    for at in range(0, columns.count * 11, 11):
+        delta = rows[at + 4]
+        if not last < delta <= end:
+            if misplaced == 0:
+                wrong_delta, wrong_behind = delta, last
+            misplaced += 1
+        if delta > last:
+            last = delta
+        if rows[at + 3] > largest:
+            largest = rows[at + 3]
+        if rows[at + 2] != 0:
+            reserved += 1
+        if rows[at + 6] < 0:
+            if unkeyed == 0:
+                first_unkeyed = delta
+            unkeyed += 1
+    return Survey(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
+
+
+def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
+    """The first record from number `row` on with a header key that is more than ASCII, or holds a null character; how
+    many records there are, if there is none."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    position: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    left: cython.longlong
+    size: cython.longlong
+    i: cython.Py_ssize_t
+    while row < count:
+        position = rows[row * 11 + 9]
+        stop = rows[row * 11 + 1]
+        left = rows[row * 11 + 10]
+        while left > 0:
+            size, position = _number(data, position, stop, 32)
+            for i in range(position, position + size):
+                if not 0 < data[i] < 0x80:
+                    return row
+            size, position = _number(data, position + size, stop, 32)
+            if size > 0:
+                position += size
+            left -= 1
+        row += 1
+    return count

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from kdump.format import batch as v2
 from kdump.format import message as legacy
@@ -165,9 +166,14 @@ class BatchV2(Batch):
         self.header = header
         self.records_seen = 0
 
-    def __getattr__(self, name: str) -> Any:
-        # The fields and what follows from them are declared once, on the header.
-        return getattr(self.header, name)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+# The fields and what follows from them are declared once, on the header.
+for _name in (name for name in dir(BatchHeader) if not name.startswith("_") and name not in ("size", "count", "index")):
+    setattr(BatchV2, _name, property(attrgetter(f"header.{_name}")))
 
 
 class Stretch(Region):

@@ -76,8 +76,13 @@ class Output:
 
     def _out(self, data: bytes | memoryview) -> None:
         try:
-            self._stream.write(data)
-            self._stream.flush()
+            left = memoryview(data)
+            while left:
+                done = self._stream.write(left)
+                if done is None:  # somebody has made it non-blocking, and it is full
+                    time.sleep(PATIENCE / 10)
+                else:
+                    left = left[done:]
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -185,8 +185,11 @@ class Quick:
         self.ordered.submit(partial(self._work, at, stretch))
 
     def _work(self, at: Target, stretch: Stretch, turn: Turn) -> None:
-        lines = self._idle.pop() if self._idle else self._lines(turn)
-        lines.output, lines.plain = turn, self._plain(turn)
+        try:
+            lines = self._idle.pop()
+            lines.output, lines.plain = turn, self._plain(turn)
+        except IndexError:
+            lines = self._lines(turn)
         lines.stretch(at, stretch)
         self._idle.append(lines)
 
