@@ -58,6 +58,17 @@ def test_both_say_the_same() -> None:
     assert kdump(*INSPECT, KDUMP_ENGINE=PLAIN) == kdump(*INSPECT, KDUMP_ENGINE="")
 
 
+def test_both_say_the_same_where_some_files_are_decoded() -> None:
+    """Decoded records go one by one, others from columns to lines, and all in the order of the files."""
+    files = [
+        str(segment(f"clean-1/{name}"))
+        for name in ("orders-zstd-0", "__consumer_offsets-0", "payments-0", "__transaction_state-0", "orders-none-0")
+    ]
+    plain = kdump("inspect", *files, "--records", "--json", KDUMP_ENGINE=PLAIN)
+    assert plain == kdump("inspect", *files, "--records", "--json", KDUMP_ENGINE="")
+    assert plain.count('"keyDecoded"') == 168
+
+
 def test_without_cython(tmp_path: Path) -> None:
     """The plain core asks nothing of Cython, whether it is installed or not."""
     (tmp_path / "cython.py").write_text("raise ImportError('there is none')")
