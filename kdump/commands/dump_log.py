@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump import __version__
 from kdump.commands.params import SizeParam
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
@@ -89,6 +90,7 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
 @click.option("--index-sanity-check", is_flag=True, help="Only check of indexes what a broker does when it starts.")
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@click.version_option(__version__, prog_name="kdump")
 @click.argument("ignored", nargs=-1, metavar="")
 def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) -> None:
     """Print segments, KRaft snapshots, indexes and producer snapshots as kafka-dump-log 4.3 does, byte for byte, so
