@@ -309,6 +309,7 @@ INDEXES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "index-astray": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 1, position=4225)),
     "index-beyond": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 1, position=1 << 20)),
     "index-below": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 1, relativeOffset=-4)),
+    "index-negative": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 0, position=-2147478993)),
     "timeindex-sound": (f"{SEGMENT}.timeindex", lambda data: data),
     "timeindex-zeros": (f"{SEGMENT}.timeindex", lambda data: data + bytes(120)),
     "timeindex-torn": (f"{SEGMENT}.timeindex", lambda data: data[:-1]),
