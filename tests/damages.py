@@ -887,10 +887,6 @@ edited(
     entry(INDEX_ENTRY, 1, position=11007), position=8,
 )  # fmt: skip
 edited(
-    "index-position-negative", "index-mismatch", "clean-1", INDEX, "the first entry's position has its highest bit set",
-    entry(INDEX_ENTRY, 0, position=-0x7FFFFF00),
-)  # fmt: skip
-edited(
     "index-offset-too-small", "index-mismatch", "clean-1", INDEX, "an entry for offset 50 points at the batch of 60",
     entry(INDEX_ENTRY, 0, relativeOffset=50), position=0,
 )  # fmt: skip
