@@ -168,6 +168,30 @@ def remote() -> bytes:
     return records_of([(None, row) for row in rows])
 
 
+def newer() -> bytes:
+    """Records of metadata in versions that are not there yet: without structures inside, with them, and with none in
+    an array of them."""
+    quota, rest = bytes([1, 14, 9]), bytes([3]) + b"ab" + struct.pack(">d", 1.5) + bytes([0, 0])
+    entity = bytes([2, 5]) + b"user" + bytes([2]) + b"u" + bytes([0])
+    tag = bytes([1, 9, 1]) + b"t"
+    rows = [
+        bytes([1, 12, 9]) + bytes([3]) + b"mv" + struct.pack(">h", 7) + b"\0",
+        bytes([1, 12, 9]) + bytes([3]) + b"mv" + struct.pack(">h", 7) + tag,
+        quota + entity + rest,
+        quota + bytes([1]) + rest,
+        quota + bytes([1]) + rest + b"more",
+    ]
+    return records_of([(None, row) for row in rows])
+
+
+def newer_remote() -> bytes:
+    """Of remote log metadata: all of them have structures."""
+    partition = bytes([3]) + b"tt" + bytes(range(16)) + struct.pack(">i", 3) + b"\0"
+    update = partition + bytes(range(16, 32)) + b"\0" + struct.pack(">iq", 1, 2) + bytes([0, 1, 0])
+    gone = partition + struct.pack(">iq", 1, 2) + bytes([2, 0])
+    return records_of([(None, bytes([1, 1, 9]) + update), (None, bytes([1, 2, 9]) + gone)])
+
+
 def control() -> bytes:
     """Control records of every type, and of none."""
 
@@ -220,6 +244,7 @@ DAMAGED: dict[str, tuple[str, Change]] = {
     "magic-5": ("payments-0", at(3, lambda part: overwrite(part, 16, b"\x05"))),
     "magic-negative": ("payments-0", at(3, lambda part: overwrite(part, 16, b"\x80"))),
     "codec-unknown": ("payments-0", at(3, lambda part: patch(part, attributes=7))),
+    "codec-unknown-empty": ("payments-0", at(3, lambda part: patch(part, attributes=7, recordCount=0))),
     "offset-negative": ("payments-0", at(3, lambda part: craft.rebase(part, -7))),
     "deltas-wrap": ("payments-0", at(3, lambda part: patch(part, baseOffset=(1 << 63) - 1, baseSequence=2147483647))),
     "sequence-negative": ("payments-0", at(3, lambda part: patch(part, baseSequence=-9, lastOffsetDelta=-1))),
@@ -241,12 +266,22 @@ CRAFTED: dict[str, Callable[[], bytes]] = {
     "coordinator": coordinator,
     "metadata": metadata,
     "remote": remote,
+    "newer": newer,
+    "newer-remote": newer_remote,
     "control": control,
     "header-key-null": lambda: one(b"a") + _null_header() + one(b"b", offset=2),
     "legacy-lone": lambda: b"".join(message(i % 2, b"v\xff", key=[None, b""][i % 2], offset=i) for i in range(3)),
     "legacy-append": lambda: wrapper(1, [message(1, b"a")], "snappy", attributes=8),
     "legacy-null": lambda: message(1, None, key=None),
     "empty": lambda: b"",
+}
+
+CRAFTED_DECODERS = {
+    "coordinator": "offsets",
+    "metadata": "cluster-metadata",
+    "newer": "cluster-metadata",
+    "remote": "remote-log-metadata",
+    "newer-remote": "remote-log-metadata",
 }
 
 
@@ -274,6 +309,7 @@ INDEXES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "index-astray": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 1, position=4225)),
     "index-beyond": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 1, position=1 << 20)),
     "index-below": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 1, relativeOffset=-4)),
+    "index-negative": (f"{SEGMENT}.index", entry(INDEX_ENTRY, 0, position=-2147478993)),
     "timeindex-sound": (f"{SEGMENT}.timeindex", lambda data: data),
     "timeindex-zeros": (f"{SEGMENT}.timeindex", lambda data: data + bytes(120)),
     "timeindex-torn": (f"{SEGMENT}.timeindex", lambda data: data[:-1]),
@@ -357,8 +393,9 @@ def cases() -> Iterator[Case]:
     for name in DAMAGED:
         status = (0, "zeros to the end are told, and no damage that stops a dump") if name == "zeros-behind" else None
         yield Case(name, ("--files", f"{name}/{SEGMENT}.log", "--print-data-log"), status=status)
+    yield Case("codec-unknown-plain", ("--files", f"codec-unknown/{SEGMENT}.log"))
     for name in CRAFTED:
-        by = {"coordinator": "offsets", "metadata": "cluster-metadata", "remote": "remote-log-metadata"}.get(name)
+        by = CRAFTED_DECODERS.get(name)
         yield Case(name, ("--files", f"{name}/{SEGMENT}.log", f"--{by}-decoder" if by else "--print-data-log"))
     yield from odd_cases()
     for name, (file, _) in INDEXES.items():

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from kdump import __version__
 from kdump.cli import cli
 from kdump.render.java import double, file_text, jackson
 from tests.conftest import FIXTURES, SHARED
@@ -223,6 +224,12 @@ def test_an_index_without_its_segment(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "offset: 39 position: 4224\n" in result.stdout
     assert "cannot be checked" in result.stderr
+
+
+def test_a_script_may_ask_for_the_version() -> None:
+    for option in ("--version", "-version"):
+        result = dump(option)
+        assert (result.exit_code, result.stdout) == (0, f"kdump, version {__version__}\n")
 
 
 def test_ends_with_its_reader() -> None:

@@ -148,7 +148,7 @@ class OffsetIndex(IndexRule):
             entry = self.entry
             offset, position = entry.values["offset"], entry.values["position"]
             if position < batch.position:
-                if position >= self.damage_end:
+                if not 0 <= position < self.damage_end:
                     self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
             elif seen.sound:
                 base = batch.baseOffset
@@ -167,7 +167,7 @@ class OffsetIndex(IndexRule):
             if part.size is not None and position >= part.size:
                 message = f"offset {offset} at {position}, the segment has {part.size} bytes"
                 self.note("index-beyond-log", entry, message, offset=offset, expected=part.size, actual=position)
-            elif position >= self.damage_end:
+            elif not 0 <= position < self.damage_end:
                 self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
             self.entry = self._next(part)
 

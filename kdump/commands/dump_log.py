@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump import __version__
 from kdump.commands.params import SizeParam
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
@@ -81,7 +82,9 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
 @click.option("--share-group-state-decoder", is_flag=True, help="The records are those of __share_group_state.")
 @_class_option("--value-decoder-class", "payloads")
 @_class_option("--key-decoder-class", "keys")
-@click.option("--max-bytes", type=JAVA_INT, default=INT, metavar="BYTES", help="Read no more of each .log.  [all]")
+@click.option(
+    "--max-bytes", type=click.IntRange(0, INT), default=INT, metavar="BYTES", help="Read no more of each .log.  [all]"
+)
 @click.option(
     "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Without effect: batches of any size are read."
 )
@@ -89,13 +92,12 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
 @click.option("--index-sanity-check", is_flag=True, help="Only check of indexes what a broker does when it starts.")
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@click.version_option(__version__, prog_name="kdump")
 @click.argument("ignored", nargs=-1, metavar="")
 def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) -> None:
     """Print segments, KRaft snapshots, indexes and producer snapshots as kafka-dump-log 4.3 does, byte for byte, so
     that scripts can switch over; without its false findings and crashes, and without a file that it creates beside
     those that it reads."""
-    if options["max_bytes"] < 0:
-        raise _as_kafka(click.UsageError("--max-bytes must not be negative"))
     for name in ignored:
         _complain(f"kdump: {name} is ignored: the files behind --files have commas between them")
     try:

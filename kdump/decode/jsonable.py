@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,11 +16,13 @@ DEEPEST = 100
 MOST_VALUES = 1_000_000
 LARGEST_NUMBER = 4096
 """Bits of an integer. Python refuses to print very large ones."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def jsonable(value: Any) -> Any:
     """The value as JSON has it: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in
-    ISO-8601, decimals and UUIDs as text. Raises FormatError for what has no place in JSON, or too much of it."""
+    ISO-8601, decimals and UUIDs as text; U+FFFD for a lone surrogate. Raises FormatError for what
+    has no place in JSON, or too much of it."""
     return _Converter().convert(value, 0)
 
 
@@ -33,9 +36,10 @@ class _Converter:
             raise FormatError(f"more than {MOST_VALUES} values")
         if depth > DEEPEST:
             raise FormatError(f"nested deeper than {DEEPEST} levels")
-        if value is None or isinstance(value, (bool, str)):
-            # A subclass (an enum of texts) is made plain.
-            return str(value) if isinstance(value, str) and type(value) is not str else value
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return _text(value)
         if isinstance(value, int):
             if value.bit_length() > LARGEST_NUMBER:
                 raise FormatError(f"an integer of {value.bit_length()} bits")
@@ -56,7 +60,13 @@ class _Converter:
 
 
 def _key(key: Any) -> str:
-    return str(key) if isinstance(key, str) else base64.b64encode(key).decode() if isinstance(key, bytes) else str(key)
+    return base64.b64encode(key).decode() if isinstance(key, bytes) else _text(str(key))
+
+
+def _text(value: str) -> str:
+    """Plain text, also of a subclass (an enum of texts), and without halves of characters: jq ends at one."""
+    value = str(value)
+    return value if value.isascii() else _HALF.sub("\ufffd", value)
 
 
 def _not_finite(value: float) -> str:

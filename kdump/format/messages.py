@@ -11,7 +11,6 @@ org.apache.kafka.message.MessageDataGenerator and JsonConverterGenerator.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
@@ -70,7 +69,11 @@ def attempt(
     end: int | None = None,
     spans: list[Span] | None = None,
 ) -> tuple[Decoded, DecodeError | None]:
-    """As `decode`, with the error beside the fields in front of it. Appends what `walk` yields to `spans`."""
+    """As `decode`, with the error beside the fields in front of it.
+
+    Appends to `spans` a Span for each primitive field, count and tag: they tile what is read, in order. A string's
+    length belongs to its Span. An array has a Span for its count, with the elements one deeper.
+    """
     end = len(data) if end is None else min(end, len(data))
     known, note = version, ""
     if version > schema.valid.highest:
@@ -99,19 +102,6 @@ def note_of(decoded: Decoded) -> str:
         return decoded.note
     tags = f"tagged fields that no schema names: {', '.join(map(str, sorted(decoded.unknown_tags)[:20]))}"
     return f"{decoded.note}; {tags}" if decoded.note else tags
-
-
-def walk(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Iterator[Span]:
-    """A Span for each primitive field, count and tag: they tile what `decode` reads, in order.
-
-    A string's length belongs to its Span. An array has a Span for its count, with the elements one deeper.
-    Raises DecodeError where `decode` does; what came before has been yielded.
-    """
-    spans: list[Span] = []
-    _, error = attempt(schema, version, data, position, end, spans)
-    yield from spans
-    if error is not None:
-        raise error
 
 
 def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
 from kdump.format.coordinator_record import Part, decode_coordinator_record
 from kdump.format.errors import DecodeError
-from kdump.format.messages import Decoded, attempt, kafka_json
+from kdump.format.messages import UNKNOWN_TAGS, Decoded, attempt, kafka_json
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
 from kdump.format.schema import Schema, load_folder
 from kdump.format.utf8 import java_text
@@ -147,11 +147,18 @@ def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | s
         return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
     assert value is not None
     decoded, problem = attempt(schema, frame.version, value, frame.position)
-    if problem is not None:
+    # Kafka's classes ask for the version where a structure inside begins, and nowhere else.
+    unknown = not schema.valid.hold(frame.version) and _holds_structures(decoded.value)
+    if problem is not None or unknown:
         return f"Failed to deserialize record with type {frame.apiKey}"
     if decoded.rest:
         return f"Found {len(decoded.rest)} byte(s) of garbage after {frame.apiKey}"
     return schema, frame.version, decoded
+
+
+def _holds_structures(fields: dict[str, Any]) -> bool:
+    known = (value for name, value in fields.items() if name != UNKNOWN_TAGS)
+    return any(isinstance(value[0] if isinstance(value, list) and value else value, dict) for value in known)
 
 
 def _frame_message(error: DecodeError, value: bytes | None) -> str:

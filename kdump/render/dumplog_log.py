@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kdump.format.batch import CODECS
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
 from kdump.log.stream import Stop, stream
@@ -79,6 +80,8 @@ class LogDump:
                     out.lines(first)
                 if options.deep:
                     self._problems(item)
+                if item.compression not in CODECS.values() and not item.problems:  # whose records nobody asked for
+                    out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MOST_COMPLAINTS:
             out.say(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more records like that")

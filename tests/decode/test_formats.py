@@ -23,6 +23,7 @@ FITS = [
     ("utf-8", "étoile".encode(), "étoile"),
     ("json", b' {"a": [1, 2.5, null, true, "\\u00e9"]} ', {"a": [1, 2.5, None, True, "é"]}),
     ("json", b"1e999", "Infinity"),
+    ("json", rb'{"\udfff": "\ud83d\ude00 \ud83d"}', {"\ufffd": "😀 \ufffd"}),  # jq ends at half of a character
     ("hex", b"\x00\xff", "00ff"),
     ("base64", b"\x00\xff", "AP8="),
     ("int8", b"\xff", -1),

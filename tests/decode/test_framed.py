@@ -136,6 +136,56 @@ def test_an_array_that_nothing_bounds_is_refused(tmp_path: Path) -> None:
     assert run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x")).exit_code == 0
 
 
+def test_an_array_of_a_named_type_that_nothing_bounds(tmp_path: Path) -> None:
+    """Named before, it is only a name where the array has it."""
+    path = tmp_path / "bomb.avsc"
+    fields = [
+        {"name": "one", "type": {"type": "record", "name": "E", "fields": []}},
+        {"name": "list", "type": {"type": "array", "items": "E"}},
+    ]
+    path.write_text(json.dumps({"type": "record", "name": "R", "fields": fields}))
+    result = run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x"))
+    assert result.exit_code == 2
+    assert "an array whose elements take no bytes" in result.output
+
+
+TREE = {"type": "record", "name": "T", "fields": [{"name": "under", "type": {"type": "array", "items": "T"}}]}
+LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
+
+
+@pytest.mark.parametrize(("schema", "deeper"), [(LIST, b"\2"), (TREE, b"\2")])
+def test_a_type_that_holds_itself(schema: dict[str, Any], deeper: bytes, tmp_path: Path) -> None:
+    """fastavro's compiled reader overflows the stack of the process."""
+    path = tmp_path / "self.avsc"
+    path.write_text(json.dumps(schema))
+    values = [framed(deeper * depth + b"\0" * (depth + 1 if schema is TREE else 1)) for depth in (2, 200_000)]
+    sound, deep = objects("-", "--value-format", "avro", "--schema", path, stdin=segment(*values))
+    wanted = {"under": [{"under": [{"under": []}]}]} if schema is TREE else {"next": {"next": {"next": None}}}
+    assert sound["valueDecoded"]["data"] == wanted
+    assert "nested too deep" in deep["valueProblem"]
+
+
+def test_a_type_that_never_ends(tmp_path: Path) -> None:
+    path = tmp_path / "self.avsc"
+    path.write_text(json.dumps({"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}))
+    [at] = objects("-", "--value-format", "avro", "--schema", path, stdin=segment(framed(b"x")))
+    assert "nested too deep" in at["valueProblem"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_decimal_of_a_million_bytes(own: bool, tmp_path: Path) -> None:
+    """Python needs minutes for it."""
+    path = tmp_path / "decimal.avsc"
+    fields = [{"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}}]
+    if own:
+        fields.append({"name": "next", "type": ["null", "D"]})
+    path.write_text(json.dumps({"type": "record", "name": "D", "fields": fields}))
+    values = [framed(avro(data, "bytes") + b"\0" * own) for data in (b"\4\xd2", bytes([127]) * 1_000_000)]
+    sound, long = objects("-", "--value-format", "avro", "--schema", path, stdin=segment(*values))
+    assert sound["valueDecoded"]["data"]["d"] == "12.34"
+    assert "a decimal of 1000000 bytes" in long["valueProblem"]
+
+
 # Protobuf.
 
 
