@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -468,3 +469,22 @@ def test_inspect_of_a_log_directory() -> None:
         assert out
     assert ls(CLEAN / "users-0", command="inspect")[1].startswith(str(CLEAN / "users-0" / f"{0:020}.log:"))
     assert ls(FIXTURES, "--json", command="inspect")[1].startswith('{"type":"batch"'), "above log directories"
+
+
+def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
+    """Under the name of a segment or of a small file: to open it would wait for a writer for ever."""
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    shutil.rmtree(disk / "__cluster_metadata-0")
+    for name in ("meta.properties", "ledger-0/00000000000000000000.log", "ledger-0/partition.metadata"):
+        (disk / name).unlink(missing_ok=True)
+        os.mkfifo(disk / name)
+    for command in ("ls", "inspect", "groups", "cluster", "verify"):
+        for path in (disk, disk / "ledger-0"):
+            found = subprocess.run(
+                [sys.executable, "-m", "kdump", command, str(path)], capture_output=True, text=True, timeout=30
+            )
+            assert found.returncode in (0, 1, 2)
+            assert "Traceback" not in found.stderr
+            if command in ("inspect", "verify") or path == disk and command == "ls":
+                assert "not a file" in found.stdout + found.stderr, (command, path, found)
