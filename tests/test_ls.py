@@ -59,6 +59,21 @@ def copied(disk: Path, to: Path) -> Path:
     return target
 
 
+def test_a_filter_counts_for_each_kind_of_path() -> None:
+    disk = FIXTURES / "clean-1"
+    named = [disk / "users-0", disk / "payments-0", disk / "sessions-0" / "00000000000000000000.log"]
+    code, out, err = ls(*named, "--topic", "users")
+    assert (code, err) == (0, "")
+    assert "users-0" in out
+    assert not re.search("payments|sessions", out)
+    for paths in ([disk], named):
+        assert ls(*paths, "--topic", "nobody")[2] == "kdump: no partition is of such a topic\n"
+
+
+def test_a_path_that_is_not_there(tmp_path: Path) -> None:
+    assert ls(tmp_path / "gone")[::2] == (2, f"kdump: {tmp_path}/gone: no such file or directory\n")
+
+
 # --- Real disks -------------------------------------------------------------------------------------------------------
 
 
@@ -486,5 +501,5 @@ def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
             )
             assert found.returncode in (0, 1, 2)
             assert "Traceback" not in found.stderr
-            if command in ("inspect", "verify") or path == disk and command == "ls":
+            if command in ("inspect", "verify") or (path == disk and command == "ls"):
                 assert "not a file" in found.stdout + found.stderr, (command, path, found)
