@@ -92,7 +92,7 @@ class Files:
         if source.size == 0:
             complain(f"{name}: is empty")
         elif not found and self.scan.selection.is_all:
-            no_batch = f"no record batch in {source.size} bytes: is it a segment?"
+            no_batch = f"no record batch in {source.size} bytes: is it a segment? --as KIND insists on another kind"
             complain(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
 
     def notes(self) -> None:

@@ -101,6 +101,14 @@ def test_a_lone_entry_is_known_by_its_content() -> None:
         assert by_content(window_of(begun)) is KINDS["segment"]
 
 
+def test_a_damaged_snapshot_is_known_by_its_length() -> None:
+    flipped = bytearray(SNAPSHOT)
+    flipped[20] ^= 4
+    assert by_content(window_of(bytes(flipped))) is KINDS["snapshot"]
+    assert by_content(window_of(bytes(flipped) + b"x")) is KINDS["segment"]
+    assert by_content(window_of(bytes(10))) is KINDS["segment"]  # the first bytes of one, at offset 0
+
+
 @pytest.mark.parametrize("name", ["clean-1/bootstrap.checkpoint", "state-1/__cluster_metadata-0"])
 def test_a_metadata_snapshot_without_its_name_is_decoded(name: str, tmp_path: Path) -> None:
     found = FIXTURES / name
