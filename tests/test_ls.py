@@ -486,18 +486,29 @@ def test_inspect_of_a_log_directory() -> None:
     assert ls(FIXTURES, "--json", command="inspect")[1].startswith('{"type":"batch"'), "above log directories"
 
 
+INDEXES = ("ledger-0/00000000000000000000.index", "ledger-0/00000000000000000000.timeindex")
+
+
 def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
     """Under the name of a segment or of a small file: to open it would wait for a writer for ever."""
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
     shutil.rmtree(disk / "__cluster_metadata-0")
-    for name in ("meta.properties", "ledger-0/00000000000000000000.log", "ledger-0/partition.metadata"):
+    for name in ("meta.properties", "ledger-0/00000000000000000000.log", "ledger-0/partition.metadata", *INDEXES):
         (disk / name).unlink(missing_ok=True)
         os.mkfifo(disk / name)
-    for command in ("ls", "inspect", "groups", "cluster", "verify"):
+    shutil.copytree(FIXTURES / "clean-2" / "ledger-0", disk / "other-0")
+    for name in INDEXES:
+        (disk / name.replace("ledger", "other")).unlink()
+        os.mkfifo(disk / name.replace("ledger", "other"))
+    for line in ("ls", "ls --quick", "inspect", "inspect --offset 60", "groups", "cluster", "verify"):
+        command, *options = line.split()
         for path in (disk, disk / "ledger-0"):
             found = subprocess.run(
-                [sys.executable, "-m", "kdump", command, str(path)], capture_output=True, text=True, timeout=30
+                [sys.executable, "-m", "kdump", command, str(path), *options],
+                capture_output=True,
+                text=True,
+                timeout=30,
             )
             assert found.returncode in (0, 1, 2)
             assert "Traceback" not in found.stderr
