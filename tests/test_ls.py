@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,21 @@ def copied(disk: Path, to: Path) -> Path:
     subprocess.run(["cp", "-r", "--sparse=always", str(disk), str(target)], check=True)
     subprocess.run(["chmod", "-R", "u+w", str(target)], check=True)
     return target
+
+
+def test_a_filter_counts_for_each_kind_of_path() -> None:
+    disk = FIXTURES / "clean-1"
+    named = [disk / "users-0", disk / "payments-0", disk / "sessions-0" / "00000000000000000000.log"]
+    code, out, err = ls(*named, "--topic", "users")
+    assert (code, err) == (0, "")
+    assert "users-0" in out
+    assert not re.search("payments|sessions", out)
+    for paths in ([disk], named):
+        assert ls(*paths, "--topic", "nobody")[2] == "kdump: no partition is of such a topic\n"
+
+
+def test_a_path_that_is_not_there(tmp_path: Path) -> None:
+    assert ls(tmp_path / "gone")[::2] == (2, f"kdump: {tmp_path}/gone: no such file or directory\n")
 
 
 # --- Real disks -------------------------------------------------------------------------------------------------------
@@ -468,3 +484,33 @@ def test_inspect_of_a_log_directory() -> None:
         assert out
     assert ls(CLEAN / "users-0", command="inspect")[1].startswith(str(CLEAN / "users-0" / f"{0:020}.log:"))
     assert ls(FIXTURES, "--json", command="inspect")[1].startswith('{"type":"batch"'), "above log directories"
+
+
+INDEXES = ("ledger-0/00000000000000000000.index", "ledger-0/00000000000000000000.timeindex")
+
+
+def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
+    """Under the name of a segment or of a small file: to open it would wait for a writer for ever."""
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    shutil.rmtree(disk / "__cluster_metadata-0")
+    for name in ("meta.properties", "ledger-0/00000000000000000000.log", "ledger-0/partition.metadata", *INDEXES):
+        (disk / name).unlink(missing_ok=True)
+        os.mkfifo(disk / name)
+    shutil.copytree(FIXTURES / "clean-2" / "ledger-0", disk / "other-0")
+    for name in INDEXES:
+        (disk / name.replace("ledger", "other")).unlink()
+        os.mkfifo(disk / name.replace("ledger", "other"))
+    for line in ("ls", "ls --quick", "inspect", "inspect --offset 60", "groups", "cluster", "verify"):
+        command, *options = line.split()
+        for path in (disk, disk / "ledger-0"):
+            found = subprocess.run(
+                [sys.executable, "-m", "kdump", command, str(path), *options],
+                capture_output=True,
+                text=True,
+                timeout=30,
+            )
+            assert found.returncode in (0, 1, 2)
+            assert "Traceback" not in found.stderr
+            if command in ("inspect", "verify") or (path == disk and command == "ls"):
+                assert "not a file" in found.stdout + found.stderr, (command, path, found)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.check.catalogue import CATALOGUE, families
-from kdump.log.paths import Target
+from kdump.log.paths import Target, refuse_pipe
 from kdump.log.region import Limits
 from kdump.log.source import Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
@@ -29,6 +29,7 @@ class Options:
 
     def open(self, at: Target) -> Window:
         """A window over the file. Raises SourceError."""
+        refuse_pipe(at)
         return Window(self.open_source(at.path), self.window)
 
     @property

@@ -76,8 +76,8 @@ class Files:
         complain(str(error))
         self.failed = True
 
-    def ended(self, at: Target, window: Window, kind: Kind, batches: int) -> None:
-        """What is to be said of a file once it has been read."""
+    def ended(self, at: Target, window: Window, kind: Kind, found: int) -> None:
+        """What is to be said of a file once it has been read, with so many batches, or entries and what is none."""
         source = window.source
         name = path_text(at.path)
         if source.error:
@@ -91,8 +91,9 @@ class Files:
                 complain(f"{name}: was cut by {-grown} bytes while it was read")
         if source.size == 0:
             complain(f"{name}: is empty")
-        elif not batches and kind in BATCHES and self.scan.selection.is_all:
-            complain(f"{name}: no record batch in {source.size} bytes: is it a segment?")
+        elif not found and self.scan.selection.is_all:
+            no_batch = f"no record batch in {source.size} bytes: is it a segment? --as KIND insists on another kind"
+            complain(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
 
     def notes(self) -> None:
         """What is to be said at the end."""

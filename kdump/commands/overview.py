@@ -80,6 +80,7 @@ class Overview:
         self.output = Output()
         self.failed = False
         self._damaged = 0
+        self._shown = 0
         self._told: set[str] = set()
         self._wanted = wanted(options)
         self._view: OverviewView = JsonOverview(self.output)
@@ -109,6 +110,8 @@ class Overview:
         for directory, found in files.items():
             self._files(directory, found)
         self._view.finish()
+        if not self._shown and (self.options.topics or self.options.internal is not None) and not self.failed:
+            complain("no partition is of such a topic")
         if self._damaged:
             shows = "1 place shows" if self._damaged == 1 else f"{self._damaged} places show"
             complain(f"{shows} damage: kdump verify says what it is, and what a broker and a consumer do about it")
@@ -125,6 +128,8 @@ class Overview:
 
     def _partition(self, place: Partition) -> None:
         facts = facts_alone(place)
+        if not self._wanted(facts):
+            return
         by = self.options.by or "segment"
         if by == "segment":
             self._view.partition(facts)
@@ -138,6 +143,8 @@ class Overview:
     def _files(self, directory: str, found: list[Target]) -> None:
         """Segments that were named themselves, with what their directory says of them."""
         facts = facts_alone(partition(directory))
+        if not self._wanted(facts):
+            return
         names = {os.path.basename(at.path): at for at in found}
         rows = []
         for row in rows_of([facts], "segment"):
@@ -176,6 +183,7 @@ class Overview:
                     self._view.row(row)
             except UnknownColumn as error:
                 raise click.UsageError(str(error)) from None
+        self._shown += shown
         self._view.end(shown, sum(not row.is_gone for row in rows))
 
     def _tell(self, errors: list[str]) -> None:
@@ -190,6 +198,8 @@ class Overview:
 
 
 def _refusal(path: str) -> str:
+    if "://" not in path and path != "-" and not os.path.lexists(path):
+        return f"{path_text(path)}: no such file or directory"
     return f"{path_text(path)}: neither a directory nor a live segment in a directory here; kdump inspect shows files"
 
 

@@ -227,7 +227,8 @@ class Show:
         if opened is None:
             return
         window, kind = opened
-        before = self.scan.batches
+        at = at._replace(kind=kind)
+        before, shown = self.scan.batches, 0
         try:
             with Progress(at.path, self.output) as progress:
 
@@ -239,9 +240,10 @@ class Show:
                 self.scan.met = met
                 for item in self._items(at, window, kind):
                     self._show(view, at, item, window)
+                    shown += not isinstance(item, Entry) or bool(item.type)
                     if self.left == 0:
                         return
-            self.files.ended(at, window, kind, self.scan.batches - before)
+            self.files.ended(at, window, kind, self.scan.batches - before if kind in BATCHES else shown)
         except SourceError as error:
             if self.quick is not None and self.quick.failed:  # it is the output, and no matter of this file
                 raise
@@ -288,7 +290,8 @@ class Show:
             except SourceError as error:
                 self.files.refused(error)
                 continue
-            self.files.ended(at, window, kind, len(rows))
+            self.files.ended(at, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows))
+            at = at._replace(kind=kind)
             total += sum(count for _, count in rows)
             found.append((at, window, rows))
             if total >= wanted:

@@ -27,11 +27,13 @@ class ControlType(NamedTuple):
     marker: bool = False
 
 
+SNAPSHOT_HEADER_TYPE = 3
+"""That of the record that a KRaft snapshot begins with."""
 CONTROL_TYPES = {
     0: ControlType("ABORT", "EndTxnMarker", marker=True),
     1: ControlType("COMMIT", "EndTxnMarker", marker=True),
     2: ControlType("LEADER_CHANGE", "LeaderChangeMessage"),
-    3: ControlType("SNAPSHOT_HEADER", "SnapshotHeaderRecord"),
+    SNAPSHOT_HEADER_TYPE: ControlType("SNAPSHOT_HEADER", "SnapshotHeaderRecord"),
     4: ControlType("SNAPSHOT_FOOTER", "SnapshotFooterRecord"),
     5: ControlType("KRAFT_VERSION", "KRaftVersionRecord"),
     6: ControlType("KRAFT_VOTERS", "VotersRecord"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import kinds
@@ -42,10 +42,10 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
     if not dot or name_offset is None or "://" in path:
         return none
     try:
-        with open(stem + ".index" + ending, "rb") as file:
+        with _opened(stem + ".index" + ending) as file:
             if os.fstat(file.fileno()).st_size > LARGEST:
                 return none
-            data = file.read()
+            data = file.read(LARGEST) or b""
     except OSError:
         return none
     if len(data) % ENTRY.size:
@@ -74,6 +74,11 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     return resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc)
 
 
+def _opened(path: str) -> BinaryIO:
+    """An index as it is on the disk. A pipe under that name is not waited for, and is as one of no bytes."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
 class LastEntry(NamedTuple):
     """The last entry of an .index (`position`, a byte of the .log) or of a .timeindex (`timestamp`, epoch ms)."""
 
@@ -91,7 +96,7 @@ def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
     layout, name = (INDEX_ENTRY, ".index") if kind is kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
     size = layout.size
     try:
-        with open(stem + name + ending, "rb") as file:
+        with _opened(stem + name + ending) as file:
             length = os.fstat(file.fileno()).st_size
             if length % size or length > LARGEST:
                 return None

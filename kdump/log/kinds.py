@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
+from kdump.format.control import KEY, SNAPSHOT_HEADER_TYPE
+from kdump.format.errors import DecodeError
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
+from kdump.format.record import Columns, decode
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log.claim import claim_at
 from kdump.log.region import Limits
@@ -100,8 +105,10 @@ def by_name(path: str) -> tuple[Kind | None, int | None]:
     return None, None
 
 
-INDEXES: dict[Kind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY, INDEX: INDEX_ENTRY}
-"""Kinds without a header, the one whose entries say most first."""
+INDEXES: dict[Kind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
+"""Kinds without a header, the one whose test is strictest first."""
+LIKELY_TIME = (10**11, 10**13)
+"""Epoch ms in 1973 and 2286: what a time index holds, and not what a segment begins with."""
 SAMPLE = 4096
 
 
@@ -115,11 +122,11 @@ def by_content(window: Window) -> Kind:
     if _is_snapshot(window, data):
         return PRODUCER_SNAPSHOT
     claim = claim_at(window, 0, Limits())
-    if claim.header is not None and claim.error is None:
-        # A large batch is not read to its end for this: a pipe would have to be kept for so long.
-        large = claim.size > window.size
-        if claim.header.magic > 1 if large else window.reaches(claim.end):
-            return SEGMENT
+    # A header of magic 0 says so little that a preallocated index has one: what is one is asked first.
+    header = claim.header if claim.error is None else None
+    # A large batch is not read to its end for this: a pipe would have to be kept for so long.
+    if isinstance(header, BatchHeader) and (claim.size > window.size or window.reaches(claim.end)):
+        return KRAFT_SNAPSHOT if _begins_snapshot(header, data[: claim.end]) else SEGMENT
     size = len(data) if whole else window.source.size
     for kind, entry in INDEXES.items():
         if (size is None or size % entry.size == 0) and _rises(kind, data):
@@ -156,13 +163,37 @@ def _is_snapshot(window: Window, data: bytes) -> bool:
     size = SNAPSHOT_HEADER.size + header.producerEntries * PRODUCER_ENTRY.size
     if header.version not in VERSIONS or header.producerEntries < 0 or not window.reaches(size):
         return False
+    if header.producerEntries and not window.reaches(size + 1):
+        return True  # as long as it says, whether or not it is damaged
     return checksum(2, window.chunks(CRC_START, size - CRC_START)) == header.crc
 
 
+def _begins_snapshot(header: BatchHeader, data: bytes) -> bool:
+    """Whether the first batch is the control record that a KRaft snapshot begins with."""
+    if not header.isControlBatch:
+        return False
+    columns = Columns(data)
+    try:
+        decode(columns, BATCH_HEADER.size, len(data), 1, True)
+    except DecodeError:
+        return False
+    start, size = columns.key_start[0], columns.key_size[0]
+    return size >= KEY.size and KEY.read(data, start).type == SNAPSHOT_HEADER_TYPE
+
+
 def _rises(kind: Kind, data: bytes) -> bool:
-    """Whether the first entries look like an index's: numbers that rise."""
+    """Whether the first entries look like an index's: numbers that rise, up to the zeros of a preallocated end."""
     entry = INDEXES[kind]
-    rows = [row for row in entry.struct.iter_unpack(data[: len(data) // entry.size * entry.size]) if any(row)]
+    rows = list(entry.struct.iter_unpack(data[: len(data) // entry.size * entry.size]))
+    while rows and not any(rows[-1]):
+        rows.pop()
+    if not rows:
+        return False
     if kind is TXN_INDEX:
-        return bool(rows) and all(row[0] == 0 and 0 <= row[2] <= row[3] for row in rows)
-    return len(rows) > 1 and all(min(row) >= 0 for row in rows) and rows == sorted(rows)
+        return all(row[0] == 0 and 0 <= row[2] <= row[3] for row in rows)
+    pairs = list(pairwise(rows))
+    if kind is TIME_INDEX:
+        risen = all(a[0] < b[0] and a[1] <= b[1] for a, b in pairs)
+        return risen and rows[0][1] >= 0 and LIKELY_TIME[0] <= rows[0][0] <= rows[-1][0] <= LIKELY_TIME[1]
+    # No batch but the first lies at byte 0, and that one has no entry.
+    return min(rows[0]) > 0 and all(a[0] < b[0] and a[1] < b[1] for a, b in pairs)

@@ -42,6 +42,12 @@ def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
     )
 
 
+def refuse_pipe(at: Target) -> None:
+    """Raises SourceError for what was found in a directory and is no file: to open a pipe there would never end."""
+    if at.source != at.path and "://" not in at.path and os.path.exists(at.path) and not os.path.isfile(at.path):
+        raise SourceError(f"{at.path}: not a file")
+
+
 def targets(
     path: str, kind: Kind | None = None, refused: Callable[[SourceError], None] | None = None
 ) -> Iterator[Target]:

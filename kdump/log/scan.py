@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kdump.log.index import begins_batch, read_hints
 from kdump.log.legacy import look_inside
-from kdump.log.paths import Target
+from kdump.log.paths import Target, refuse_pipe
 from kdump.log.reader import CHECKED, WALKED, regions
 from kdump.log.region import Batch, BatchLegacy, Limits, Region, Stretch
 from kdump.log.select import MAYBE, NO, Range, Selection
@@ -41,6 +41,7 @@ class Scan:
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
         """A window over the file. `keep`: all of a stream may be asked for again. Raises SourceError."""
+        refuse_pipe(target)
         source = open_source(target.path)
         source.keep = keep
         return Window(source, self.window_size)

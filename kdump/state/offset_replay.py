@@ -75,17 +75,19 @@ class OffsetReplay:
         if producer_id == NO_PRODUCER_ID:
             self.put_offset(group, at, commit)
             return
-        waiting = self.groups.pending.setdefault((self.partition, producer_id), {})
+        waiting = self.groups.pending.get((self.partition, producer_id), {})
         before = waiting.get((group, at[0], at[1]))
         if self.charge(_size(commit) - (_size(before) if before else 0)):
+            self.groups.pending[self.partition, producer_id] = waiting
             waiting[group, at[0], at[1]] = commit
             self.open.setdefault(group, set()).add(producer_id)
             self.tell_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
 
     def put_offset(self, group: str, at: tuple[str, int], commit: Commit) -> None:
-        known = self.groups.offsets.setdefault(group, {})
+        known = self.groups.offsets.get(group, {})
         before = known.get(at)
         if self.charge(_size(commit) - (_size(before) if before else 0)):
+            self.groups.offsets[group] = known
             known[at] = commit
             self.tell_offset(group, at, before, commit)
 

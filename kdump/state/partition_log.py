@@ -14,7 +14,7 @@ from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
 from kdump.log.header_sums import Headers
 from kdump.log.headers import Met, read_headers
-from kdump.log.paths import Target
+from kdump.log.paths import Target, refuse_pipe
 from kdump.log.region import TORN
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
@@ -24,6 +24,7 @@ Open = Callable[[Target], Window]
 
 def open_window(at: Target) -> Window:
     """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
+    refuse_pipe(at)
     return Window(open_source(at.path, wrap=careful))
 
 

@@ -34,15 +34,19 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
     replay.record = said.key.schema.name.removesuffix("Key")
     key = said.key.decoded.value
     group, at = key["groupId"], (key["topicId"], key["partition"])
-    states = replay.groups.share.setdefault(group, {})
+    states = replay.groups.share.get(group, {})
     before = states.get(at)
+    size = ENTRY + 100 + memory(group) + memory(at)
     after = None
     if said.value is not None and said.value.decoded is not None:
         after = _after(before, said.value.decoded.value, replay.record == "ShareUpdate", record.offset)
-    if after is None:
-        states.pop(at, None)
-    elif before is not None or replay.charge(ENTRY + 100 + memory(group) + memory(at)):
-        states[at] = after
+    if after is not None and (before is not None or replay.charge(size)):
+        replay.groups.share.setdefault(group, states)[at] = after
+    elif after is None and before is not None:
+        del states[at]
+        replay.room += size
+        if not states:
+            del replay.groups.share[group]
     old, new = ({} if each is None else each._asdict() for each in (before, after))
     replay.tell("shareState", f"{at[0]}-{at[1]}", group, old, new, quiet=("recordOffset", "writeTimestamp"))
 

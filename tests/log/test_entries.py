@@ -19,7 +19,7 @@ from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
 from kdump.log.kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
-from tests.conftest import SHARED, window_of
+from tests.conftest import FIXTURES, SHARED, window_of
 
 INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
 TIME_INDEX = struct.pack(">qiqi", 1795247902867, 37, 1795247903012, 78)
@@ -87,6 +87,49 @@ def test_known_by_name_and_by_content(name: str, data: bytes, tmp_path: Path) ->
     if not name.endswith("0100.index") and not name.endswith("0100.timeindex"):
         assert said(lost) == known
     assert said(lost, "--as", kind.name)
+
+
+def test_a_lone_entry_is_known_by_its_content() -> None:
+    # as a clean shutdown leaves most indexes: trimmed to one entry; or preallocated, zeros behind it
+    for kind, data in ((KINDS["index"], INDEX[:8]), (KINDS["index"], INDEX), (KINDS["timeindex"], TIME_INDEX[:12])):
+        for padding in (0, 1000):
+            assert by_content(window_of(data + bytes(padding * len(data)))) is kind
+    # two entries of an index are as long as three of a time index, and rise when they are read as such
+    assert by_content(window_of(struct.pack(">iiiiii", 1, 2100, 2, 4200, 3, 6300))) is KINDS["index"]
+    # the beginnings of segments: base offset, length, epoch
+    for begun in (struct.pack(">qi", 300, 70), struct.pack(">qii", 0, 70, 5), struct.pack(">q", 300)):
+        assert by_content(window_of(begun)) is KINDS["segment"]
+
+
+def test_a_damaged_snapshot_is_known_by_its_length() -> None:
+    flipped = bytearray(SNAPSHOT)
+    flipped[20] ^= 4
+    assert by_content(window_of(bytes(flipped))) is KINDS["snapshot"]
+    assert by_content(window_of(bytes(flipped) + b"x")) is KINDS["segment"]
+    assert by_content(window_of(bytes(10))) is KINDS["segment"]  # the first bytes of one, at offset 0
+
+
+@pytest.mark.parametrize("name", ["clean-1/bootstrap.checkpoint", "state-1/__cluster_metadata-0"])
+def test_a_metadata_snapshot_without_its_name_is_decoded(name: str, tmp_path: Path) -> None:
+    found = FIXTURES / name
+    found = next(found.glob("*.checkpoint")) if found.is_dir() else found
+    lost = tmp_path / "lost"
+    lost.write_bytes(found.read_bytes())
+    for options in (("--records",), ("--records", "--last", "3")):
+        known = [{**entry, "file": ""} for entry in inspect(found, *options)[0]]
+        assert any(entry.get("valueDecoded") for entry in known)
+        assert [{**entry, "file": ""} for entry in inspect(lost, *options)[0]] == known
+
+
+def test_a_file_without_entries_says_so(tmp_path: Path) -> None:
+    empty = struct.pack(">hIi", 1, 0x48674BC7, 0)  # clean-1/acks0-0/00000000000000000020.snapshot
+    for name, data in (("00000000000000000020.snapshot", empty), ("leader-epoch-checkpoint", b"0\n0\n")):
+        (tmp_path / name).write_bytes(data)
+        for options in ((), ("--last", "3")):
+            found, err = inspect(tmp_path / name, *options)
+            assert not found
+            assert f"{name}: no entries" in err
+    assert "no entries" not in inspect(tmp_path / name, "--offset", "5")[1]
 
 
 def test_offsets_are_relative_to_the_name(tmp_path: Path) -> None:

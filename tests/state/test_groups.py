@@ -442,6 +442,17 @@ def test_share_state(tmp_path: Path) -> None:
         assert (state.stateEpoch, found.problems) == (2, [])
 
 
+def test_share_groups_that_are_gone_take_no_room(tmp_path: Path) -> None:
+    said = short(0) + int32(1) * 3 + bytes(24) + b"\x01\0"
+    steps: list[Step] = []
+    for name in range(300):
+        key = short(0) + text(f"g{name}") + b"T" * 16 + int32(3)
+        steps += [(key, said), (key, None), (key, None)]
+    (tmp_path / LOG).write_bytes(segment(*steps))
+    found = read_groups([log_of(tmp_path / LOG, SHARE_TOPIC)], room=20_000)
+    assert (found.share, found.problems) == ({}, [])
+
+
 def test_copies_and_segments(tmp_path: Path) -> None:
     one, two = (CoordinatorLog(OFFSETS_TOPIC, 0, name, (name,)) for name in ("x/a", "y/b"))
     other = CoordinatorLog(OFFSETS_TOPIC, 3, "c", ())
@@ -500,4 +511,7 @@ def test_memory_and_problems_are_bounded(tmp_path: Path) -> None:
     found = read_groups([log_of(tmp_path / LOG)], room=20_000)
     assert 5 < sum(map(len, found.offsets.values())) < 60
     assert len(found.problems) == 1
+    assert len(found.offsets) < 60  # nor is there an empty place for each that there was no room for
+    (tmp_path / LOG).write_bytes(segment(*((commit(f"g{i}", "t", 0, i), i) for i in range(300))))
+    assert len(read_groups([log_of(tmp_path / LOG)], room=0).pending) == 0
     assert len(read(tmp_path, segment(*((b"", b"") for _ in range(300)))).problems) == MOST_PROBLEMS
