@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import click
 
 from kdump.commands.files import complain
-from kdump.commands.state_options import Teller, as_of, column_names, common, matcher
+from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common, matcher
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.group_report import GroupReport, describe
@@ -59,18 +57,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     moment = as_of(options["as_of"], options["zone"])
     output = Output()
     run = _Run(options, moment, output)
-    try:
-        run.run(paths)
-    except UnknownColumn as error:
-        raise click.UsageError(str(error)) from None
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    output.flush()
-    if run.teller.failed:
-        sys.exit(2)
+    carry_out(run, paths, output)
 
 
 def _refuse_contradictions(options: dict[str, Any]) -> None:

@@ -13,12 +13,12 @@ from click.core import ParameterSource
 
 from kdump.commands.files import complain
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
-from kdump.commands.params import RangeParam, SizeParam, ZoneParam, time_range
+from kdump.commands.params import RangeParam, ZoneParam, limit_options, time_range
 from kdump.commands.show import Show, ShowOptions
 from kdump.decode.decoding import FRAMED, DecodeOptions
 from kdump.log.errors import SourceError
 from kdump.log.kinds import KINDS
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.log.region import Limits
 from kdump.log.select import Range, Selection
 from kdump.render.template import shows_decoded
 
@@ -79,14 +79,7 @@ Examples:
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="The same for keys, where values have one too.")
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")
-@click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.")
-@click.option(
-    "--max-decompressed-size",
-    type=SizeParam(),
-    default=DEFAULT_MAX_DECOMPRESSED,
-    help="Decompress no more of a batch than this.  [256M]",
-)
-@click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@limit_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
 @click.option("--jobs", type=click.IntRange(min=1), help="Threads that write records as JSON.  [all cores, 4 at most]")
 @click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")

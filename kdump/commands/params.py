@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.log.select import Range
+from kdump.log.window import DEFAULT_SIZE
 
 if TYPE_CHECKING:
     Param = click.ParamType[Any]
 else:  # not every supported click has it generic
     Param = click.ParamType
 
+F = TypeVar("F", bound=Callable[..., Any])
 UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 RELATIVE = re.compile(r"^-(\d+)(ms|s|m|h|d|w)$")
 SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -179,3 +183,20 @@ def duration(text: str, option: str) -> int:
     if not match:
         raise click.UsageError(f"{option}: {text!r} is no time: 900s, 15m, 2h, 1d")
     return int(match[1]) * UNITS[match[2]]
+
+
+def limit_options(command: F) -> F:
+    """The options that bound what is believed and read of a batch."""
+    options = (
+        click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this."),
+        click.option(
+            "--max-decompressed-size",
+            type=SizeParam(),
+            default=DEFAULT_MAX_DECOMPRESSED,
+            help="Decompress no more of a batch than this.  [256M]",
+        ),
+        click.option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable
 from datetime import tzinfo
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -16,6 +17,7 @@ from kdump.commands.params import SizeParam, ZoneParam, moment
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render import jsonl
+from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.state_keys import ordered
@@ -114,3 +116,27 @@ def column_names(text: str | None, as_json: bool) -> list[str] | None:
     if as_json:
         raise click.UsageError("--columns is for tables")
     return [name.strip() for name in text.split(",")]
+
+
+class Run(Protocol):
+    """One run of either command."""
+
+    teller: Teller
+
+    def run(self, paths: tuple[str, ...]) -> None: ...
+
+
+def carry_out(run: Run, paths: tuple[str, ...], output: Output) -> None:
+    """The run, to its exit status."""
+    try:
+        run.run(paths)
+    except UnknownColumn as error:
+        raise click.UsageError(str(error)) from None
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    output.flush()
+    if run.teller.failed:
+        sys.exit(2)

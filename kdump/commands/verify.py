@@ -17,10 +17,10 @@ from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import Totals
 from kdump.check.workers import run_all
 from kdump.commands.files import complain
-from kdump.commands.params import SizeParam, duration
+from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
 from kdump.log.errors import SourceError
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.objects import code_object, finding_object, summary_object
 from kdump.render.output import Output
@@ -66,14 +66,7 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
 @click.option("--baseline", metavar="FILE", help="Leave out what an earlier --json run found.")
 @click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
 @click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
-@click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.")
-@click.option(
-    "--max-decompressed-size",
-    type=SizeParam(),
-    default=DEFAULT_MAX_DECOMPRESSED,
-    help="Decompress no more of a batch than this.  [256M]",
-)
-@click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
+@limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Check segments, their indexes, snapshots and checkpoints: files, directories of a partition, log directories,
     or directories above. Says what is damaged, where, and what a broker or a consumer does about it. Nothing is

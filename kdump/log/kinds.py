@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
+from kdump.format.columns import Columns, decode
 from kdump.format.control import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
-from kdump.format.record import Columns, decode
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log.claim import claim_at
 from kdump.log.region import Limits
