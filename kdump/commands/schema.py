@@ -26,7 +26,8 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: a struct, then its fields.")
 def command(name: str | None, version: int | None, as_json: bool) -> None:
     """Show the fields of a structure: type, position, size, bits, meaning; of one of Kafka's messages the versions that
-    have each. Without a name, list all structures. A name may be in any case, and only its beginning."""
+    have each. Without a name, list all structures. A name may be in any case, and only a part that no other
+    name has."""
     output = Output()
     if name is None:
         if version is not None:

@@ -11,7 +11,7 @@ import base64
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.decode.said import MOST_BYTES, About, FormatError, Said
+from kdump.decode.said import MOST_FRAMED, About, FormatError, Said
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint
@@ -80,8 +80,8 @@ class ConfluentDecoder:
                 value["messageIndexes"] = list(path)
             if self.payload is None:
                 return Said(value | {"payload": base64.b64encode(data[start:]).decode()})
-            if len(data) > MOST_BYTES:
-                raise FormatError(f"{len(data)} bytes, and no more than {MOST_BYTES} are decoded")
+            if len(data) > MOST_FRAMED:
+                raise FormatError(f"{len(data)} bytes, and no more than {MOST_FRAMED} are decoded")
             value["data"], note = self.payload(data, start, path)
         except FormatError as error:
             where = "" if error.position is None else f"at byte {error.position}: "

@@ -12,6 +12,8 @@ from kdump.log.record import Record
 
 MOST_BYTES = 8 * 1024 * 1024
 """Bytes of a key or value that a decoder of user data is given: what it makes of them takes many times as much."""
+MOST_FRAMED = 1024 * 1024
+"""The same for Avro and Protobuf, where a byte can make a value of some 200."""
 
 
 class DecoderError(ValueError):

@@ -14,6 +14,7 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
+from kdump.decode.said import MOST_FRAMED
 from tests.craft import batch, flip, record, varint
 from tests.decode.test_kafka import objects, run
 
@@ -266,3 +267,11 @@ def test_without_the_library(name: str, module: str, avsc: Path, monkeypatch: py
     # The framing is shown all the same.
     [at] = objects("-", "--value-format", name, stdin=segment(framed(b"\0")))
     assert at["valueDecoded"]["schemaId"] == 42
+
+
+def test_what_is_too_large_stays_raw(avsc: Path) -> None:
+    """A byte of Avro can become a value of some 200."""
+    data = segment(framed(bytes(MOST_FRAMED)))
+    (said,) = objects("-", "--value-format", "avro", "--schema", avsc, stdin=data)
+    assert said["valueDecoded"] == {"magic": 0, "schemaId": 42}
+    assert "no more than" in said["valueProblem"]
