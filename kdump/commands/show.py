@@ -221,13 +221,13 @@ class Show:
                 yield item
 
     def _file(self, view: View, at: Target) -> None:
-        self._begin(at)
         view.file(at)
         opened = self.files.open(at)
         if opened is None:
             return
         window, kind = opened
         at = at._replace(kind=kind)
+        self._begin(at)
         before, shown = self.scan.batches, 0
         try:
             with Progress(at.path, self.output) as progress:
