@@ -170,6 +170,9 @@ def test_as_of() -> None:
     by_time = run(CLEAN, "--as-of", "2026-11-21T07:58:42.950Z", "--json")
     assert [json.loads(line)["groupId"] for line in by_time.stdout.splitlines()][:2] == ["group-classic"] * 2
     assert all(json.loads(line).get("lag") is None for line in by_time.stdout.splitlines())
+    shares = run(CLEAN, "--as-of", "89")
+    assert "share-one" in shares.stdout
+    assert "an offset of __consumer_offsets says nothing" in shares.stderr
     late = run(CLEAN / "__consumer_offsets-0", "--as-of", "5000")
     assert "ends at offset 90: this is how it was then" in late.stderr
 

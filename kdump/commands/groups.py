@@ -19,6 +19,7 @@ from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.state_keys import STATE_TYPES
 from kdump.render.state_tables import StateTables, style
+from kdump.state.groups import SHARE
 from kdump.state.lag import Surroundings
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
@@ -178,6 +179,11 @@ class _Run:
         described = list(describe(groups, around, self.group, self.topic))
         if self.options["topics"]:
             described = [each for each in described if each.offsets or each.shares]
+        if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):
+            complain(
+                f"what share groups have read is in {SHARE_TOPIC}, of which an offset of {OFFSETS_TOPIC} says nothing:"
+                " give a time"
+            )
         if not described:
             complain("no group" if not groups.groups else "no group matches")
         if self.options["as_json"]:
