@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Seen
-from kdump.log.disk import METADATA_TOPIC
 from kdump.log.entries import Entry, Item
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, TIME_INDEX, Kind
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region

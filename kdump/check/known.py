@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.options import Options
-from kdump.check.rule import COMPACTED_TOPICS, EpochStart, Known, Noted
+from kdump.check.rule import EpochStart, Known, Noted
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:  # who checks a single file does without the cluster's state
@@ -42,13 +43,13 @@ class Surrounds:
             partition.path
             for each in everything
             for partition in each.partitions
-            if partition.topic == "__transaction_state" and not partition.state
+            if partition.topic == TRANSACTION_TOPIC and not partition.state
         ]
         self.coordinator: Coordinator | None = None
         if states and "transactions" in options.chosen:
             from kdump.state.coordinator import read_coordinator
 
-            topic = self.metadata.topics.get("__transaction_state") if self.metadata else None
+            topic = self.metadata.topics.get(TRANSACTION_TOPIC) if self.metadata else None
             self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)
 
     def known(self, partition: Partition) -> Known:

@@ -20,10 +20,11 @@ from kdump.check.timestamps import Timestamps
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
 from kdump.format.control import decode_control
-from kdump.log.disk import METADATA_TOPIC, Partition, Segment
+from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target

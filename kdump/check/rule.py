@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kdump.check.finding import Finding
-from kdump.log.disk import METADATA_TOPIC, Segment
+from kdump.log.disk import Segment
+from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
 from kdump.log.region import Batch, Region
 
 DAY = 86_400_000
-COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
-INTERNAL_TOPICS = (*COMPACTED_TOPICS, "__share_group_state", "__remote_log_metadata", METADATA_TOPIC)
 
 LOST = "what lies between is lost to the damage that is reported in its place"
 """The consequence of a finding that follows from damage."""

@@ -16,9 +16,10 @@ from kdump.check.rule import Known, Part
 from kdump.check.totals import Totals
 from kdump.format.control import decode_control
 from kdump.log import kinds
-from kdump.log.disk import METADATA_TOPIC, Partition, Segment
+from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import Target
 from kdump.log.payload import records
 from kdump.log.reader import regions

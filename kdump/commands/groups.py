@@ -11,6 +11,7 @@ from kdump.commands.files import complain
 from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common, matcher
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.region import Limits
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
@@ -25,7 +26,7 @@ from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
 from kdump.state.moment import Change, Moment
 from kdump.state.partition_ends import Disks, log_end
-from kdump.state.read_groups import OFFSETS_TOPIC, SHARE_TOPIC, CoordinatorLog, merged, newest, read_groups
+from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 from kdump.state.records import ROOM_ALONE
 
 SORTS = [key.name for kind in ("group", "groupOffset", "groupMember") for key in STATE_TYPES[kind]]

@@ -16,6 +16,7 @@ from kdump.commands.files import complain
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
@@ -53,8 +54,6 @@ class OverviewOptions:
 
 def wanted(options: OverviewOptions) -> Wanted:
     """Whether a partition is asked for. Raises click.UsageError for a regular expression that is none."""
-    from kdump.check.rule import INTERNAL_TOPICS
-
     patterns = []
     for text in options.topics:
         is_regex = len(text) > 1 and text[0] == text[-1] == "/"

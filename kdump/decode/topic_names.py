@@ -13,7 +13,7 @@ from typing import Any
 
 from kdump.format.schema import load_folder
 from kdump.format.text import properties
-from kdump.log.disk import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import PARTITION
 
 NO_ID = "A" * 22

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kdump.log.internal_topics import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    REMOTE_METADATA_TOPIC,
+    SHARE_TOPIC,
+    TRANSACTION_TOPIC,
+)
+
 
 class KafkaTopic(NamedTuple):
     """`folder` names the schemas of its records. `is_coordinators`: a coordinator writes it, and its records are framed
@@ -16,11 +24,11 @@ class KafkaTopic(NamedTuple):
 
 METADATA = "cluster-metadata"
 KAFKA = {
-    "offsets": KafkaTopic("__consumer_offsets", "group-coordinator", True),
-    "transaction-log": KafkaTopic("__transaction_state", "transaction-coordinator", True),
-    "share-group-state": KafkaTopic("__share_group_state", "share-coordinator", True),
-    METADATA: KafkaTopic("__cluster_metadata", "metadata", False),
-    "remote-log-metadata": KafkaTopic("__remote_log_metadata", "storage", False),
+    "offsets": KafkaTopic(OFFSETS_TOPIC, "group-coordinator", True),
+    "transaction-log": KafkaTopic(TRANSACTION_TOPIC, "transaction-coordinator", True),
+    "share-group-state": KafkaTopic(SHARE_TOPIC, "share-coordinator", True),
+    METADATA: KafkaTopic(METADATA_TOPIC, "metadata", False),
+    "remote-log-metadata": KafkaTopic(REMOTE_METADATA_TOPIC, "storage", False),
 }
 """By the names of the decoders."""
 TOPICS = {said.topic: name for name, said in KAFKA.items()}

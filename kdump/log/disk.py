@@ -19,7 +19,6 @@ REMOTE_CACHE = "remote-log-index-cache"
 """Where a broker keeps copies of a tier's indexes: a directory of its own in a log directory (RemoteIndexCache)."""
 LOCK = ".lock"
 """What a running broker holds in each of its log directories (LogManager.LockFileName)."""
-METADATA_TOPIC = "__cluster_metadata"
 BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
 
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.format.transaction_record import Transaction, decode_transaction
+from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
-TRANSACTION_TOPIC = "__transaction_state"
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-(\d+)")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States in which the coordinator will yet write a marker to each partition that is listed."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.log import kinds
-from kdump.log.disk import METADATA_TOPIC, REMOTE_CACHE, LogDirectory, Partition, place_of
+from kdump.log.disk import REMOTE_CACHE, LogDirectory, Partition, place_of
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.partition_log import PartitionFacts, partition_facts, sizes_of
 from kdump.state.small_files import offsets, properties
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from kdump.format.control import decode_control
 from kdump.format.metadata_record import metadata_record_name
-from kdump.log.disk import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
 from kdump.log.region import Limits
 from kdump.state.group_replay import GroupReplay, finish
@@ -14,8 +15,6 @@ from kdump.state.moment import Moment, Told
 from kdump.state.records import ROOM, bounded, read_records
 from kdump.state.share_replay import apply_share
 
-OFFSETS_TOPIC = "__consumer_offsets"
-SHARE_TOPIC = "__share_group_state"
 STEP = 1 << 20
 """Bytes after which it is told that the reading goes on."""
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import Groups
 from kdump.state.moment import Change, Moment
-from kdump.state.read_groups import OFFSETS_TOPIC, SHARE_TOPIC, CoordinatorLog, newest, read_groups
+from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.state.records import MOST_PROBLEMS
 from tests.conftest import FIXTURES
 from tests.craft import batch, flip, record, split
