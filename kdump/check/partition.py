@@ -38,7 +38,6 @@ MOST_SNAPSHOT = 64 * 1024 * 1024
 """Bytes of a snapshot that is held against the log: a million producers."""
 HELD = 1000
 """Findings that wait until it is known what a truncation at their place loses."""
-LOG_FAMILIES = ("offsets", "epochs", "timestamps", "producers", "transactions")
 
 
 class PartitionCheck:

@@ -29,7 +29,6 @@ from kdump.state.records import ROOM_ALONE
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")
 FOR_TOPIC = ("topics", "partitions", "configs")
-OF_TOPICS = ("topic", "partition", "config")
 EXAMPLES = """
 \b
 Examples:

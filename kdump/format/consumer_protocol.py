@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Span, layout
-from kdump.format.messages import attempt, kafka_json
+from kdump.format.messages import Decoded, attempt, kafka_json
 from kdump.format.schema import load
 
 PROTOCOL_TYPE = "consumer"
@@ -37,20 +37,30 @@ class Inner(NamedTuple):
     note: str = ""
 
 
-def decode_inner(field: str, data: bytes, spans: list[Span] | None = None) -> Inner:
-    """The bytes of the field `subscription` or `assignment`. Never raises. Appends the known fields to `spans`."""
-    name = MESSAGES[field]
+def attempt_inner(
+    field: str, data: bytes, spans: list[Span] | None = None
+) -> tuple[Decoded | None, DecodeError | None]:
+    """What the bytes of the field `subscription` or `assignment` say, as far as it goes, and the error that ends it;
+    neither for no bytes. Appends the known fields to `spans`."""
     if not data:
-        return Inner(None)
+        return None, None
     try:
         version = PREFIX.read(data).version
-        if spans is not None:
-            spans.extend(PREFIX.walk(data, 0, PREFIX.size))
-        decoded, problem = attempt(load(name), version, data, PREFIX.size, spans=spans)
-        if problem is not None:
-            raise problem
     except DecodeError as error:
+        return None, error
+    if spans is not None:
+        spans.extend(PREFIX.walk(data, 0, PREFIX.size))
+    return attempt(load(MESSAGES[field]), version, data, PREFIX.size, spans=spans)
+
+
+def decode_inner(field: str, data: bytes) -> Inner:
+    """The bytes of the field `subscription` or `assignment`, if all of them decode. Never raises."""
+    name = MESSAGES[field]
+    decoded, error = attempt_inner(field, data)
+    if error is not None:
         return Inner(None, f"{name}.{error.field} at byte {error.position}: {error.reason}")
+    if decoded is None:
+        return Inner(None)
     return Inner(kafka_json(load(name), decoded), f"{name}: {decoded.note}" if decoded.note else "")
 
 
@@ -74,7 +84,7 @@ def inner_spans(span: Span) -> list[Span]:
     data: bytes = span.value
     start = span.size - len(data)
     inner: list[Span] = []
-    decode_inner(span.field.name, data, inner)
+    attempt_inner(span.field.name, data, inner)
     if not inner:
         return [span]
     length = span.field._replace(meaning="bytes that follow", unit="bytes")

@@ -10,13 +10,12 @@ ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinato
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
 from kdump.format.messages import Decoded, attempt, note_of
-from kdump.format.schema import Schema, load_folder
+from kdump.format.schema import Schema, by_api_key
 
 
 class KeyPrefix(NamedTuple):
@@ -75,7 +74,7 @@ def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None)
     number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
         return Part(problem=problem)
-    schema = _schemas(folder, "coordinator-key").get(number)
+    schema = by_api_key(folder, "coordinator-key").get(number)
     if schema is None:
         return Part(number, problem=DecodeError(STRUCT, "type", 0, f"no record has the type {number}"))
     # The message behind a type has one version, whatever that schema says else.
@@ -87,7 +86,7 @@ def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] |
     if data is None or key.schema is None:
         return None
     assert key.schema.apiKey is not None
-    schema = _schemas(folder, "coordinator-value").get(key.schema.apiKey)
+    schema = by_api_key(folder, "coordinator-value").get(key.schema.apiKey)
     number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
         return Part(number, schema, problem=problem)
@@ -116,10 +115,3 @@ def _prefix(
     if spans is not None:
         spans.extend(layout.walk(data, 0, layout.size))
     return number, None
-
-
-@cache
-def _schemas(folder: str, kind: str) -> dict[int, Schema]:
-    """The messages of one kind by their apiKey."""
-    known = load_folder(folder).values()
-    return {schema.apiKey: schema for schema in known if schema.type == kind and schema.apiKey is not None}

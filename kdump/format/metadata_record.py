@@ -11,13 +11,12 @@ org.apache.kafka.metadata.MetadataRecordSerde and org.apache.kafka.server.log.re
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Field, Span
 from kdump.format.messages import Decoded, attempt, kafka_json, note_of
-from kdump.format.schema import UNSIGNED_VARINT, Schema, load_folder
+from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
 
 FRAME_VERSION = 1
@@ -67,7 +66,7 @@ def decode_metadata_record(
     except DecodeError as error:
         return MetadataRecord("UNKNOWN", None, None, None, error)
     assert value is not None
-    schema = _schemas(folder).get(frame.apiKey)
+    schema = by_api_key(folder).get(frame.apiKey)
     if schema is None:
         problem = DecodeError(FRAME, "apiKey", 1, f"no record has apiKey {frame.apiKey}")
         return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
@@ -94,14 +93,8 @@ def metadata_record_name(value: bytes | None) -> str:
         frame = read_frame(value)
     except DecodeError:
         return "UNKNOWN"
-    schema = _schemas("metadata").get(frame.apiKey)
+    schema = by_api_key("metadata").get(frame.apiKey)
     return schema.name if schema else f"UNKNOWN({frame.apiKey})"
-
-
-@cache
-def _schemas(folder: str) -> dict[int, Schema]:
-    """The messages by their apiKey."""
-    return {schema.apiKey: schema for schema in load_folder(folder).values() if schema.apiKey is not None}
 
 
 def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Frame:

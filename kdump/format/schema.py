@@ -129,6 +129,13 @@ def load_folder(name: str) -> dict[str, Schema]:
 
 
 @cache
+def by_api_key(folder: str, kind: str = "") -> dict[int, Schema]:
+    """The messages of a module that have an apiKey, by it; `kind`: only those of this type."""
+    known = load_folder(folder).values()
+    return {each.apiKey: each for each in known if each.apiKey is not None and kind in ("", each.type)}
+
+
+@cache
 def load(message: str) -> Schema:
     """The schema of a message, by Kafka's name for it. Raises KeyError for one that kdump does not have."""
     # Imported here: it is slow to import, and most runs load no schema.

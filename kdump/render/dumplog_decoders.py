@@ -17,7 +17,7 @@ from kdump.format.coordinator_record import Part, decode_coordinator_record
 from kdump.format.errors import DecodeError
 from kdump.format.messages import UNKNOWN_TAGS, Decoded, attempt, kafka_json
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
-from kdump.format.schema import Schema, load_folder
+from kdump.format.schema import Schema, by_api_key
 from kdump.format.utf8 import java_text
 from kdump.render.dumplog_batch import Contents, Undecodable
 from kdump.render.dumplog_remote import refused, remote_text
@@ -141,8 +141,7 @@ def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | s
         frame = read_frame(value)
     except DecodeError as error:
         return _frame_message(error, value)
-    schemas = {schema.apiKey: schema for schema in load_folder(folder).values() if schema.apiKey is not None}
-    schema = schemas.get(frame.apiKey)
+    schema = by_api_key(folder).get(frame.apiKey)
     if schema is None:
         return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
     assert value is not None

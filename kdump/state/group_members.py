@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kdump.format.messages import attempt
-from kdump.format.schema import load_folder
+from kdump.format.consumer_protocol import PROTOCOL_TYPE, attempt_inner
 from kdump.state.groups import STREAMS, Assigned, Group, Member
 
-CONSUMER_PROTOCOL = "consumer"
 STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
 STREAMS_STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"}
 LEFT = -1
@@ -24,13 +22,13 @@ Values = dict[str, Any]
 
 def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
     """The members in the record of a classic group."""
-    is_consumer = value["protocolType"] == CONSUMER_PROTOCOL
+    is_consumer = value["protocolType"] == PROTOCOL_TYPE
     for said in value["members"]:
         subscribed: tuple[str, ...] = ()
         assigned: tuple[Assigned, ...] = ()
         if is_consumer:
-            subscription = _protocol("ConsumerProtocolSubscription", said["subscription"], problem)
-            assignment = _protocol("ConsumerProtocolAssignment", said["assignment"], problem)
+            subscription = _protocol("subscription", said, problem)
+            assignment = _protocol("assignment", said, problem)
             subscribed = tuple(subscription.get("topics") or ())
             assigned = tuple(
                 Assigned(each["topic"], tuple(each["partitions"]))
@@ -48,11 +46,11 @@ def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
         )
 
 
-def _protocol(name: str, data: bytes, problem: Callable[[str], None]) -> Values:
+def _protocol(field: str, member: Values, problem: Callable[[str], None]) -> Values:
     """What a client's own message says, as far as it goes; the coordinator does not look into it either."""
-    if len(data) < 2:
+    decoded, error = attempt_inner(field, member[field])
+    if decoded is None:
         return {}
-    decoded, error = attempt(load_folder("control")[name], int.from_bytes(data[:2], "big", signed=True), data, 2)
     if error is not None:
         problem(str(error))
     return decoded.value

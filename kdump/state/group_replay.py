@@ -11,15 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.format.control import decode_control
-from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.log.record import Record
 from kdump.state import group_members
 from kdump.state.groups import CLASSIC, Group, Groups, Member
 from kdump.state.moment import SAYS_NOTHING
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
-from kdump.state.records import ENTRY, memory, too_large
+from kdump.state.records import ENTRY, memory
 
 MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
+"""Names of the schemas of their keys."""
 
 
 class GroupReplay(OffsetReplay):
@@ -27,27 +27,19 @@ class GroupReplay(OffsetReplay):
 
     def apply(self, record: Record) -> None:
         """What a record changes; one that does not decode changes nothing."""
-        assert record.offset is not None
-        self.offset, self.timestamp = record.offset, record.timestamp
-        if too_large(record):
-            self.at(f"a record of {record.keySize} + {record.valueSize} bytes")
+        self.go_to(record)
+        if not self.fits(record):
             return
         if record.is_control:
             said_control = decode_control(record.key, record.value)
             if said_control.type in ("COMMIT", "ABORT"):
                 self.end_transaction(record.batch.producerId or 0, said_control.type)
             return
-        said = decode_coordinator_record("group-coordinator", record.key, record.value)
-        problem = said.key.problem or (said.value.problem if said.value else None)
-        if problem is not None:
-            self.at(str(problem))
+        said = self.read("group-coordinator", record)
+        if said is None:
             return
-        assert said.key.schema is not None
-        assert said.key.decoded is not None
-        key = said.key.decoded.value
-        value = said.value.decoded.value if said.value and said.value.decoded else None
-        self.record = said.key.schema.name.removesuffix("Key")
-        modern = MODERN.fullmatch(said.key.schema.name)
+        key, value = said
+        modern = MODERN.fullmatch(f"{self.record}Key")
         if self.record in ("OffsetCommit", "LegacyOffsetCommit"):
             producer_id = record.batch.producerId
             self.commit(NO_PRODUCER_ID if producer_id is None else producer_id, key, value)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdump.format.coordinator_record import decode_coordinator_record
+from kdump.log.record import Record
 from kdump.state.groups import CLASSIC, Commit, Group, Groups
 from kdump.state.moment import Change, Told, differences
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory
+from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
 ZERO_ID = "A" * 22
@@ -44,6 +46,31 @@ class OffsetReplay:
 
     def at(self, problem: str) -> None:
         self.note(f"at offset {self.offset}: {problem}")
+
+    def go_to(self, record: Record) -> None:
+        """What is told from now on is of this record."""
+        assert record.offset is not None
+        self.offset, self.timestamp = record.offset, record.timestamp
+
+    def fits(self, record: Record) -> bool:
+        """Whether a record is small enough to be decoded; that it is not is told."""
+        if too_large(record):
+            self.at(f"a record of {record.keySize} + {record.valueSize} bytes")
+            return False
+        return True
+
+    def read(self, folder: str, record: Record) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
+        """Key and value of a record of the coordinator whose schemas are in `folder`; the value is None in a tombstone.
+        None, and it is told, for one that does not decode. `record` is then what it is, by its schema's name."""
+        said = decode_coordinator_record(folder, record.key, record.value)
+        problem = said.key.problem or (said.value.problem if said.value else None)
+        if problem is not None:
+            self.at(str(problem))
+            return None
+        assert said.key.schema is not None
+        assert said.key.decoded is not None
+        self.record = said.key.schema.name.removesuffix("Key")
+        return said.key.decoded.value, said.value.decoded.value if said.value and said.value.decoded else None
 
     def charge(self, size: int) -> bool:
         """Whether there is room for so many bytes more; what there is none for is not remembered."""

@@ -6,40 +6,30 @@ KIP-932; KIP-1226 for the count that the lag leaves out.
 
 from __future__ import annotations
 
-from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.log.record import Record
 from kdump.state.group_replay import GroupReplay
 from kdump.state.groups import ShareState
-from kdump.state.records import ENTRY, memory, too_large
+from kdump.state.records import ENTRY, memory
 
 NONE = -1
 
 
 def apply_share(replay: GroupReplay, record: Record) -> None:
     """What a record of __share_group_state changes; one that does not decode changes nothing."""
-    assert record.offset is not None
-    replay.offset, replay.timestamp = record.offset, record.timestamp
-    if record.is_control:
+    replay.go_to(record)
+    if record.is_control or not replay.fits(record):
         return
-    if too_large(record):
-        replay.at(f"a record of {record.keySize} + {record.valueSize} bytes")
+    said = replay.read("share-coordinator", record)
+    if said is None:
         return
-    said = decode_coordinator_record("share-coordinator", record.key, record.value)
-    problem = said.key.problem or (said.value.problem if said.value else None)
-    if problem is not None:
-        replay.at(str(problem))
-        return
-    assert said.key.schema is not None
-    assert said.key.decoded is not None
-    replay.record = said.key.schema.name.removesuffix("Key")
-    key = said.key.decoded.value
+    key, value = said
     group, at = key["groupId"], (key["topicId"], key["partition"])
     states = replay.groups.share.get(group, {})
     before = states.get(at)
     size = ENTRY + 100 + memory(group) + memory(at)
     after = None
-    if said.value is not None and said.value.decoded is not None:
-        after = _after(before, said.value.decoded.value, replay.record == "ShareUpdate", record.offset)
+    if value is not None:
+        after = _after(before, value, replay.record == "ShareUpdate", replay.offset)
     if after is not None and (before is not None or replay.charge(size)):
         replay.groups.share.setdefault(group, states)[at] = after
     elif after is None and before is not None:

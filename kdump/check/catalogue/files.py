@@ -7,7 +7,6 @@ UNCHECKED = (
     "a clean start does not check it: reads go wrong until the file is deleted, which makes the broker rebuild it"
 )
 ODD = "the broker ignores the odd bytes; what wrote them may have done more"
-OFFLINE = "the broker takes the log directory offline when it starts"
 
 FILES = (
     Code(
