@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Run, Seen
+from kdump.format.heads import BASE, EPOCH, Heads, within
 
 
 class Epochs(Rule):
@@ -34,6 +35,17 @@ class Epochs(Rule):
         if epoch == self.last and not self.starts:
             return NONE
         return list(self._batch(seen, epoch))
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        if self.starts:
+            if self.last < 0 or self.missing.first is not None or self.differing.first is not None:
+                return first
+            entry = bisect_right(self.starts, heads.of(first, BASE)) - 1
+            if entry >= 0 and self.epochs[entry] != self.last:
+                return first
+            if entry + 1 < len(self.starts):
+                stop = within(heads, BASE, first, stop, 0, self.starts[entry + 1] - 1)
+        return within(heads, EPOCH, first, stop, self.last, self.last)
 
     def _batch(self, seen: Seen, epoch: int) -> Iterator[Finding]:
         batch = seen.batch

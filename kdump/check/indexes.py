@@ -7,11 +7,13 @@ the entry's offset, and every earlier batch ends below it. Source: OffsetIndex, 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, Heads, largest
 from kdump.log.entries import Entry, Item
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, TIME_INDEX, Kind
@@ -142,23 +144,44 @@ class OffsetIndex(IndexRule):
             self.damage_end = batch.end
         return NONE
 
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        starts, lasts = heads.column(START), heads.column(LAST)
+        end = heads.of(stop - 1, START) + heads.shift
+        while self.entry is not None and self.entry.values["position"] <= end:
+            position = self.entry.values["position"] - heads.shift
+            row = bisect_left(starts, position, first, stop)
+            if starts[row] != position:
+                self._nowhere(self.entry)
+            else:
+                ended = max(self.ended, lasts[row - 1]) if row > first else self.ended
+                self._reached(self.entry, heads.of(row, BASE), lasts[row], ended)
+            self.entry = self._next(part)
+        self.ended = max(self.ended, lasts[stop - 1])
+
     def _compare(self, seen: Seen) -> None:
         batch = seen.batch
         while self.entry is not None and self.entry.values["position"] <= batch.position:
-            entry = self.entry
-            offset, position = entry.values["offset"], entry.values["position"]
-            if position < batch.position:
-                if not 0 <= position < self.damage_end:
-                    self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
+            if self.entry.values["position"] < batch.position:
+                self._nowhere(self.entry)
             elif seen.sound:
-                base = batch.baseOffset
-                if base is not None and base > offset:
-                    message = f"offset {offset} at {position}, where the batch begins with offset {base}"
-                    self.note("index-mismatch", entry, message, offset=offset, expected=base, actual=offset)
-                elif self.ended >= offset:
-                    message = f"offset {offset} at {position}, but batches before that reach offset {self.ended}"
-                    self.note("index-mismatch", entry, message, offset=offset, expected=batch.lastOffset, actual=offset)
+                self._reached(self.entry, batch.baseOffset, batch.lastOffset, self.ended)
             self.entry = self._next(seen.part)
+
+    def _nowhere(self, entry: Entry) -> None:
+        """Of an entry whose position is no boundary."""
+        offset, position = entry.values["offset"], entry.values["position"]
+        if not 0 <= position < self.damage_end:
+            self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
+
+    def _reached(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
+        """Of an entry at whose position a batch has the offsets base..last, and those before it end with `ended`."""
+        offset, position = entry.values["offset"], entry.values["position"]
+        if base is not None and base > offset:
+            message = f"offset {offset} at {position}, where the batch begins with offset {base}"
+            self.note("index-mismatch", entry, message, offset=offset, expected=base, actual=offset)
+        elif ended >= offset:
+            message = f"offset {offset} at {position}, but batches before that reach offset {ended}"
+            self.note("index-mismatch", entry, message, offset=offset, expected=last, actual=offset)
 
     def rest(self, part: Part) -> None:
         while self.entry is not None:
@@ -167,8 +190,8 @@ class OffsetIndex(IndexRule):
             if part.size is not None and position >= part.size:
                 message = f"offset {offset} at {position}, the segment has {part.size} bytes"
                 self.note("index-beyond-log", entry, message, offset=offset, expected=part.size, actual=position)
-            elif not 0 <= position < self.damage_end:
-                self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
+            else:
+                self._nowhere(entry)
             self.entry = self._next(part)
 
 
@@ -197,25 +220,37 @@ class TimeIndex(IndexRule):
             return NONE
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         while self.entry is not None and self.entry.values["offset"] <= batch.lastOffset:
-            self._compare(self.entry, seen, timestamp)
+            self._compare(self.entry, seen.batch.baseOffset, timestamp, self.largest)
             self.entry = self._next(seen.part)
         self.largest = max(self.largest, timestamp)
         return NONE
 
-    def _compare(self, entry: Entry, seen: Seen, timestamp: int) -> None:
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        lasts = heads.column(LAST)
+        row = first
+        while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:
+            at = bisect_left(lasts, self.entry.values["offset"], row, stop)
+            self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, at))
+            row = at
+            self._compare(self.entry, heads.of(row, BASE), heads.of(row, MAX_TIMESTAMP), self.largest)
+            self.entry = self._next(part)
+        self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, stop))
+
+    def _compare(self, entry: Entry, base: int | None, timestamp: int, newest: int) -> None:
+        """Of an entry whose offset a batch holds that begins with `base`; of those before it the largest maxTimestamp
+        is `newest`."""
         if self.damaged:
             return
         offset, said = entry.values["offset"], entry.values["timestamp"]
-        base = seen.batch.baseOffset
         if base is not None and offset < base:
             message = f"timestamp {said} at offset {offset}, which no batch holds"
             self.note("time-index-mismatch", entry, message, offset=offset)
         elif said != timestamp:
             message = f"timestamp {said} at offset {offset}, whose batch has maxTimestamp {timestamp}"
             self.note("time-index-mismatch", entry, message, offset=offset, expected=timestamp, actual=said)
-        elif self.largest > said:
-            message = f"timestamp {said} at offset {offset}, but an earlier batch has {self.largest}"
-            self.note("time-index-mismatch", entry, message, offset=offset, expected=self.largest, actual=said)
+        elif newest > said:
+            message = f"timestamp {said} at offset {offset}, but an earlier batch has {newest}"
+            self.note("time-index-mismatch", entry, message, offset=offset, expected=newest, actual=said)
 
     def rest(self, part: Part) -> None:
         while self.entry is not None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen
+from kdump.format.heads import BASE, LAST, Heads, missing_records, next_to, within
+from kdump.format.runs import FURTHEST
 
 MOST = 2147483647
 KEPT = 1000
@@ -48,6 +50,19 @@ class Offsets(Rule):
         if last is None or base == last + 1:
             return self._name(seen, base) if seen.part.target.name_offset is not None else NONE
         return list(self._compared(seen, base, last, first))
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        if self.last is None or self.first_of_part:
+            return first
+        name = part.target.name_offset
+        if name is not None and not self.named_wrong:
+            stop = within(heads, BASE, first, stop, name, FURTHEST)
+            stop = within(heads, LAST, first, stop, name, name + MOST)
+        return next_to(heads, first, stop, self.last)
+
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        self.compacted = self.compacted or missing_records(heads, first, stop)
+        self.last = heads.of(stop - 1, LAST)
 
     def _compared(self, seen: Seen, base: int, last: int, first: bool) -> Iterator[Finding]:
         batch, target = seen.batch, seen.part.target

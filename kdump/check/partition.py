@@ -17,9 +17,11 @@ from kdump.check.options import Options
 from kdump.check.producers import Sequences, Snapshot, Snapshots
 from kdump.check.rule import Known, Marker, Part, Rule, Seen
 from kdump.check.timestamps import Timestamps
+from kdump.check.together import Together
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
 from kdump.format.control import decode_control
+from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
@@ -145,15 +147,19 @@ class PartitionCheck:
         source = window.source
         for rule in rules:
             yield from rule.begin(part)
-        # Without rules nobody looks at a sound batch.
-        stretches = CHECKED if not rules and not decode else ""
+        together = Together(part, self.known, rules, self.options.limits.max_decompressed_size, deep=deep and decode)
         for region in regions(
-            window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches
+            window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=CHECKED
         ):
             self.met(region.size)
             if isinstance(region, Stretch):
+                if not rules and not decode:  # nobody looks at a sound batch
+                    self._stretch(region)
+                else:
+                    for batch in together.split(region, damage is not None, self._took):
+                        yield from self._batch(part, batch, damage)
+                        damage = None
                 damage = None
-                self._stretch(region)
                 continue
             if not isinstance(region, Batch):
                 damage = region.position if damage is None else damage
@@ -162,45 +168,52 @@ class PartitionCheck:
                     for rule in rules:
                         yield from rule.region(part, region)
                 continue
-            self.totals.batches += 1
+            yield from self._batch(part, region, damage)
             sound = region.crcValid and not region.problems
-            if not sound or min(region.lastOffset, region.baseOffset or 0, region.lastOffsetDelta or 0) < 0:
-                for finding in batch_findings(part, region):
-                    yield from self._hold(part, finding)
-            marker = None
-            if sound and decode:
-                if isinstance(region, BatchLegacy):
-                    look_inside(region)
-                if deep:
-                    yield from record_rules.findings(part, self.known, region)
-                marker = _marker(region)
-            count = region.recordCount or 0
-            self._records += count if sound else 0
-            self.totals.records += count if sound else 0
-            if sound:
-                self._bounds(region)
-            seen = Seen(part, region, sound, marker, damage)
             damage = None if sound else region.position if damage is None else damage
-            for rule in rules:
-                yield from rule.batch(seen)
         if source.error:
             self.totals.unread.append(source.error)
         yield from self._unreadable(part, source)
         for rule in rules:
             yield from rule.finish(part)
 
+    def _batch(self, part: Part, batch: Batch, damage: int | None) -> Iterator[Finding]:
+        """Everything about one batch. `damage`: where bytes before it lie that are not sound."""
+        sound = batch.crcValid and not batch.problems
+        if not sound or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
+            for finding in batch_findings(part, batch):
+                yield from self._hold(part, finding)
+        marker = None
+        if sound and not self.options.headers_only:
+            if isinstance(batch, BatchLegacy):
+                look_inside(batch)
+            if "records" in self.options.chosen:
+                yield from record_rules.findings(part, self.known, batch)
+            marker = _marker(batch)
+        if sound:
+            base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+            self._count(1, batch.recordCount or 0, base, batch.lastOffset)
+        else:
+            self.totals.batches += 1
+        seen = Seen(part, batch, sound, marker, damage)
+        for rule in self._rules:
+            yield from rule.batch(seen)
+
     def _stretch(self, stretch: Stretch) -> None:
         run = stretch.run
-        self.totals.batches += run.batches
-        self.totals.records += run.records
-        self._records += run.records
-        self.log_start = run.first_offset if self.log_start is None else min(self.log_start, run.first_offset)
-        self.log_end = max(self.log_end or 0, run.last_offset + 1)
+        self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
-    def _bounds(self, batch: Batch) -> None:
-        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        self.log_start = base if self.log_start is None else min(self.log_start, base)
-        self.log_end = max(self.log_end or 0, batch.lastOffset + 1)
+    def _took(self, heads: Heads, first: int, stop: int) -> None:
+        records = total(heads, RECORDS, first, stop)
+        self._count(stop - first, records, heads.of(first, BASE), heads.of(stop - 1, LAST))
+
+    def _count(self, batches: int, records: int, first: int, last: int) -> None:
+        """So many batches are sound, with these records and offsets."""
+        self.totals.batches += batches
+        self.totals.records += records
+        self._records += records
+        self.log_start = first if self.log_start is None else min(self.log_start, first)
+        self.log_end = max(self.log_end or 0, last + 1)
 
     def _grows(self, part: Part, source: FileSource) -> bool:
         """Whether a broker is writing here at this moment, so that the end of what was read says nothing."""

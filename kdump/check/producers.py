@@ -12,9 +12,21 @@ from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, LOST, NONE, Known, Part, Rule, Seen
 from kdump.format.batch import sequence
+from kdump.format.heads import (
+    BASE,
+    LAST,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    SEQUENCE,
+    Chain,
+    Heads,
+    chains,
+    within,
+)
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import Producer, Producers
+from kdump.state.producers import MOST_PRODUCERS, Producer, Producers
 
 HALF = 1 << 30
 WRAP = 1 << 31
@@ -52,15 +64,51 @@ class Sequences(Rule):
         findings = NONE
         if not self.quiet and not below and before is not None and (batch.baseSequence or 0) >= 0:
             findings = tuple(self._compared(seen, before, epoch))
-        now = self.state.touch(producer_id, epoch)
-        now.epoch = now.batch_epoch = max(now.epoch, epoch)
-        now.batch_epoch = epoch
-        now.last_sequence = batch.lastSequence if batch.lastSequence is not None else -1
-        now.last_offset = batch.lastOffset
-        now.offset_delta = batch.lastOffsetDelta or 0
-        now.batch_timestamp = now.timestamp = batch.maxTimestamp or -1
-        now.damages = self.damages
+        last = batch.lastSequence if batch.lastSequence is not None else -1
+        self._wrote(producer_id, epoch, last, batch.lastOffset, batch.lastOffsetDelta or 0, batch.maxTimestamp or -1)
         return findings
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        start = self.known.log_start
+        if start is not None and heads.of(first, LAST) < start:
+            return first
+        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # whoever is forgotten must be so at once
+            return first
+        stop, found = chains(heads, first, stop, not self.quiet)
+        return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+
+    def _odd(self, heads: Heads, chain: Chain) -> bool:
+        """Whether the first batch of a producer does not follow the last that is known of it."""
+        before = self.state.get(heads.of(chain.first, PRODUCER))
+        if before is None:
+            return False
+        expected = sequence(before.last_sequence, 1) if before.last_sequence >= 0 else None
+        differs = expected is not None and heads.of(chain.first, SEQUENCE) != expected
+        return differs or heads.of(chain.first, PRODUCER_EPOCH) != before.epoch
+
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        for chain in chains(heads, first, stop, False)[1]:
+            row = chain.last
+            delta = heads.of(row, LAST) - heads.of(row, BASE)
+            self._wrote(
+                heads.of(row, PRODUCER),
+                heads.of(row, PRODUCER_EPOCH),
+                sequence(heads.of(row, SEQUENCE), delta),
+                heads.of(row, LAST),
+                delta,
+                heads.of(row, MAX_TIMESTAMP),
+            )
+
+    def _wrote(self, producer_id: int, epoch: int, last_sequence: int, offset: int, delta: int, timestamp: int) -> None:
+        """What is known of a producer behind a batch of it."""
+        now = self.state.touch(producer_id, epoch)
+        now.epoch = max(now.epoch, epoch)
+        now.batch_epoch = epoch
+        now.last_sequence = last_sequence
+        now.last_offset = offset
+        now.offset_delta = delta
+        now.batch_timestamp = now.timestamp = timestamp or -1
+        now.damages = self.damages
 
     def _marker(self, producer_id: int, epoch: int, seen: Seen) -> None:
         assert seen.marker is not None
@@ -139,6 +187,11 @@ class Snapshots(Rule):
         while self.waiting and (self.waiting[0][0].name_offset or 0) <= base:
             findings.extend(self._compare(*self.waiting.pop(0)))
         return findings
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        if not self.waiting:
+            return stop
+        return within(heads, BASE, first, stop, 0, (self.waiting[0][0].name_offset or 0) - 1)
 
     def end(self) -> Iterable[Finding]:
         return [finding for snapshot in self.waiting for finding in self._compare(*snapshot)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kdump.check.finding import Finding
+from kdump.format.heads import Heads
 from kdump.log.disk import Segment
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
@@ -115,7 +116,18 @@ class Seen(NamedTuple):
 
 
 class Rule:
-    """The hooks. A rule overrides those that it needs; each gives the findings that are certain by then."""
+    """The hooks. A rule overrides those that it needs; each gives the findings that are certain by then.
+
+    Sound batches that follow each other come together, as far as every rule has nothing to say of them: `free` tells
+    that, and `take` then does what `batch` would have done for each. None of them is a control batch.
+    """
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        """The first of the batches first..stop that must be looked at by itself; `stop` if there is none."""
+        return stop
+
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        """The batches first..stop are as they should be."""
 
     def begin(self, part: Part) -> Iterable[Finding]:
         """A segment begins."""

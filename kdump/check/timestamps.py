@@ -7,6 +7,9 @@ from datetime import datetime, timezone
 
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, NONE, Part, Rule, Run, Seen
+from kdump.format.heads import MAX_TIMESTAMP, Heads, within
+
+LOWEST = -(1 << 63)
 
 
 def utc(timestamp: int) -> str:
@@ -31,6 +34,9 @@ class Timestamps(Rule):
             self.run.add(seen)
             return NONE
         return list(self._told()) if self.run.first else NONE
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        return first if self.run.first else within(heads, MAX_TIMESTAMP, first, stop, LOWEST, part.modified + DAY)
 
     def finish(self, part: Part) -> Iterable[Finding]:
         return self._told()

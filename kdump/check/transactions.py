@@ -11,8 +11,19 @@ from typing import Any
 
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen
 from kdump.check.timestamps import utc
+from kdump.format.heads import (
+    ATTRIBUTES,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    TRANSACTIONAL,
+    Chain,
+    Heads,
+    chains,
+    largest,
+)
 from kdump.log.paths import Target
 from kdump.log.region import Region
 
@@ -52,7 +63,7 @@ class Transactions(Rule):
         if not seen.sound:
             self.damaged = True
             return NONE
-        if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + 86_400_000:
+        if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + DAY:
             self.newest = max(self.newest, batch.maxTimestamp)
         producer_id = batch.producerId
         if producer_id is None or producer_id < 0:
@@ -60,8 +71,7 @@ class Transactions(Rule):
         epoch, base = batch.producerEpoch or 0, batch.baseOffset or 0
         if batch.isControlBatch:
             return list(self._marker(seen, producer_id, epoch)) if seen.marker else NONE
-        if len(self.epochs) < 1_000_000:
-            self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
+        self._wrote(producer_id, epoch)
         running = self.open.get(producer_id)
         if batch.isTransactional:
             if running is None:
@@ -77,6 +87,28 @@ class Transactions(Rule):
         )
         position, size = batch.position, batch.size
         return [found("transaction-invalid", seen.part.target, message, position=position, size=size, offset=base)]
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        stop, found = chains(heads, first, stop, False)
+        return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+
+    def _odd(self, heads: Heads, chain: Chain) -> bool:
+        """Whether a producer begins a transaction, or writes outside of one."""
+        transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL)
+        return transactional != (heads.of(chain.first, PRODUCER) in self.open)
+
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        self.closed = None
+        self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
+        for chain in chains(heads, first, stop, False)[1]:
+            producer_id = heads.of(chain.first, PRODUCER)
+            self._wrote(producer_id, heads.of(chain.first, PRODUCER_EPOCH))
+            if producer_id in self.open:
+                self.open[producer_id].records += chain.records
+
+    def _wrote(self, producer_id: int, epoch: int) -> None:
+        if len(self.epochs) < 1_000_000:
+            self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
 
     def _marker(self, seen: Seen, producer_id: int, epoch: int) -> Iterator[Finding]:
         batch = seen.batch

@@ -1,0 +1,252 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Headers of sound v2 batches as columns of integers, so that many are looked at together.
+
+Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, MAX_SEQUENCE
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+WIDTH = 12
+(
+    START,
+    END,
+    BASE,
+    LAST,
+    EPOCH,
+    ATTRIBUTES,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    SEQUENCE,
+    RECORDS,
+    BASE_TIMESTAMP,
+) = range(WIDTH)
+"""The columns: where a batch starts and ends in the buffer, its first and last offset, and fields of its header."""
+TRANSACTIONAL = 0x10
+_FIELDS = ("attributes", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch", "baseSequence", "recordCount")
+assert [BATCH_HEADER.positions[name] for name in _FIELDS] == [21, 27, 35, 43, 51, 53, 57]
+assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE) == (61, 12, 2147483647)
+
+
+class Heads:
+    """`count` batches, WIDTH numbers of each in `block`. Starts and ends index into `data`; add `shift` to have
+    positions in the file."""
+
+    __slots__ = ("block", "count", "data", "shift")
+
+    def __init__(self, data: bytes, shift: int) -> None:
+        self.data = data
+        self.shift = shift
+        self.block = array("q")
+        self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def of(self, row: int, column: int) -> int:
+        """One number."""
+        return self.block[row * WIDTH + column]
+
+    def column(self, column: int) -> memoryview:
+        """That number of every batch."""
+        return memoryview(self.block)[column : self.count * WIDTH : WIDTH]
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _integer(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.int):
+    """A signed big-endian integer of `size` bytes."""
+    value: cython.ulonglong = 0
+    i: cython.int
+    for i in range(size):
+        value = value << 8 | data[at + i]
+    if not cython.compiled:
+        return value - (value >> size * 8 - 1 << size * 8)
+    if size < 8 and value >> (size * 8 - 1):
+        value -= cython.cast(cython.ulonglong, 1) << (size * 8)
+    return cython.cast(cython.longlong, value)
+
+
+def read_heads(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> Heads:
+    """The headers of the batches that fill data[start:stop]; their lengths must be known to be right."""
+    buffer: cython.const[cython.uchar][::1] = data
+    heads = Heads(data, shift)
+    at: cython.Py_ssize_t = start
+    count: cython.Py_ssize_t = 0
+    to: cython.Py_ssize_t = 0
+    while at < stop:
+        at += 12 + _integer(buffer, at + 8, 4)
+        count += 1
+    heads.block = array("q", bytes(8 * 12 * count))
+    heads.count = count
+    rows: cython.longlong[::1] = heads.block
+    at = start
+    while at < stop:
+        rows[to] = at
+        rows[to + 1] = at + 12 + _integer(buffer, at + 8, 4)
+        rows[to + 2] = _integer(buffer, at, 8)
+        rows[to + 3] = rows[to + 2] + _integer(buffer, at + 23, 4)
+        rows[to + 4] = _integer(buffer, at + 12, 4)
+        rows[to + 5] = _integer(buffer, at + 21, 2)
+        rows[to + 6] = _integer(buffer, at + 35, 8)
+        rows[to + 7] = _integer(buffer, at + 43, 8)
+        rows[to + 8] = _integer(buffer, at + 51, 2)
+        rows[to + 9] = _integer(buffer, at + 53, 4)
+        rows[to + 10] = _integer(buffer, at + 57, 4)
+        rows[to + 11] = _integer(buffer, at + 27, 8)
+        at = rows[to + 1]
+        to += 12
+    return heads
+
+
+def within(
+    heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    low: cython.longlong, high: cython.longlong,
+) -> int:  # fmt: skip
+    """The first batch of first..stop whose number in that column is not within low..high; `stop` if there is none."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    for row in range(first, stop):
+        if not low <= rows[row * 12 + column] <= high:
+            return row
+    return stop
+
+
+def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, last: cython.longlong) -> int:
+    """The first batch of first..stop that does not begin with the offset behind that before it (at first, behind
+    `last`)."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    for row in range(first, stop):
+        if rows[row * 12 + 2] != last + 1:
+            return row
+        last = rows[row * 12 + 3]
+    return stop
+
+
+def ordinary(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, flags: cython.longlong) -> int:
+    """The first batch of first..stop whose attributes hold more than `flags`, or whose producer's id, epoch and
+    sequence cannot stand together."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    for row in range(first, stop):
+        at = row * 12
+        if rows[at + 5] & ~flags:
+            return row
+        if rows[at + 7] < 0:
+            if rows[at + 5] & 0x10:
+                return row
+        elif rows[at + 8] < 0 or rows[at + 9] < 0:
+            return row
+    return stop
+
+
+class Chain(NamedTuple):
+    """What one producer has written: the numbers of its first and last batch, and how many records."""
+
+    first: int
+    last: int
+    records: int
+
+
+def chains(
+    heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, sequences: cython.bint
+) -> tuple[int, list[Chain]]:
+    """The producers of the batches first..stop, in the order of their last batches; those without one are left out.
+
+    Each goes on with one epoch, transactional or not, and with `sequences` in the sequence behind its last batch. Comes
+    with the first batch at which that is not so; the chains end before it.
+    """
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    before: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    size: cython.Py_ssize_t = 8
+    expected: cython.longlong
+    while size < 2 * (stop - first):
+        size *= 2
+    mask: cython.Py_ssize_t = size - 1
+    # A table by producer id: number of its last batch + 1, of its first, and its records. 0 is a free place.
+    block = array("q", bytes(8 * 3 * size))
+    table: cython.longlong[::1] = block
+    for row in range(first, stop):
+        at = row * 12
+        if rows[at + 7] < 0:
+            continue
+        place = (rows[at + 7] ^ rows[at + 7] >> 16) & mask
+        while table[place * 3] and rows[(table[place * 3] - 1) * 12 + 7] != rows[at + 7]:
+            place = (place + 1) & mask
+        if table[place * 3]:
+            before = (table[place * 3] - 1) * 12
+            if rows[at + 8] != rows[before + 8] or (rows[at + 5] ^ rows[before + 5]) & 0x10:
+                stop = row
+                break
+            # DefaultRecordBatch.incrementSequence: it wraps to 0.
+            expected = rows[before + 9] + rows[before + 3] - rows[before + 2] + 1
+            if expected > 2147483647:
+                expected -= 2147483648
+            if sequences and rows[at + 9] != expected:
+                stop = row
+                break
+        else:
+            table[place * 3 + 1] = row
+        table[place * 3] = row + 1
+        table[place * 3 + 2] += rows[at + 10]
+    found = [
+        Chain(block[place + 1], block[place] - 1, block[place + 2]) for place in range(0, 3 * size, 3) if table[place]
+    ]
+    found.sort(key=_last)
+    return stop, found
+
+
+def _last(chain: Chain) -> int:
+    return chain.last
+
+
+def missing_records(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> bool:
+    """Whether a batch has fewer records than offsets."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    missing: cython.bint = False
+    for row in range(first, stop):
+        missing = missing or rows[row * 12 + 10] < rows[row * 12 + 3] - rows[row * 12 + 2] + 1
+    return missing
+
+
+def largest(
+    heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    most: cython.longlong = 0x7FFFFFFFFFFFFFFF,
+) -> int:  # fmt: skip
+    """The largest number in that column of the batches first..stop, of those that are at most `most`; -1 if there is
+    none above that."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    found: cython.longlong = -1
+    for row in range(first, stop):
+        if found < rows[row * 12 + column] <= most:
+            found = rows[row * 12 + column]
+    return found
+
+
+def total(heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
+    """The sum of that column over the batches first..stop; of numbers of 32 bits."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    found: cython.longlong = 0
+    for row in range(first, stop):
+        found += rows[row * 12 + column]
+    return found

@@ -1,0 +1,71 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Records about which there is nothing to say: they decode, and agree with the header of their batch.
+
+Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from kdump.format.columns import Columns, decode, odd_header
+from kdump.format.errors import DecodeError
+from kdump.format.heads import Heads
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+
+def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start: int, end: int, keyed: bool) -> bool:
+    """Whether columns.data[start:end], the payload of batch number `row`, holds just the records that its header
+    counts, with rising offset deltas up to its last, the largest timestamp that the header has, no attributes, and
+    header keys of ASCII. `keyed`: no key is null. False says no more than that a closer look is due."""
+    head: cython.longlong[::1] = heads.block
+    rows: cython.longlong[::1]
+    place: cython.Py_ssize_t = row * 12
+    count: cython.longlong = head[place + 10]
+    far: cython.longlong = cython.cast(cython.longlong, 1) << 61
+    at: cython.Py_ssize_t
+    last: cython.longlong = -1
+    offsets: cython.longlong = head[place + 3] - head[place + 2]
+    latest: cython.longlong = -far
+    headers: cython.longlong = 0
+    columns.count = 0
+    if count == 0:
+        return start == end
+    try:
+        if decode(columns, start, end, count, True) != end or columns.count != count:
+            return False
+    except DecodeError:
+        return False
+    rows = columns.block
+    for at in range(0, count * 11, 11):
+        if not last < rows[at + 4] <= offsets or rows[at + 2] != 0 or (keyed and rows[at + 6] < 0):
+            return False
+        last = rows[at + 4]
+        if rows[at + 3] > latest:
+            latest = rows[at + 3]
+        headers += rows[at + 10]
+    if headers and odd_header(columns, 0) != count:
+        return False
+    if head[place + 5] & 0x08:  # LogAppendTime: the records' own timestamps are not used
+        return True
+    if not (latest < far and -far < head[place + 11] < far):
+        return False
+    latest += head[place + 11]
+    return (latest if latest > -1 else -1) == head[place + 6]
+
+
+def sound_batches(
+    heads: Heads, columns: Columns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
+) -> int:
+    """The first batch of first..stop that is compressed, or whose records are not sound. `columns` are over the data of
+    `heads`."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    for row in range(first, stop):
+        if rows[row * 12 + 5] & 0x07:
+            return row
+        if not sound_records(heads, row, columns, rows[row * 12] + 61, rows[row * 12 + 1], keyed):
+            return row
+    return stop
