@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import platform
 import subprocess
@@ -23,8 +24,7 @@ PRINT = ("--print-data-log",)
 
 
 class Row(NamedTuple):
-    """A line of the table: kdump's arguments before the path, and kafka-dump-log's for the same question. `records`
-    x"""
+    """A line of the table: kdump's arguments before the path, and kafka-dump-log's for the same question."""
 
     what: str
     segment: str
@@ -46,7 +46,8 @@ def rows(end: int) -> list[Row]:
         Row("verify", "one-record batches", ("verify",), ("--deep-iteration",)),
         Row("inspect", "none", ("inspect",), ()),
         Row("inspect", "one-record batches", ("inspect",), ()),
-        Row("inspect --records", "none", ("inspect", "--records"), PRINT),
+        Row("inspect --json", "one-record batches", ("inspect", "--json"), ()),
+        *(Row("inspect --records", name, ("inspect", "--records"), PRINT) for name in ("none", "one-record batches")),
         Row("inspect --records --json", "none", JSON, PRINT),
         *(Row("inspect --records --json", name, JSON, PRINT) for name in (*codecs, *shapes)),
         Row("… --key user-17", "none", few, PRINT),
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only rows with this in their name")
     parser.add_argument("--dir", type=Path, default=ROOT / "build" / "bench", help="where segments are made and kept")
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "kdump", quiet=1)  # as installing it does; else each run would begin with that
     kafka = find(options.jars or None, options.dir)
     writer = "kafka" if kafka and kafka.can_write else "fixtures"
     # What takes memory is done elsewhere: a process begins its life with the peak of the one that starts it.
@@ -105,7 +107,7 @@ def _processor() -> str:
         return platform.machine()
 
 
-KDUMP = (sys.executable, "-m", "kdump")
+KDUMP = (str(Path(sys.executable).with_name("kdump")),)
 
 
 def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int) -> None:

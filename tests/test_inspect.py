@@ -520,7 +520,7 @@ def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch
         return whole(*arguments)
 
     monkeypatch.setattr(JsonView, "batch", and_grow)
-    result = run(path, "--json")
+    result = run(path, "--json", "--limit", "9")
     assert len(result.stdout.splitlines()) == 3
     assert f"grew by {3 * len(data[3])} bytes while it was read" in result.stderr
 

@@ -13,7 +13,7 @@ from kdump.log.payload import columns_of, records
 from kdump.log.region import Batch, BatchV2
 from kdump.render import jsonl
 from kdump.render.objects import record_object
-from kdump.render.quick import frame_of, lines_of
+from kdump.render.quick import DAMAGED, SOUND, frame_of, head_of, lines_of
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
 
@@ -25,7 +25,7 @@ def plain(at: Target, batch: Batch) -> list[bytes]:
 
 
 def quick(at: Target, batch: BatchV2, room: int = 1 << 20) -> list[bytes]:
-    frame = frame_of(at, batch)
+    frame = frame_of(head_of(at), batch.position, batch.header, SOUND if batch.crcValid else DAMAGED)
     found = []
     for columns, base in columns_of(batch):
         found += [bytes(line) for line in lines_of(at, batch, columns, base, frame, bytearray(room))]

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Known, Part, Rule
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, codec_name
-from kdump.format.codec.whole import whole
 from kdump.format.columns import Columns
 from kdump.format.heads import ATTRIBUTES, END, START, TRANSACTIONAL, Heads, ordinary, read_heads
 from kdump.format.sound import sound_batches, sound_records
-from kdump.log.payload import SMALL, SMALL_UNPACKED
+from kdump.log.payload import at_one_go
 from kdump.log.region import BatchV2, Stretch
 
 LOG_APPEND_TIME = 0x08
@@ -31,7 +30,7 @@ class Together:
         self.known = known
         self.rules = rules
         self.deep = deep
-        self.limit = min(limit, SMALL_UNPACKED)
+        self.limit = limit
         self.ahead = AHEAD
 
     def split(self, stretch: Stretch, damaged: bool, took: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
@@ -82,9 +81,6 @@ class Together:
 
     def _payload(self, heads: Heads, row: int) -> bytes | None:
         """The decompressed payload of a batch, if that is ordinary."""
-        start, end = heads.of(row, START) + BATCH_HEADER.size, heads.of(row, END)
-        if not 0 < end - start <= SMALL:
-            return None
-        return whole(
-            codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES))), memoryview(heads.data)[start:end], self.limit
-        )
+        codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
+        start = heads.of(row, START) + BATCH_HEADER.size
+        return at_one_go(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)

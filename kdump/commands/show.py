@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 from functools import partial
 from itertools import islice
 
@@ -32,6 +32,7 @@ from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.quick import Quick
 from kdump.render.record_lines import COMPILED
+from kdump.render.rows import QuickRows
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
 from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
@@ -74,9 +75,9 @@ class Show:
         self.left = options.limit
         self.scan = Scan(selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
-        self.quick: Quick | None = None
+        self.quick: Quick | QuickRows | None = None
         """Who writes the records of the file at hand from their columns, where nothing hinders."""
-        self._quick: Quick | None = None
+        self._quick: Quick | QuickRows | None = None
         self._nothing = False
 
     @property
@@ -91,7 +92,7 @@ class Show:
         files = list(self.files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
-        self._quicken()
+        self._quicken(view)
         try:
             if self.options.last:
                 self._last(view, files)
@@ -185,18 +186,26 @@ class Show:
         except (UnknownColumn, TemplateError, DecoderError) as error:
             raise click.UsageError(str(error)) from None
 
-    def _quicken(self) -> None:
-        """All records as JSON go from columns to lines, where the core is compiled. What needs records one by one does
-        not: a limit, or, file by file, a decoder of keys and values."""
+    def _quicken(self, view: View) -> None:
+        """JSON, and tables in a pipe, go from columns to lines, where the core is compiled. What needs rows one by one
+        does not: a limit, or, file by file, a decoder of keys and values."""
         options = self.options
-        one_by_one = options.limit or options.last or options.follow
-        if options.form == "json" and options.records and not one_by_one and COMPILED:
+        if options.limit or options.last or options.follow or not COMPILED:
+            return
+        if options.form == "json" and options.records:
             other = partial(JsonView, records=True)
             self._quick = Quick(self.output, self.selection, options.jobs, other)
+            return
+        in_table = not self.output.terminal and options.columns is None and options.zone is timezone.utc
+        if (options.form == "json" or (options.form == "table" and in_table)) and (
+            options.records or self.selection.is_all
+        ):
+            self._quick = QuickRows(self.output, view, self.selection, records=options.records)
 
     def _begin(self, at: Target) -> None:
         """Whether records go from columns to lines in this file."""
-        self.quick = self._quick if self._quick and self.decoding.decoder(at) is None else None
+        decodes = self.options.records and self.decoding.decoder(at) is not None
+        self.quick = None if decodes else self._quick
         self.scan.whole = self.quick is not None
         if self.quick is None:
             self._drained()
@@ -234,7 +243,7 @@ class Show:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)
-                    if self.quick is None:  # it lets nothing wait
+                    if not isinstance(self.quick, Quick):  # it lets nothing wait
                         view.tick()
 
                 self.scan.met = met

@@ -112,12 +112,15 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
 
 def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | None:
     """The decompressed payload of a small batch, unless something about it is out of the ordinary."""
+    piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
+    return at_one_go(space, piece, limit) if piece is not None and len(piece) == size else None
+
+
+def at_one_go(codec: str, payload: memoryview, limit: int) -> bytes | None:
+    """The payload decompressed, if it is small, ordinary and not empty, and gives at most `limit` bytes; else None."""
     from kdump.format.codec.whole import whole
 
-    if not 0 < size <= SMALL:
-        return None
-    piece = next(batch.chunks(BATCH_HEADER.size, size), None)
-    return whole(space, piece, min(limit, SMALL_UNPACKED)) if piece is not None and len(piece) == size else None
+    return whole(codec, payload, min(limit, SMALL_UNPACKED)) if 0 < len(payload) <= SMALL else None
 
 
 def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:

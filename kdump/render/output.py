@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import sys
 import time
+from contextlib import suppress
+from typing import BinaryIO
 
 from kdump.log.errors import SourceError
 
 BUFFER = 64 * 1024
+PIPE = 1 << 20
+"""Bytes that a pipe is given room for: as many as anybody may ask for (/proc/sys/fs/pipe-max-size)."""
 PATIENCE = 0.1
 """Seconds that a finished line may wait in the buffer."""
 
@@ -24,6 +30,7 @@ class Output:
         self._size = 0
         self._flushed = 0.0
         self._stream = sys.stdout.buffer
+        _widen(self._stream)
 
     @property
     def colour(self) -> bool:
@@ -90,3 +97,10 @@ class Output:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise SourceError(f"standard output: {error.strerror}") from error
         self._flushed = time.monotonic()
+
+
+def _widen(stream: BinaryIO) -> None:
+    """A pipe gets more room, so that writer and reader need not take turns every 64 KiB."""
+    with suppress(OSError, AttributeError):  # it is no pipe, the user has too many large ones, or this is no Linux
+        if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+            fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIPE)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from kdump.check.batch import findings
 from kdump.check.finding import Finding
-from kdump.format.columns import WIDTH, Columns
+from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.columns import WIDTH, Columns, decode, keep_keys
+from kdump.format.errors import DecodeError
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, rows_of
+from kdump.log.payload import at_one_go, columns_of, rows_of
 from kdump.log.region import Batch, BatchV2, Stretch
 from kdump.log.select import NO, Selection
 from kdump.render import jsonl
@@ -41,15 +43,14 @@ def head_of(at: Target) -> bytes:
     )
 
 
-def frame_of(at: Target, batch: BatchV2) -> Frame:
-    """What the lines of the batch's records have in common."""
-    header = batch.header
+def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> Frame:
+    """What the lines of the records of a batch, which begins at `position`, have in common."""
     kind = header.timestampType
     return Frame(
-        head_of(at),
-        batch.position,
+        head,
+        position,
         MIDDLE % kind.encode(),
-        SOUND if batch.crcValid else DAMAGED,
+        tail,
         header.baseOffset,
         header.baseTimestamp,
         header.baseSequence,
@@ -93,6 +94,8 @@ class QuickLines:
         self.selection = selection
         self.chooses = selection.chooses_records
         self.room = bytearray(ROOM)
+        self.used = 0
+        self.unpacked = Columns(b"")
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
 
@@ -112,27 +115,65 @@ class QuickLines:
         head, created = head_of(at), MIDDLE % b"CreateTime"
         columns = Columns(stretch.buffer)
         shift = stretch.position - stretch.start
-        place, used = stretch.start, 0
-        view = memoryview(self.room)
+        place = stretch.start
         while place < stretch.stop:
             before = place
-            place, used = write_batches(
-                self.room, used, columns, place, stretch.stop, shift, head, created, SOUND, self.keys
+            place, self.used = write_batches(
+                self.room, self.used, columns, place, stretch.stop, shift, head, created, SOUND, self.keys
             )
             if place == stretch.stop:
                 break
-            if used and place > before:  # it may only have lacked room
-                self.output.write_now(view[:used])
-                used = 0
+            if self.used and place > before:  # it may only have lacked room
+                self._flush()
                 continue
-            if used:
-                self.output.write_now(view[:used])
-                used = 0
-            batch = stretch.batch(place)
-            (self.plain if batch.isControlBatch else self.batch)(at, batch)
-            place += batch.size
-        if used:
-            self.output.write_now(view[:used])
+            size = self._compressed(at, stretch, place, head)
+            if not size:
+                self._flush()
+                batch = stretch.batch(place)
+                (self.plain if batch.isControlBatch else self.batch)(at, batch)
+                size = batch.size
+            place += size
+        self._flush()
+
+    def _flush(self) -> None:
+        if self.used:
+            self.output.write_now(memoryview(self.room)[: self.used])
+            self.used = 0
+
+    def _compressed(self, at: Target, stretch: Stretch, place: int, head: bytes) -> int:
+        """Write the batch at buffer[place], which is compressed, into the room; its size. 0 if it is out of the
+        ordinary, and nothing of it is written."""
+        header = BATCH_HEADER.read(stretch.buffer, place)
+        if not header.codec or header.isControlBatch:
+            return 0
+        payload = memoryview(stretch.buffer)[place + BATCH_HEADER.size : place + header.size]
+        unpacked = at_one_go(header.compression, payload, stretch.limits.max_decompressed_size)
+        if unpacked is None:
+            return 0
+        columns, count = self.unpacked, header.recordCount
+        columns.data, columns.count = unpacked, 0
+        try:
+            if decode(columns, 0, len(unpacked), count, True) != len(unpacked) or len(columns) != count:
+                return 0
+        except DecodeError:
+            return 0
+        if self.keys:
+            keep_keys(columns, self.keys)
+        frame = frame_of(head, stretch.position - stretch.start + place, header, SOUND)
+        if not fits(columns, frame):
+            return 0
+        row = 0
+        while row < len(columns):
+            row, self.used = write(self.room, self.used, columns, row, frame)
+            if row < len(columns) and self.used:
+                self._flush()
+            elif row < len(columns):  # the line is too long for the room
+                rest = Columns(unpacked)
+                rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
+                for part in lines_of(at, stretch.batch(place), rest, 0, frame, self.room):
+                    self.output.write_now(part)
+                break
+        return header.size
 
     def batch(self, at: Target, batch: BatchV2) -> int:
         """What JsonView writes of the batch; how many records."""
@@ -145,7 +186,8 @@ class QuickLines:
                 self.selection.keep(batch, columns)
             if len(columns):
                 rows += len(columns)
-                frame = frame or frame_of(at, batch)
+                tail = SOUND if batch.crcValid else DAMAGED
+                frame = frame or frame_of(head_of(at), batch.position, batch.header, tail)
                 for part in lines_of(at, batch, columns, base, frame, self.room):
                     self.output.write_now(part)
         if batch.problems:

@@ -74,7 +74,7 @@ class Frame(NamedTuple):
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
-def _number(out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong):
+def put_number(out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong):
     """`number` in decimal at out[at:]; the position behind it."""
     rest: cython.ulonglong
     digits: cython.Py_ssize_t = 1
@@ -103,13 +103,29 @@ def _number(out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong)
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
-def _copy(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_uchar, size: cython.Py_ssize_t):
+def put_text(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_uchar, size: cython.Py_ssize_t):
     """`text` as it is at out[at:]; the position behind it."""
     if cython.compiled:
         memcpy(out + at, text, size)
     else:
         out[at : at + size] = text
     return at + size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def put_piece(
+    out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_uchar, start: cython.Py_ssize_t, stop: cython.Py_ssize_t
+):
+    """text[start:stop] at out[at:]; the position behind it."""
+    if cython.compiled:
+        memcpy(out + at, text + start, stop - start)
+    else:
+        out[at : at + stop - start] = text[start:stop]
+    return at + stop - start
 
 
 @cython.cfunc
@@ -283,20 +299,20 @@ def _lines(
         headers = rows[at + 10]
         if not -far <= rows[at + 3] <= far or used + fixed + 6 * (rows[at + 1] - rows[at]) + 80 * headers > size:
             break
-        to = _copy(out, used, head, head_size)
-        to = _number(out, to, batch_position)
-        to = _copy(out, to, b',"offset":', 10)
+        to = put_text(out, used, head, head_size)
+        to = put_number(out, to, batch_position)
+        to = put_text(out, to, b',"offset":', 10)
         delta = rows[at + 4]
-        to = _number(out, to, base_offset + delta)
-        to = _copy(out, to, b',"timestamp":', 13)
-        to = _number(out, to, append_time if appended else base_timestamp + rows[at + 3])
-        to = _copy(out, to, middle, middle_size)
-        to = _number(out, to, rows[at + 2])
-        to = _copy(out, to, b',"offsetDelta":', 15)
-        to = _number(out, to, delta)
-        to = _copy(out, to, b',"timestampDelta":', 18)
-        to = _number(out, to, rows[at + 3])
-        to = _copy(out, to, b',"sequence":', 12)
+        to = put_number(out, to, base_offset + delta)
+        to = put_text(out, to, b',"timestamp":', 13)
+        to = put_number(out, to, append_time if appended else base_timestamp + rows[at + 3])
+        to = put_text(out, to, middle, middle_size)
+        to = put_number(out, to, rows[at + 2])
+        to = put_text(out, to, b',"offsetDelta":', 15)
+        to = put_number(out, to, delta)
+        to = put_text(out, to, b',"timestampDelta":', 18)
+        to = put_number(out, to, rows[at + 3])
+        to = put_text(out, to, b',"sequence":', 12)
         sequence = -1
         if base_sequence >= 0:
             # DefaultRecordBatch.incrementSequence: it wraps to 0.
@@ -304,42 +320,42 @@ def _lines(
                 sequence = delta - (2147483647 - base_sequence) - 1
             else:
                 sequence = base_sequence + delta
-        to = _number(out, to, sequence)
-        to = _copy(out, to, b',"keySize":', 11)
-        to = _number(out, to, rows[at + 6])
-        to = _copy(out, to, b',"valueSize":', 13)
-        to = _number(out, to, rows[at + 8])
-        to = _copy(out, to, b',"key":', 7)
+        to = put_number(out, to, sequence)
+        to = put_text(out, to, b',"keySize":', 11)
+        to = put_number(out, to, rows[at + 6])
+        to = put_text(out, to, b',"valueSize":', 13)
+        to = put_number(out, to, rows[at + 8])
+        to = put_text(out, to, b',"key":', 7)
         position = rows[at + 5]
         length = rows[at + 6]
         if length < 0:
-            to = _copy(out, to, b"null", 4)
+            to = put_text(out, to, b"null", 4)
         else:
             then = _text(out, to, data, position, position + length, kinds, letters, digits)
             if then < 0:
                 to = _base64(out, to, data, position, position + length)
-                to = _copy(out, to, b',"keyEncoding":"base64"', 23)
+                to = put_text(out, to, b',"keyEncoding":"base64"', 23)
             else:
                 to = then
-        to = _copy(out, to, b',"value":', 9)
+        to = put_text(out, to, b',"value":', 9)
         position = rows[at + 7]
         length = rows[at + 8]
         if length < 0:
-            to = _copy(out, to, b"null", 4)
+            to = put_text(out, to, b"null", 4)
         else:
             then = _text(out, to, data, position, position + length, kinds, letters, digits)
             if then < 0:
                 to = _base64(out, to, data, position, position + length)
-                to = _copy(out, to, b',"valueEncoding":"base64"', 25)
+                to = put_text(out, to, b',"valueEncoding":"base64"', 25)
             else:
                 to = then
-        to = _copy(out, to, b',"headers":[', 12)
+        to = put_text(out, to, b',"headers":[', 12)
         position = rows[at + 9]
         for header in range(headers):
             if header > 0:
                 out[to] = 44
                 to += 1
-            to = _copy(out, to, b'{"key":', 7)
+            to = put_text(out, to, b'{"key":', 7)
             for part in range(2):
                 # A size that `decode` has found to be right.
                 length = 0
@@ -353,23 +369,23 @@ def _lines(
                 position += 1
                 length = (length >> 1) ^ -(length & 1)
                 if part:
-                    to = _copy(out, to, b',"value":', 9)
+                    to = put_text(out, to, b',"value":', 9)
                 if length < 0:
-                    to = _copy(out, to, b"null", 4)
+                    to = put_text(out, to, b"null", 4)
                     continue
                 then = _text(out, to, data, position, position + length, kinds, letters, digits)
                 if then < 0:
                     to = _base64(out, to, data, position, position + length)
                     if part:
-                        to = _copy(out, to, b',"valueEncoding":"base64"', 25)
+                        to = put_text(out, to, b',"valueEncoding":"base64"', 25)
                     else:
-                        to = _copy(out, to, b',"keyEncoding":"base64"', 23)
+                        to = put_text(out, to, b',"keyEncoding":"base64"', 23)
                 else:
                     to = then
                 position += length
             out[to] = 125
             to += 1
-        used = _copy(out, to, tail, tail_size)
+        used = put_text(out, to, tail, tail_size)
         row += 1
     return (row, used)
 
@@ -519,10 +535,14 @@ def _int64(data: cython.p_uchar, at: cython.Py_ssize_t):
 
 def fits(columns: Columns, frame: Frame) -> bool:
     """Whether all numbers of the records fit into 64 bits; no real one comes near that."""
-    deltas = columns.timestamp_delta
-    if len(columns) and not -FAR <= min(deltas) <= max(deltas) <= FAR:
-        return False
-    return all(-FAR <= base <= FAR for base in (frame.base_offset, frame.base_timestamp, frame.append_time or 0))
+    rows: cython.longlong[::1] = columns.block
+    far: cython.longlong = cython.cast(cython.longlong, 1) << 62
+    at: cython.Py_ssize_t
+    beyond: cython.bint = False
+    for at in range(3, columns.count * 11, 11):
+        beyond = beyond or not -far <= rows[at] <= far
+    bases = (frame.base_offset, frame.base_timestamp, frame.append_time or 0)
+    return not beyond and all(-FAR <= base <= FAR for base in bases)
 
 
 def needed(columns: Columns, row: int, frame: Frame) -> int:

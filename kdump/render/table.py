@@ -32,6 +32,13 @@ class Row(NamedTuple):
     style: str
 
 
+class Placed(NamedTuple):
+    """How a table is laid out: its columns with their widths, and those that no row so far had anything for."""
+
+    shown: list[tuple[Column, int]]
+    hidden: list[Column]
+
+
 class Table:
     """Writes rows and, between them, lines of text that stand in the table's place.
 
@@ -48,6 +55,8 @@ class Table:
         self._since = 0.0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
+        self.placed: Placed | None = None
+        """None until the first rows are written, and where cells are cut."""
 
     def add(self, item: Any, style: str = "") -> None:
         row = Row([column.cell(item) for column in self.columns], style)
@@ -112,6 +121,9 @@ class Table:
                 shown.remove(lowest)
             self._share(shown, widths, self.room)
         self._shown, self._widths = shown, widths
+        if self.room is None:
+            hidden = [column for i, column in enumerate(self.columns) if i not in shown]
+            self.placed = Placed([(self.columns[i], widths[i]) for i in shown], hidden)
 
     def _least(self, shown: list[int], widths: list[int]) -> int:
         """Columns of the terminal without which even cut cells do not fit."""

@@ -162,6 +162,10 @@ class TableView:
         self._findings(finding for finding in findings(target, batch) if finding not in noted)
         return rows
 
+    def record(self, record: Record) -> None:
+        """One record of a sound batch, that nothing decodes."""
+        self._for("record").add(record)
+
     def _value_below(self, table: Table, column: Column, record: Record) -> None:
         """The value in lines of its own, for the terminal has no room for it beside the key."""
         width = self.output.width or NARROW

@@ -1,0 +1,175 @@
+"""`inspect` the quick way: rows of a table in a pipe, and JSON objects of batches, from columns, many at a time.
+
+What it writes is what TableView and JsonView write. Anything out of the ordinary goes to them: what is not ASCII,
+control batches, records that do not decode, the first rows, which decide how wide a table's columns are.
+"""
+
+from __future__ import annotations
+
+from kdump.check.batch import findings
+from kdump.format.batch import BATCH_HEADER
+from kdump.format.columns import WIDTH, Columns
+from kdump.format.heads import START, Heads, read_heads
+from kdump.log.paths import Target
+from kdump.log.payload import columns_of, rows_of
+from kdump.log.region import BatchV2, Stretch
+from kdump.log.select import NO, Selection
+from kdump.render import jsonl
+from kdump.render.cells import (
+    BATCH_CELLS,
+    BATCH_COLUMNS,
+    RECORD_COLUMNS,
+    Plan,
+    batch_cells,
+    batches_records,
+    record_cells,
+)
+from kdump.render.escape import path_text
+from kdump.render.objects import BATCH_KEYS
+from kdump.render.output import Output
+from kdump.render.record_lines import ROOM
+from kdump.render.table import GAP, Placed
+from kdump.render.views import TableView, View
+
+_BATCH_KINDS = {name: kind for kind, name in enumerate((*BATCH_CELLS, *BATCH_COLUMNS))}
+IN_TABLE = (
+    _BATCH_KINDS | {"maxTimestamp": _BATCH_KINDS["moment"], "crcValid": _BATCH_KINDS["ok"]},
+    {name: kind for kind, name in enumerate(RECORD_COLUMNS)},
+)
+"""The kinds of cells by the names of columns, in the table of batches and in that of records."""
+QUOTED = ("compression", "timestampType")
+MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
+"""Columns that a table leaves out while no row has anything in them."""
+assert tuple(key.name for key in BATCH_KEYS[1:]) == BATCH_CELLS
+
+
+def json_plan(at: Target) -> Plan:
+    """The JSON object of a batch in that file, as jsonl writes what batch_object makes."""
+    texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(at.path)).encode("utf-8", "backslashreplace")]
+    for key in BATCH_KEYS[1:]:
+        quote = b'"' if key.name in QUOTED else b""
+        texts[-1] += b',"%b":%b' % (key.name.encode(), quote)
+        texts.append(quote)
+    texts[-1] += b"}\n"
+    return Plan(range(len(BATCH_CELLS)), texts)
+
+
+def table_plan(placed: Placed, kinds: dict[str, int]) -> Plan | None:
+    """The rows of a table that is laid out so; None where it shows, or hides, what is no such cell."""
+    names = [column.name for column, _ in placed.shown]
+    if not kinds.keys() >= set(names) or not {column.name for column in placed.hidden} <= set(MAY_BE_EMPTY):
+        return None
+    return Plan(
+        [kinds[name] for name in names],
+        [b"", *[GAP.encode()] * (len(names) - 1), b"\n"],
+        [width for _, width in placed.shown],
+        [column.right for column, _ in placed.shown],
+        [kinds[column.name] for column in placed.hidden],
+    )
+
+
+class QuickRows:
+    """Rows of batches (`records`: of records) that the selection takes. `view` has the table, if it is one, and writes
+    what is out of the ordinary."""
+
+    failed = False
+
+    def __init__(self, output: Output, view: View, selection: Selection, *, records: bool) -> None:
+        self.output = output
+        self.view = view
+        self.selection = selection
+        self.records = records
+        self.chooses = selection.chooses_records
+        self.room = bytearray(ROOM)
+        self.used = 0
+        self._plan: Plan | None = None
+        self._planned: object = None
+
+    def stretch(self, at: Target, stretch: Stretch) -> None:
+        """What the view writes of each batch in it that the selection takes."""
+        if not stretch.checked or not self.selection.is_all:
+            for batch in stretch.batches():
+                if self.selection.batch(batch) != NO:
+                    self.batch(at, batch)
+            return
+        heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
+        own = Columns(stretch.buffer)
+        row = 0
+        while row < len(heads):
+            row = self._ahead(at, heads, row, own)
+            if row < len(heads):
+                self.batch(at, stretch.batch(heads.of(row, START)))
+                row += 1
+        self._flush()
+
+    def _ahead(self, at: Target, heads: Heads, row: int, own: Columns) -> int:
+        """Write as many batches from number `row` on as none is out of the ordinary; which is the first that is."""
+        plan = self._current(at)
+        while plan is not None and row < len(heads):
+            before = self.used
+            if self.records:
+                then, self.used = batches_records(self.room, self.used, own, plan, heads, row, len(heads))
+            else:
+                then, self.used = batch_cells(self.room, self.used, heads, row, len(heads), plan)
+            if then == row and not before:
+                break
+            if then < len(heads):
+                self._flush()
+            row = then
+        return row
+
+    def batch(self, at: Target, batch: BatchV2) -> int:
+        """What the view writes of one batch; how many rows."""
+        self._flush()
+        if not self.records or batch.isControlBatch or not batch.crcValid or batch.problems:
+            return self.view.batch(at, batch, self.selection.records(batch))
+        head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
+        heads = read_heads(head, 0, len(head), batch.position)
+        count = 0
+        for columns, base in columns_of(batch):
+            if self.chooses:
+                self.selection.keep(batch, columns)
+            self._rows(at, batch, columns, heads, base)
+            count += len(columns)
+        self._flush()
+        for finding in findings(at, batch):
+            self.view.finding(finding)
+        return count
+
+    def _rows(self, at: Target, batch: BatchV2, columns: Columns, heads: Heads, base: int) -> None:
+        """The records in the columns, whose bytes begin at `base`; those that are out of the ordinary by the view."""
+        row = 0
+        while row < len(columns):
+            plan = self._current(at)
+            if plan is not None:
+                row, self.used = record_cells(self.room, self.used, columns, row, plan, heads, 0)
+                if row < len(columns) and self.used:  # there may have been no room
+                    self._flush()
+                    continue
+            if row < len(columns):
+                one = Columns(columns.data)
+                one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
+                assert isinstance(self.view, TableView)
+                for record in rows_of(batch, one, base, 0):
+                    self.view.record(record)
+                row += 1
+
+    def drain(self) -> None:
+        """Nothing waits."""
+
+    def _flush(self) -> None:
+        if self.used:
+            self.output.write_now(memoryview(self.room)[: self.used])
+            self.used = 0
+
+    def _current(self, at: Target) -> Plan | None:
+        """How rows are made now; None if they cannot be made from columns."""
+        if isinstance(self.view, TableView):
+            table = self.view.table
+            placed = None if table is None else table.placed
+            if placed is not self._planned:
+                self._planned = placed
+                self._plan = None if placed is None else table_plan(placed, IN_TABLE[self.records])
+        elif self._planned != at.path:
+            self._planned, self._plan = at.path, json_plan(at)
+        return self._plan

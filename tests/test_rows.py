@@ -1,0 +1,172 @@
+"""Rows and batch objects that are written from columns are those that are written one by one."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdump.cli import cli
+from kdump.commands import show
+from kdump.render import cells, quick, rows
+from kdump.render.times import iso
+from tests import craft
+from tests.conftest import each_segment
+from tests.test_damaged_disks import DAMAGES
+
+FORMS = [[], ["--records"], ["--json"], ["--records", "--json", "--jobs", "1"]]
+
+
+def inspect(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(cli, ["inspect", *map(str, arguments)])
+    assert result.exit_code in (0, 2), result.exc_info
+    return result.stdout
+
+
+def both(*arguments: str | Path, room: int = 1 << 20) -> str:
+    """What is written from columns, if it is what is written a row at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(show, "COMPILED", True)
+        patch.setattr(rows, "ROOM", room)
+        patch.setattr(quick, "ROOM", room)
+        swift = inspect(*arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(show, "COMPILED", False)
+        slow = inspect(*arguments)
+    assert swift == slow
+    return swift
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_real_segments(path: Path) -> None:
+    for form in FORMS:
+        both(path, *form)
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each call of the compiled functions has written."""
+    sizes: list[int] = []
+    for name in ("batch_cells", "record_cells", "batches_records"):
+        function = getattr(cells, name)
+
+        def counting(room, used, *more, function=function):  # type: ignore[no-untyped-def]
+            row, then = function(room, used, *more)
+            sizes.append(then - used)
+            return row, then
+
+        monkeypatch.setattr(rows, name, counting)
+    return sizes
+
+
+BASE = 1_700_000_000_000
+text = st.one_of(st.none(), st.binary(max_size=12), st.text(max_size=12).map(str.encode), st.just(b"trailing  "))
+headers = st.lists(st.tuples(st.text(max_size=5).map(str.encode), text), max_size=2)
+whole = st.tuples(text, text, headers, st.integers(-5, 5) | st.sampled_from([-(1 << 63), (1 << 63) - 1]))
+batch_fields = st.fixed_dictionaries(
+    {},
+    optional={
+        "baseTimestamp": st.sampled_from([-1, 0, BASE, -5, 253402300799999, 253402300800000, (1 << 63) - 1]),
+        "maxTimestamp": st.sampled_from([-1, 0, BASE + 1, -(1 << 63), 253402300799999, 253402300800000]),
+        "producerId": st.sampled_from([-1, 0, 9, (1 << 63) - 1]),
+        "producerEpoch": st.sampled_from([-1, 0, 32767]),
+        "baseSequence": st.sampled_from([-1, 0, 2147483646]),
+        "partitionLeaderEpoch": st.sampled_from([-1, 0, 2147483647]),
+        "attributes": st.sampled_from([0, 0x08, 0x10, 0x18, 0x20, 0x30, 0x40, 0x80]),
+    },
+)
+
+
+Group = tuple[list[tuple[bytes | None, bytes | None, list[craft.Header], int]], dict[str, int]]
+"""The records of a batch (key, value, headers, timestamp delta), and fields of its header."""
+
+
+def segment_of(groups: list[Group], codec: str = "none") -> bytes:
+    data, offset = b"", 0
+    for records, fields in groups:
+        parts = [craft.record(i, key, value, h, timestamp) for i, (key, value, h, timestamp) in enumerate(records)]
+        attributes = fields.get("attributes", 0) | craft.CODECS.index(codec)
+        data += craft.batch(parts, codec, offset=offset, **(fields | {"attributes": attributes}))
+        offset += max(1, len(records))
+    return data
+
+
+PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
+"""Batches behind which every table is laid out."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.lists(whole, max_size=4), batch_fields), max_size=6),
+    st.sampled_from([1 << 20, 2048]),
+    st.sampled_from(["none", "none", "zstd", "lz4"]),
+)
+def test_any(tmp_path_factory: pytest.TempPathFactory, groups: list[Group], room: int, codec: str) -> None:
+    path = tmp_path_factory.mktemp("any") / f"{0:020}.log"
+    path.write_bytes(segment_of([*PLAIN, *groups, *PLAIN[:3]], codec))
+    for form in FORMS:
+        both(path, *form, room=room)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_most_is_written_from_columns(codec: str, tmp_path: Path, written: list[int]) -> None:
+    records = [craft.record(i, b"key %d" % i, b"value" * i, [(b"h", b"x"), (b"null", None)]) for i in range(50)]
+    data = b"".join(craft.batch(records, codec, offset=50 * i, producerId=7, producerEpoch=0) for i in range(200))
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    for form, batches_alone in ((["--json"], 0), ([], 100), (["--records"], 2)):
+        written.clear()
+        out = both(path, *form).splitlines()
+        said = sum(written)
+        assert said > 0.9 * sum(len(line) + 1 for line in out[batches_alone:])
+
+
+@pytest.mark.parametrize(
+    "options", [["--offset", "30..70"], ["--key", "key"], ["--limit", "130"], ["--producer-id", "7"]]
+)
+def test_selections(options: list[str], tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(segment_of([*PLAIN, ([(b"other", None, [], 0)] * 5, {"producerId": 7}), *PLAIN]))
+    for form in FORMS:
+        both(path, *form, *options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damaged(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    data = bytearray(segment_of(PLAIN))
+    for change in dice.choices(DAMAGES, k=2):
+        change(data, dice)
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    for form in FORMS:
+        both(path, *form)
+
+
+def test_several_files(tmp_path: Path) -> None:
+    """Each has a head of its own, and its own widths."""
+    for number, key in ((0, b"short"), (1, b"a much longer key")):
+        records = [craft.record(i, key, b"value") for i in range(50)]
+        data = b"".join(craft.batch(records, offset=50 * i) for i in range(100))
+        (tmp_path / f"{number}.log").write_bytes(data)
+    for form in FORMS:
+        both(tmp_path / "0.log", tmp_path / "1.log", *form)
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 253402300800000))
+def test_moments(milliseconds: int) -> None:
+    """Every moment that is written from columns is the one that the calendar gives."""
+    data = craft.batch([craft.record()], maxTimestamp=milliseconds)
+    heads = rows.read_heads(data, 0, len(data), 0)
+    plan = cells.Plan([(*cells.BATCH_CELLS, *cells.BATCH_COLUMNS).index("moment")], [b"", b""])
+    room = bytearray(1000)
+    row, used = cells.batch_cells(room, 0, heads, 0, 1, plan)
+    if row:
+        assert room[:used].decode() == iso(milliseconds)
+    else:
+        assert not 0 <= milliseconds < 253402300800000
+        assert milliseconds != -1
