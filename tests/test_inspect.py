@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import signal
@@ -25,6 +26,8 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from kdump.cli import cli
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.log.source import FileSource
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.views import JsonView
@@ -200,6 +203,61 @@ def test_the_index_changes_nothing(path: Path, tmp_path: Path) -> None:
             expected = objects(path, "--no-index", *chosen)
             assert objects(path, *chosen) == expected
             assert [b | {"file": str(path)} for b in objects(liar, *chosen)] == expected
+
+
+@pytest.mark.parametrize("path", [path for path in each_segment() if path.values[0].with_suffix(".timeindex").exists()])
+def test_the_time_index_does_not_change_the_answer(path: Path, tmp_path: Path) -> None:
+    """With the time index, without it, and with one that lies, a range of time gives the same."""
+    times = sorted({batch["maxTimestamp"] for batch in objects(path) if batch["maxTimestamp"] is not None})
+    dice = random.Random(path.name)
+    liars = [path]
+    entries = path.with_suffix(".timeindex").read_bytes()
+    for number in range(4 if entries else 0):
+        liar = tmp_path / str(number) / path.name
+        liar.parent.mkdir()
+        shutil.copy(path, liar)
+        shutil.copy(path.with_suffix(".index"), liar.parent)
+        lies = bytearray(entries)
+        for _ in range(number):
+            lies[dice.randrange(len(lies))] ^= 1 << dice.randrange(8)
+        liar.with_suffix(".timeindex").write_bytes(lies[: len(lies) - 12 * (number % 2)])
+        liars.append(liar)
+    for moment in times[:: max(1, len(times) // 6)]:
+        for chosen in ([f"{moment}.."], [f"{moment + 1}..{moment + 5}"], [f"..{moment}"]):
+            expected = objects(path, "--records", "--no-decode", "--no-index", "--time", *chosen)
+            for liar in liars:
+                assert [
+                    r | {"file": str(path)} for r in objects(liar, "--records", "--no-decode", "--time", *chosen)
+                ] == expected
+
+
+def test_the_time_index_spares_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, index, times = b"", b"", b""
+    for number in range(200):
+        if number % 10 == 0 and number:
+            index += INDEX_ENTRY.struct.pack(number, len(data))
+            times += TIME_INDEX_ENTRY.struct.pack(1_700_000_000_000 + number, number)
+        fields = {"baseTimestamp": 1_700_000_000_000 + number, "maxTimestamp": 1_700_000_000_000 + number}
+        data += craft.batch([craft.record(value=b"v" * 20_000)], offset=number, **fields)
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    path.with_suffix(".index").write_bytes(index)
+    path.with_suffix(".timeindex").write_bytes(times)
+    sizes: list[int] = []
+    whole = FileSource.read_at
+
+    def counting(source: FileSource, position: int, count: int) -> bytes:
+        found = whole(source, position, count)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(FileSource, "read_at", counting)
+    found = objects(path, "--records", "--time", "1700000000195..")
+    assert [record["offset"] for record in found] == [195, 196, 197, 198, 199]
+    assert sum(sizes) < len(data) // 2
+    sizes.clear()
+    assert objects(path, "--records", "--no-index", "--time", "1700000000195..") == found
+    assert sum(sizes) >= len(data)
 
 
 def test_a_partition_is_read_in_the_order_of_offsets(tmp_path: Path) -> None:

@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kdump.check import workers
 from kdump.check.catalogue import CATALOGUE, families
+from kdump.check.options import Options
+from kdump.check.run import units
 from kdump.cli import cli
 from kdump.log.region import Batch
+from tests import craft
 from tests.conftest import FIXTURES, SHARED, read_regions
 from tests.damages import DAMAGES, DISKS, DOUBTS, Damage, Expected, second_directory
 from tests.lookalikes import LOOKALIKES, Lookalike
@@ -240,6 +244,28 @@ def test_jobs_say_the_same() -> None:
     assert side_by_side.stdout.splitlines()[:-1] == out.splitlines()[:-1]
     ours, theirs = (json.loads(text.splitlines()[-1]) for text in (out, side_by_side.stdout))
     assert ours | {"seconds": 0} == theirs | {"seconds": 0}
+
+
+def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the same in the same order, and nothing of them stays behind."""
+    batches = craft.split(TRIMMED.read_bytes())
+    broken = tmp_path / "trimmed-0" / TRIMMED.name
+    broken.parent.mkdir()
+    broken.write_bytes(b"".join(craft.flip(batch, 8 * 70) for batch in batches))
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    monkeypatch.setattr(workers, "_directory", str(spool))
+    found = []
+    for held in (1000, 3):
+        monkeypatch.setattr(workers, "HELD", held)
+        (unit,) = units((str(broken.parent),), Options(), lambda error: None)
+        first, path, totals = workers._work(unit)
+        assert len(first) >= min(held, len(batches))
+        assert bool(path) == (held == 3)
+        found.append((list(workers._findings(first, path)), totals))
+        assert not list(spool.iterdir())
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 3
 
 
 def test_crc_finds_what_holds_no_batch(tmp_path: Path) -> None:

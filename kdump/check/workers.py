@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import Finding
 from kdump.check.run import Unit
 from kdump.check.totals import Totals
+from kdump.cores import usual_jobs
 from kdump.log.careful import careful
 from kdump.log.rate import Rate
 from kdump.log.source import Source, open_source
@@ -17,9 +20,23 @@ from kdump.log.source import Source, open_source
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-Done = tuple[list[Finding], Totals]
+HELD = 1000
+"""Findings of a unit that travel as they are; if there are more, the rest goes through a file."""
+Done = tuple[list[Finding], str, Totals]
+"""Findings, the file with the rest of them (empty: there is none), and what was checked."""
 
 _rate: Rate | None = None
+_directory = ""
+"""Of the files for findings that are many."""
+
+
+LARGE = 256 * 1024 * 1024
+"""Bytes above which several processes are worth their start."""
+
+
+def usual_processes(units: list[Unit]) -> int:
+    """How many processes where nobody says: one, unless there is enough to do."""
+    return usual_jobs() if len(units) > 1 and sum(unit.size for unit in units) >= LARGE else 1
 
 
 def careful_source(path: str, rate: Rate | None = None) -> Source:
@@ -27,16 +44,40 @@ def careful_source(path: str, rate: Rate | None = None) -> Source:
     return open_source(path, wrap=partial(careful, rate=rate))
 
 
-def _begin(rate: Rate | None) -> None:
-    global _rate
-    _rate = rate
+def _begin(rate: Rate | None, directory: str) -> None:
+    global _rate, _directory
+    _rate, _directory = rate, directory
 
 
 def _work(unit: Unit) -> Done:
     """A unit in a worker. The rate cannot travel with it: all workers share one."""
+    import pickle
+    import tempfile
+
     totals = Totals()
     unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
-    return list(unit.run(totals, lambda size: None)), totals
+    findings = unit.run(totals, lambda size: None)
+    held = list(islice(findings, HELD))
+    more = next(findings, None)
+    if more is None:
+        return held, "", totals
+    fd, path = tempfile.mkstemp(dir=_directory)
+    with open(fd, "wb") as file:
+        for finding in chain((more,), findings):
+            pickle.dump(finding, file)
+    return held, path, totals
+
+
+def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
+    """What _work has found."""
+    yield from held
+    if path:
+        import pickle
+
+        with open(path, "rb") as file:
+            while file.peek(1):
+                yield pickle.load(file)
+        os.unlink(path)
 
 
 def run_all(
@@ -51,20 +92,24 @@ def run_all(
             yield unit, unit.run(totals, met)
         return
     import multiprocessing
+    import tempfile
     from concurrent.futures import ProcessPoolExecutor
 
     # Not forked: a thread may already draw progress.
     context = multiprocessing.get_context("spawn")
     rate = Rate(max_rate, context) if max_rate else None
-    with ProcessPoolExecutor(min(jobs, len(units)), context, _begin, (rate,)) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="kdump-") as directory,
+        ProcessPoolExecutor(min(jobs, len(units)), context, _begin, (rate, directory)) as pool,
+    ):
         futures: dict[int, Future[Done]] = {}
         for number in sorted(range(len(units)), key=lambda number: -units[number].size):
             futures[number] = pool.submit(_work, units[number])
         try:
             for number, unit in enumerate(units):
-                findings, counted = futures.pop(number).result()
+                held, path, counted = futures.pop(number).result()
                 totals.add(counted)
                 met(unit.size)
-                yield unit, iter(findings)
+                yield unit, _findings(held, path)
         finally:
             pool.shutdown(cancel_futures=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from datetime import tzinfo
@@ -15,6 +14,7 @@ from kdump.commands.files import complain
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import RangeParam, ZoneParam, limit_options, time_range
 from kdump.commands.show import Show, ShowOptions
+from kdump.cores import usual_jobs
 from kdump.decode.decoding import FRAMED, DecodeOptions
 from kdump.log.errors import SourceError
 from kdump.log.kinds import KINDS
@@ -35,8 +35,6 @@ SCHEMA_HELP = (
     "Schema of avro (.avsc) or protobuf (a descriptor set); of the values, or of the keys if only they have one."
 )
 FILE = click.Path(exists=True, dir_okay=False)
-MOST_JOBS = 4
-"""Threads by default: more wait for each other, and each takes memory."""
 EXAMPLES = """
 \b
 Examples:
@@ -82,7 +80,7 @@ Examples:
 @limit_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
 @click.option("--jobs", type=click.IntRange(min=1), help="Threads that write records as JSON.  [all cores, 4 at most]")
-@click.option("--no-index", is_flag=True, help="Do not use the .index to find where to begin.")
+@click.option("--no-index", is_flag=True, help="Do not use .index and .timeindex to find where to begin.")
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
     input, or URLs. Of a log directory it shows the overview of kdump ls, unless an option asks for what is in the
@@ -226,7 +224,7 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         follow=options["follow"],
         window=options["window"],
         use_index=not options["no_index"],
-        jobs=options["jobs"] or min(MOST_JOBS, len(os.sched_getaffinity(0))),
+        jobs=options["jobs"] or usual_jobs(),
         kind=options["kind"],
         decode=_decode_options(options),
     )

@@ -15,7 +15,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import Totals
-from kdump.check.workers import run_all
+from kdump.check.workers import run_all, usual_processes
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
@@ -61,7 +61,9 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
 @click.option("--info", is_flag=True, help="Show what is legal and unusual, too.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
 @click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Partitions that are read side by side.  [1]")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Partitions read side by side.  [all cores if they are large, 4 at most]"
+)
 @click.option("--max-rate", type=RateParam(), help="Read no faster, all jobs together: 50MB/s.")
 @click.option("--baseline", metavar="FILE", help="Leave out what an earlier --json run found.")
 @click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
@@ -132,7 +134,8 @@ class _Run:
                 done += size
                 progress.at(done, total or None)
 
-            for unit, findings in run_all(work, self.options["jobs"], self.options["max_rate"], self.totals, met):
+            jobs = self.options["jobs"] or usual_processes(work)
+            for unit, findings in run_all(work, jobs, self.options["max_rate"], self.totals, met):
                 self._unit(unit, findings)
         seconds = time.monotonic() - began
         if self.options["as_json"]:

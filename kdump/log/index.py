@@ -42,7 +42,7 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
     if not dot or name_offset is None or "://" in path:
         return none
     try:
-        with _opened(stem + ".index" + ending) as file:
+        with opened(stem + ".index" + ending) as file:
             if os.fstat(file.fileno()).st_size > LARGEST:
                 return none
             data = file.read(LARGEST) or b""
@@ -74,7 +74,7 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     return resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc)
 
 
-def _opened(path: str) -> BinaryIO:
+def opened(path: str) -> BinaryIO:
     """An index as it is on the disk. A pipe under that name is not waited for, and is as one of no bytes."""
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
@@ -96,7 +96,7 @@ def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
     layout, name = (INDEX_ENTRY, ".index") if kind is kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
     size = layout.size
     try:
-        with _opened(stem + name + ending) as file:
+        with opened(stem + name + ending) as file:
             length = os.fstat(file.fileno()).st_size
             if length % size or length > LARGEST:
                 return None

@@ -14,6 +14,7 @@ from kdump.log.reader import CHECKED, WALKED, regions
 from kdump.log.region import Batch, BatchLegacy, Limits, Region, Stretch
 from kdump.log.select import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource, open_source
+from kdump.log.time_index import offset_before
 from kdump.log.window import DEFAULT_SIZE, Window
 
 
@@ -129,14 +130,21 @@ class Scan:
         self.unshown_bytes += region.size
 
     def _start(self, target: Target, window: Window) -> int:
-        """Where to begin so that no region in the range is missed: by the index, where it is right."""
-        offsets, positions = self.selection.offsets, self.selection.positions
+        """Where to begin so that no region in the range is missed: by the indexes, where they are right."""
+        offsets, positions, times = self.selection.offsets, self.selection.positions, self.selection.times
         first = offsets.first if offsets else None
         at = positions.first if positions else None
-        if not self.use_index or (first is None and at is None) or not isinstance(window.source, FileSource):
+        since = times.first if times else None
+        asked = any(end is not None for end in (first, at, since))
+        if not self.use_index or not asked or not isinstance(window.source, FileSource):
             return 0
         hints = read_hints(target.path, target.name_offset)
         entry = len(hints)
+        if since is not None and len(hints):
+            older = offset_before(window, target, hints, since)
+            first = first if older is None else max(first or 0, older + 1)
+        if first is None and at is None:
+            return 0
         if first is not None:
             entry = min(entry, bisect_right(hints.offsets, first))
         if at is not None:

@@ -1,0 +1,75 @@
+"""The time index beside a segment, as a hint where to begin looking for a time. As the offset index it is not believed.
+
+An entry says that no record up to its offset is newer than its timestamp. Entries rise, and the one that is used must
+be what its batch says; then only an index that somebody has made up could mislead. Source: TimeIndex.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+
+from kdump.format.batch import BatchHeader
+from kdump.format.index import TIME_INDEX_ENTRY
+from kdump.log.claim import claim_at
+from kdump.log.index import LARGEST, Hints, begins_batch, opened
+from kdump.log.paths import Target
+from kdump.log.region import Limits
+from kdump.log.window import Window
+
+STEPS = 10_000
+"""Batches that are walked over from an entry of the .index to the one that a time index speaks of."""
+
+
+def offset_before(window: Window, at: Target, hints: Hints, timestamp: int) -> int | None:
+    """An offset up to which all records of the segment are older than `timestamp` (epoch ms), as far along as the
+    .timeindex tells; None if it does not. `hints` are of the segment's .index, which leads to the batch."""
+    entries = read_times(at)
+    number = bisect_left(entries, timestamp, key=lambda entry: entry[0]) - 1
+    if number < 0:
+        return None
+    newest, offset = entries[number]
+    return offset if _has(window, at, hints, offset, newest) else None
+
+
+def read_times(at: Target) -> list[tuple[int, int]]:
+    """The entries of the .timeindex beside the segment `at`, as timestamp (epoch ms) and offset; none if they do not
+    rise. Zeros behind the last are preallocation."""
+    stem, dot, ending = at.path.rpartition(".log")
+    if not dot or at.name_offset is None or "://" in at.path:
+        return []
+    try:
+        with opened(stem + ".timeindex" + ending) as file:
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                return []
+            data = file.read(LARGEST) or b""
+    except OSError:
+        return []
+    size = TIME_INDEX_ENTRY.size
+    if len(data) % size:
+        return []
+    used = -(-len(data.rstrip(b"\0")) // size) * size
+    found = [(timestamp, at.name_offset + relative) for timestamp, relative in _rows(data[:used])]
+    rises = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(found))
+    return found if rises and (not found or found[0][1] >= at.name_offset) else []
+
+
+def _rows(data: bytes) -> list[tuple[int, int]]:
+    return list(TIME_INDEX_ENTRY.struct.iter_unpack(data))
+
+
+def _has(window: Window, at: Target, hints: Hints, offset: int, newest: int) -> bool:
+    """Whether the batch with that offset has that maxTimestamp."""
+    entry = bisect_right(hints.offsets, offset) - 1
+    if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], at.name_offset):
+        return False
+    position = hints.positions[entry]
+    for _ in range(STEPS):
+        claim = claim_at(window, position, Limits())
+        if not isinstance(claim.header, BatchHeader) or claim.error is not None or claim.first_offset > offset:
+            return False
+        if offset <= claim.last_offset:
+            return claim.header.maxTimestamp == newest
+        position = claim.end
+    return False
