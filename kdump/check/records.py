@@ -135,7 +135,12 @@ def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Itera
     last = largest = None
     count = unkeyed = 0
     other_magic: int | None = None
-    for record in legacy.messages(batch):
+    ordinary = batch.inner if batch.looked_inside and not batch.problems else None
+    if ordinary is not None:
+        seen = survey(ordinary, 0, 0)
+        last, count, unkeyed = ordinary.offset_delta[-1] + (batch.inner_base or 0), len(ordinary), seen.unkeyed
+        largest = seen.largest_timestamp if batch.magic else None
+    for record in legacy.messages(batch) if ordinary is None else ():
         count += 1
         yield from record_findings(part.target, record)
         last = record.offset

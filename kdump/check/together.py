@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Known, Part, Rule
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, codec_name
+from kdump.format.codec.whole import whole
 from kdump.format.columns import Columns
 from kdump.format.heads import ATTRIBUTES, END, START, TRANSACTIONAL, Heads, ordinary, read_heads
 from kdump.format.sound import sound_batches, sound_records
-from kdump.log.payload import at_one_go
 from kdump.log.region import BatchV2, Stretch
 
 LOG_APPEND_TIME = 0x08
@@ -83,4 +83,4 @@ class Together:
         """The decompressed payload of a batch, if that is ordinary."""
         codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
         start = heads.of(row, START) + BATCH_HEADER.size
-        return at_one_go(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)
+        return whole(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)

@@ -21,7 +21,7 @@ from kdump.log.follow import follow, newer
 from kdump.log.kinds import BATCHES, KINDS, Kind
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchV2, Limits, Problem, Region, Stretch
+from kdump.log.region import Batch, Limits, Problem, Region, Stretch
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
 from kdump.log.source import FileSource
@@ -271,7 +271,7 @@ class Show:
             return
         if isinstance(item, Entry):
             rows = view.entry(at, item)
-        elif self.quick is not None and isinstance(item, BatchV2) and not item.isControlBatch:
+        elif self.quick is not None and isinstance(item, Batch) and not item.isControlBatch:
             rows = self.quick.batch(at, item)
         elif isinstance(item, Batch):
             records = self.selection.records(item)

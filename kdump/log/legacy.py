@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from kdump.format.batch import LOG_OVERHEAD
 from kdump.format.codec import decompress
+from kdump.format.columns import Columns, each_row
 from kdump.format.errors import DecodeError
 from kdump.format.message import (
     MAGIC_POSITION,
@@ -22,6 +23,7 @@ from kdump.format.message import (
     read_header,
     size_problem,
 )
+from kdump.format.message_set import read_set
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem
 
@@ -38,6 +40,9 @@ def messages(batch: Batch) -> Iterator[Record]:
         return
     kept = look_inside(batch)
     if batch.recordCount is None:
+        return
+    if batch.inner is not None and not batch.problems:
+        yield from _ordinary(batch, batch.inner)
         return
     base = batch.inner_base
     known = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
@@ -59,7 +64,11 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
     kept: list[Inner] | None = []
     size = count = 0
     first = last = None
-    for item in _inner(batch):
+    batch.inner = _columns(batch)
+    if batch.inner is not None:
+        offsets = batch.inner.offset_delta
+        kept, first, last, count = None, offsets[0], offsets[-1], len(batch.inner)
+    for item in _inner(batch) if batch.inner is None else ():
         first = item[0].offset if first is None else first
         last = item[0].offset
         count += 1
@@ -86,6 +95,41 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
         complete = not any(problem.space for problem in batch.problems)
         batch.baseOffset = batch.inner_base + first if complete else None
     return kept
+
+
+def _columns(batch: BatchLegacy) -> Columns | None:
+    """The messages of a small wrapper in which nothing is out of the ordinary."""
+    from kdump.format.codec.whole import SMALL, whole
+
+    try:
+        bounds = value_bounds(batch)
+    except DecodeError:
+        return None
+    if not 0 < bounds.valueSize <= SMALL:
+        return None
+    value = b"".join(batch.chunks(bounds.valuePosition, bounds.valueSize))
+    payload = whole(batch.compression, memoryview(value), batch.limits.max_decompressed_size)
+    return None if payload is None or batch.compression == "zstd" else read_set(payload, batch.magic)
+
+
+def _ordinary(batch: BatchLegacy, columns: Columns) -> Iterator[Record]:
+    base, kind = batch.inner_base or 0, batch.timestampType
+    appended = batch.maxTimestamp if kind == "LogAppendTime" else None
+    for index, row in enumerate(each_row(columns)):
+        record = Record()
+        record.batch = batch
+        record.index = index
+        record.magic = batch.magic
+        record.start, record.end, record.attributes, timestamp, offset = row[:5]
+        record.key_start, record.keySize, record.value_start, record.valueSize, record.crc = row[5:10]
+        record.offset = base + offset
+        record.timestamp = None if batch.magic == 0 else timestamp if appended is None else appended
+        record.timestampType = kind
+        record.offsetDelta = record.timestampDelta = record.sequence = None
+        record.header_start = record.header_count = 0
+        record.data, record.space_position = columns.data, record.start
+        record._crc_valid = True
+        yield record
 
 
 Inner = tuple[MessageHeader, Body, bytes, int, int]

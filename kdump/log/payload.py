@@ -15,8 +15,6 @@ from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 
-SMALL, SMALL_UNPACKED = 1 << 20, 4 << 20
-"""Bytes of a payload that is decompressed at one go, and what may come of it."""
 MOST_AHEAD = 4 * 1024 * 1024
 """Bytes of one record that are gathered only to learn whether it is one."""
 
@@ -112,15 +110,10 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
 
 def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | None:
     """The decompressed payload of a small batch, unless something about it is out of the ordinary."""
+    from kdump.format.codec.whole import SMALL, whole
+
     piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
-    return at_one_go(space, piece, limit) if piece is not None and len(piece) == size else None
-
-
-def at_one_go(codec: str, payload: memoryview, limit: int) -> bytes | None:
-    """The payload decompressed, if it is small, ordinary and not empty, and gives at most `limit` bytes; else None."""
-    from kdump.format.codec.whole import whole
-
-    return whole(codec, payload, min(limit, SMALL_UNPACKED)) if 0 < len(payload) <= SMALL else None
+    return whole(space, piece, limit) if piece is not None and len(piece) == size else None
 
 
 def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:

@@ -11,6 +11,7 @@ from kdump.format import batch as v2
 from kdump.format import message as legacy
 from kdump.format.batch import BatchHeader
 from kdump.format.checksum import checksum
+from kdump.format.columns import Columns
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
 from kdump.format.runs import Run, checksum_holds
@@ -246,6 +247,9 @@ class BatchLegacy(Batch):
         self.recordCount = None if self.is_compressed else 1
         self.looked_inside = False
         self.inner_base: int | None = None  # what relative inner offsets of a v1 wrapper add to
+        self.inner: Columns | None = None
+        """The messages of a wrapper as format.message_set has them, once its inside was looked at, if they are
+        ordinary."""
 
 
 def make_batch(

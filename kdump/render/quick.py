@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 from kdump.check.batch import findings
 from kdump.check.finding import Finding
 from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.codec.whole import whole
 from kdump.format.columns import WIDTH, Columns, decode, keep_keys
 from kdump.format.errors import DecodeError
 from kdump.log.paths import Target
-from kdump.log.payload import at_one_go, columns_of, rows_of
-from kdump.log.region import Batch, BatchV2, Stretch
+from kdump.log.payload import columns_of, rows_of
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
 from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.objects import finding_object, record_object
 from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
-from kdump.render.record_lines import MOST, ROOM, Frame, fits, needed, write, write_batches
+from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, fits, needed, write, write_batches
 
 if TYPE_CHECKING:  # views are made by who shows them
     from kdump.render.views import View
@@ -34,6 +35,7 @@ Plain = Callable[[Target, Batch], int]
 
 MIDDLE = b',"timestampType":"%b","attributes":'
 SOUND, DAMAGED = b"]}\n", b'],"damaged":true}\n'
+SOUND_MESSAGE = b',"crcValid":true}\n'
 
 
 def head_of(at: Target) -> bytes:
@@ -147,7 +149,7 @@ class QuickLines:
         if not header.codec or header.isControlBatch:
             return 0
         payload = memoryview(stretch.buffer)[place + BATCH_HEADER.size : place + header.size]
-        unpacked = at_one_go(header.compression, payload, stretch.limits.max_decompressed_size)
+        unpacked = whole(header.compression, payload, stretch.limits.max_decompressed_size)
         if unpacked is None:
             return 0
         columns, count = self.unpacked, header.recordCount
@@ -175,8 +177,31 @@ class QuickLines:
                 break
         return header.size
 
-    def batch(self, at: Target, batch: BatchV2) -> int:
-        """What JsonView writes of the batch; how many records."""
+    def batch(self, at: Target, batch: Batch) -> int:
+        """What JsonView writes of the batch, which is none of control records; how many records."""
+        if isinstance(batch, BatchV2):
+            return self._batch(at, batch)
+        assert isinstance(batch, BatchLegacy)
+        return self._wrapper(at, batch, batch.inner) if batch.inner is not None else self.plain(at, batch)
+
+    def _wrapper(self, at: Target, batch: BatchLegacy, inner: Columns) -> int:
+        """The messages of a wrapper."""
+        base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
+        middle = MIDDLE % batch.timestampType.encode()
+        timestamp = batch.maxTimestamp if appended else None
+        frame = Frame(head_of(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
+        ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
+        if not ordinary or not fits(inner, frame) or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
+            return self.plain(at, batch)
+        if self.keys:
+            keep_keys(inner, self.keys)
+        row = 0
+        while row < len(inner):
+            row, self.used = write(self.room, self.used, inner, row, frame)
+            self._flush()
+        return len(inner)
+
+    def _batch(self, at: Target, batch: BatchV2) -> int:
         noted = list(findings(at, batch))
         self._findings(noted)
         frame = None
@@ -235,7 +260,7 @@ class Quick:
         lines.stretch(at, stretch)
         self._idle.append(lines)
 
-    def batch(self, at: Target, batch: BatchV2) -> int:
+    def batch(self, at: Target, batch: Batch) -> int:
         """Here and now; how many records. To be called behind `drain`."""
         return self.here.batch(at, batch)
 

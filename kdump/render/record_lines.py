@@ -56,8 +56,8 @@ _HEX: bytes = b"0123456789abcdef"
 
 class Frame(NamedTuple):
     """What all lines of a batch have in common. `head` ends behind `"position":`, `middle` begins behind the timestamp
-    and ends behind `"attributes":`, `tail` begins behind the headers. All records have `append_time`, if it is not
-    None."""
+    and ends behind `"attributes":`, `tail` begins behind the headers, or, in magic 0 and 1, behind the checksum. All
+    records have `append_time`, if it is not None; the columns of magic 0 and 1 are those of format.message_set."""
 
     head: bytes
     position: int
@@ -67,6 +67,7 @@ class Frame(NamedTuple):
     base_timestamp: int
     base_sequence: int
     append_time: int | None
+    magic: int = 2
 
 
 @cython.cfunc
@@ -252,6 +253,39 @@ def _base64(
 
 
 @cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def put_bytes(
+    out: cython.p_uchar,
+    to: cython.Py_ssize_t,
+    is_value: cython.bint,
+    data: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    size: cython.longlong,
+    kinds: cython.p_uchar,
+    letters: cython.p_uchar,
+    digits: cython.p_uchar,
+):
+    """A key or a value of a record or header (null: size -1) with its JSON key, and its encoding if it is not UTF-8;
+    with a comma before it, but behind a brace. The position behind it."""
+    then: cython.Py_ssize_t
+    if out[to - 1] != 123:
+        out[to] = 44
+        to += 1
+    to = put_text(out, to, b'"value":', 8) if is_value else put_text(out, to, b'"key":', 6)
+    if size < 0:
+        return put_text(out, to, b"null", 4)
+    then = _text(out, to, data, at, at + size, kinds, letters, digits)
+    if then >= 0:
+        return then
+    to = _base64(out, to, data, at, at + size)
+    if is_value:
+        return put_text(out, to, b',"valueEncoding":"base64"', 25)
+    return put_text(out, to, b',"keyEncoding":"base64"', 23)
+
+
+@cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
@@ -275,6 +309,7 @@ def _lines(
     base_sequence: cython.longlong,
     appended: cython.bint,
     append_time: cython.longlong,
+    magic: cython.longlong,
     kinds: cython.p_uchar,
     letters: cython.p_uchar,
     digits: cython.p_uchar,
@@ -285,7 +320,6 @@ def _lines(
     far: cython.longlong = cython.cast(cython.longlong, 1) << 62
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t
-    then: cython.Py_ssize_t
     position: cython.Py_ssize_t
     end: cython.Py_ssize_t
     delta: cython.longlong
@@ -305,57 +339,42 @@ def _lines(
         delta = rows[at + 4]
         to = put_number(out, to, base_offset + delta)
         to = put_text(out, to, b',"timestamp":', 13)
-        to = put_number(out, to, append_time if appended else base_timestamp + rows[at + 3])
+        if magic == 0:
+            to = put_text(out, to, b"null", 4)
+        else:
+            to = put_number(out, to, append_time if appended else base_timestamp + rows[at + 3])
         to = put_text(out, to, middle, middle_size)
         to = put_number(out, to, rows[at + 2])
-        to = put_text(out, to, b',"offsetDelta":', 15)
-        to = put_number(out, to, delta)
-        to = put_text(out, to, b',"timestampDelta":', 18)
-        to = put_number(out, to, rows[at + 3])
-        to = put_text(out, to, b',"sequence":', 12)
-        sequence = -1
-        if base_sequence >= 0:
-            # DefaultRecordBatch.incrementSequence: it wraps to 0.
-            if base_sequence > 2147483647 - delta:
-                sequence = delta - (2147483647 - base_sequence) - 1
-            else:
-                sequence = base_sequence + delta
-        to = put_number(out, to, sequence)
+        if magic < 2:
+            to = put_text(out, to, b',"offsetDelta":null,"timestampDelta":null,"sequence":null', 57)
+        else:
+            to = put_text(out, to, b',"offsetDelta":', 15)
+            to = put_number(out, to, delta)
+            to = put_text(out, to, b',"timestampDelta":', 18)
+            to = put_number(out, to, rows[at + 3])
+            to = put_text(out, to, b',"sequence":', 12)
+            sequence = -1
+            if base_sequence >= 0:
+                # DefaultRecordBatch.incrementSequence: it wraps to 0.
+                if base_sequence > 2147483647 - delta:
+                    sequence = delta - (2147483647 - base_sequence) - 1
+                else:
+                    sequence = base_sequence + delta
+            to = put_number(out, to, sequence)
         to = put_text(out, to, b',"keySize":', 11)
         to = put_number(out, to, rows[at + 6])
         to = put_text(out, to, b',"valueSize":', 13)
         to = put_number(out, to, rows[at + 8])
-        to = put_text(out, to, b',"key":', 7)
-        position = rows[at + 5]
-        length = rows[at + 6]
-        if length < 0:
-            to = put_text(out, to, b"null", 4)
-        else:
-            then = _text(out, to, data, position, position + length, kinds, letters, digits)
-            if then < 0:
-                to = _base64(out, to, data, position, position + length)
-                to = put_text(out, to, b',"keyEncoding":"base64"', 23)
-            else:
-                to = then
-        to = put_text(out, to, b',"value":', 9)
-        position = rows[at + 7]
-        length = rows[at + 8]
-        if length < 0:
-            to = put_text(out, to, b"null", 4)
-        else:
-            then = _text(out, to, data, position, position + length, kinds, letters, digits)
-            if then < 0:
-                to = _base64(out, to, data, position, position + length)
-                to = put_text(out, to, b',"valueEncoding":"base64"', 25)
-            else:
-                to = then
+        to = put_bytes(out, to, False, data, rows[at + 5], rows[at + 6], kinds, letters, digits)
+        to = put_bytes(out, to, True, data, rows[at + 7], rows[at + 8], kinds, letters, digits)
         to = put_text(out, to, b',"headers":[', 12)
         position = rows[at + 9]
         for header in range(headers):
             if header > 0:
                 out[to] = 44
                 to += 1
-            to = put_text(out, to, b'{"key":', 7)
+            out[to] = 123
+            to += 1
             for part in range(2):
                 # A size that `decode` has found to be right.
                 length = 0
@@ -368,23 +387,14 @@ def _lines(
                 length = cython.cast(cython.uint, length) if cython.compiled else length & (1 << 32) - 1
                 position += 1
                 length = (length >> 1) ^ -(length & 1)
-                if part:
-                    to = put_text(out, to, b',"value":', 9)
-                if length < 0:
-                    to = put_text(out, to, b"null", 4)
-                    continue
-                then = _text(out, to, data, position, position + length, kinds, letters, digits)
-                if then < 0:
-                    to = _base64(out, to, data, position, position + length)
-                    if part:
-                        to = put_text(out, to, b',"valueEncoding":"base64"', 25)
-                    else:
-                        to = put_text(out, to, b',"keyEncoding":"base64"', 23)
-                else:
-                    to = then
-                position += length
+                to = put_bytes(out, to, part == 1, data, position, length, kinds, letters, digits)
+                if length > 0:
+                    position += length
             out[to] = 125
             to += 1
+        if magic < 2:
+            to = put_text(out, to, b'],"crc":', 8)
+            to = put_number(out, to, rows[at + 9])
         used = put_text(out, to, tail, tail_size)
         row += 1
     return (row, used)
@@ -426,10 +436,11 @@ def write(
     base_sequence: cython.longlong = frame.base_sequence
     appended: cython.bint = frame.append_time is not None
     append_time: cython.longlong = frame.append_time if appended else 0
+    magic: cython.longlong = frame.magic
     with cython.nogil:
         row, used = _lines(
             out, used, size, data, rows, row, count, head, head_size, position, middle, middle_size, tail, tail_size,
-            base_offset, base_timestamp, base_sequence, appended, append_time, kinds, letters, digits,
+            base_offset, base_timestamp, base_sequence, appended, append_time, magic, kinds, letters, digits,
         )  # fmt: skip
     return row, used
 
@@ -499,7 +510,7 @@ def write_batches(
         with cython.nogil:
             row, used = _lines(
                 out, used, size, data, rows, 0, count, in_front, head_size, at + shift, between, created_size,
-                behind, tail_size, _int64(data, at), timestamp, sequence, False, 0, kinds, letters, digits,
+                behind, tail_size, _int64(data, at), timestamp, sequence, False, 0, 2, kinds, letters, digits,
             )  # fmt: skip
         if row < count:
             used = before

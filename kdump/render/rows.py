@@ -12,7 +12,7 @@ from kdump.format.columns import WIDTH, Columns
 from kdump.format.heads import START, Heads, read_heads
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, rows_of
-from kdump.log.region import BatchV2, Stretch
+from kdump.log.region import Batch, BatchV2, Stretch
 from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.cells import (
@@ -118,10 +118,11 @@ class QuickRows:
             row = then
         return row
 
-    def batch(self, at: Target, batch: BatchV2) -> int:
+    def batch(self, at: Target, batch: Batch) -> int:
         """What the view writes of one batch; how many rows."""
         self._flush()
-        if not self.records or batch.isControlBatch or not batch.crcValid or batch.problems:
+        ordinary = isinstance(batch, BatchV2) and batch.crcValid and not batch.problems
+        if not self.records or not isinstance(batch, BatchV2) or not ordinary or batch.isControlBatch:
             return self.view.batch(at, batch, self.selection.records(batch))
         head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
         heads = read_heads(head, 0, len(head), batch.position)

@@ -17,15 +17,18 @@ from kdump.format.errors import DecodeError
 GZIP_HEADER, GZIP_TRAILER = 10, 8
 LZ4_FLAGS = (0x60, 0x64)
 """Version 1, independent blocks, without and with a content checksum."""
+SMALL, SMALL_UNPACKED = 1 << 20, 4 << 20
+"""Bytes of a payload that is decompressed at one go, and what may come of it."""
 ZSTD_BLOCKS = 32
 """More are left to the stream, whose memory does not grow with them."""
 
 
-def whole(codec: str, payload: memoryview, most: int) -> bytes | None:
-    """The decompressed payload, if it is ordinary, not empty and of at most `most` bytes; else None."""
+def whole(codec: str, payload: memoryview, limit: int) -> bytes | None:
+    """The decompressed payload, if it is small and ordinary, not empty and of at most `limit` bytes; else None."""
     unpack = _CODECS.get(codec)
-    if unpack is None:
+    if unpack is None or not 0 < len(payload) <= SMALL:
         return None
+    most = min(limit, SMALL_UNPACKED)
     try:
         errors = _errors(codec)
     except DecodeError:  # there is no such library: the stream says so

@@ -1,0 +1,108 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The messages of format v0 or v1 inside a wrapper, many at a time, where nothing about them is out of the ordinary;
+what is, kdump.log.legacy looks at one by one. A test holds the two together.
+
+Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from zlib import crc32
+
+from kdump.format.columns import WIDTH, Columns
+from kdump.format.message import MESSAGE_V0, MESSAGE_V1
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+from kdump.format.runs import crc_tables
+
+if cython.compiled:
+    from cython.cimports.kdump.format.runs import crc
+
+COMPILED: bool = cython.compiled
+POLYNOMIAL = 0xEDB88320
+"""CRC-32, as zlib has it."""
+TIMESTAMP, OFFSET, CRC = 3, 4, 9
+"""What stands in the columns of the deltas and of the headers' start: a message's own timestamp (0 in v0) and offset,
+and the checksum that it stores."""
+assert (MESSAGE_V0.size, MESSAGE_V1.size, WIDTH) == (22, 30, 11)
+_TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    value: cython.longlong = (
+        cython.cast(cython.longlong, data[at]) << 24
+        | cython.cast(cython.longlong, data[at + 1]) << 16
+        | cython.cast(cython.longlong, data[at + 2]) << 8
+        | data[at + 3]
+    )
+    return value - (value >> 31 << 32)
+
+
+def read_set(payload: bytes, magic: cython.int) -> Columns | None:
+    """The messages that fill a wrapper's decompressed payload, as columns: each of that magic, neither compressed nor
+    with append time, with key and value that fill it, and with a checksum that holds. None if anything is otherwise, or
+    if there are none."""
+    data: cython.const[cython.uchar][::1] = payload
+    table: cython.uint[::1] = _TABLES
+    rows: cython.longlong[::1]
+    end: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t
+    count: cython.Py_ssize_t = 0
+    to: cython.Py_ssize_t = 0
+    key: cython.Py_ssize_t = 30 if magic else 22
+    value: cython.Py_ssize_t
+    size: cython.longlong
+    stored: cython.longlong
+    while end - at >= 12:
+        size = _int32(data, at + 8)
+        if size < 0 or size > end - at - 12:
+            return None
+        at += 12 + size
+        count += 1
+    if at != end or not count:
+        return None
+    columns = Columns(payload)
+    columns.block = array("q", bytes(8 * 11 * count))
+    columns.count = count
+    rows = columns.block
+    at = 0
+    while at < end:
+        stop = at + 12 + _int32(data, at + 8)
+        if stop - at < key + 4 or data[at + 16] != magic or data[at + 17] & 15:
+            return None
+        size = _int32(data, at + key - 4)
+        if size < -1 or size > stop - at - key - 4:
+            return None
+        value = at + key + (size if size > 0 else 0) + 4
+        rows[to] = at
+        rows[to + 1] = stop
+        rows[to + 2] = data[at + 17] - 256 if data[at + 17] > 127 else data[at + 17]
+        rows[to + 3] = (_int32(data, at + 18) << 32) + (_int32(data, at + 22) & 0xFFFFFFFF) if magic else 0
+        rows[to + 4] = (_int32(data, at) << 32) + (_int32(data, at + 4) & 0xFFFFFFFF)
+        rows[to + 5] = at + key
+        rows[to + 6] = size
+        rows[to + 7] = value
+        size = _int32(data, value - 4)
+        if size < -1 or value + (size if size > 0 else 0) != stop:
+            return None
+        rows[to + 8] = size
+        stored = _int32(data, at + 12) & 0xFFFFFFFF
+        if cython.compiled:
+            if crc(data, at + 16, stop, table) != stored:
+                return None
+        elif crc32(payload[at + 16 : stop]) != stored:
+            return None
+        rows[to + 9] = stored
+        to += 11
+        at = stop
+    return columns

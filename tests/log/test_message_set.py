@@ -1,0 +1,89 @@
+"""The messages of a wrapper as columns are those that are read one by one, and nothing else is taken for ordinary."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from kdump.commands import show
+from kdump.log import legacy
+from kdump.log.region import BatchLegacy
+from tests import craft
+from tests.conftest import each_segment, facts, iter_regions
+
+
+def both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict[str, Any]], int]:
+    """The facts of every region, if both ways give the same; and how many wrappers were ordinary."""
+    quick, ordinary = [], 0
+    for region in iter_regions(data):
+        quick.append(facts(region))
+        ordinary += isinstance(region, BatchLegacy) and region.inner is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(legacy, "_columns", lambda batch: None)
+        slow = [facts(region) for region in iter_regions(data)]
+    assert quick == slow
+    return quick, ordinary
+
+
+@pytest.mark.parametrize("path", each_segment("legacy/"))
+def test_real_segments(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = path.read_bytes()
+    found, ordinary = both(data, monkeypatch)
+    wrappers = sum("inside" in said and len(said["records"]) > 1 for said in found)
+    assert ordinary >= wrappers * 0.9 or "snappy" in path.parent.name or "lz4" in path.parent.name
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
+def test_damaged_insides(magic: int, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bit of the messages inside, behind a wrapper whose own checksum holds."""
+    inner = [craft.message(magic, b"value", offset=i, key=None if i else b"k") for i in range(3)]
+    payload = b"".join(inner)
+    for bit in range(8 * len(payload)):
+        both(craft.wrapper(magic, craft.flip(payload, bit), codec, offset=2), monkeypatch)
+    for cut in range(len(payload)):
+        both(craft.wrapper(magic, payload[:cut], codec, offset=2), monkeypatch)
+    _, ordinary = both(craft.wrapper(magic, payload, codec, offset=2), monkeypatch)
+    assert ordinary == 1
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_odd_insides(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields that are another, with checksums that hold."""
+    dice = random.Random(magic)
+    for _ in range(300):
+        inner = []
+        for offset in range(3):
+            attributes = dice.choice([0, 0, 0, 1, 8, -128])
+            timestamp = dice.choice([0, -1, (1 << 63) - 1, -(1 << 63), 1_500_000_000_000])
+            value = dice.choice([None, b"", b"value"])
+            of = dice.choice([magic, magic, magic, 1 - magic])
+            place = dice.choice([offset, 0, -1, 1 << 62])
+            inner.append(craft.message(of, value, offset=place, attributes=attributes, timestamp=timestamp))
+        fields = {"offset": dice.choice([0, 2, 1, 100]), "attributes": dice.choice([0, 8])}
+        both(craft.wrapper(magic, inner, dice.choice(["gzip", "lz4"]), **fields), monkeypatch)
+
+
+@pytest.mark.parametrize("path", each_segment("legacy/"))
+def test_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON that is written from the columns, and verify, say the same as what looks at messages one by one."""
+    for arguments in (["inspect", "--json", "--records"], ["inspect", "--json", "--records", "--key", "k3"]):
+        found = []
+        for quick in (True, False):
+            monkeypatch.setattr(show, "COMPILED", quick)
+            found.append(CliRunner().invoke(cli, [*arguments, str(path)]).stdout)
+        assert found[0] == found[1]
+    found = []
+    for quick in (True, False):
+        with monkeypatch.context() as patch:
+            if not quick:
+                patch.setattr(legacy, "_columns", lambda batch: None)
+            lines = CliRunner().invoke(cli, ["verify", "--json", str(path)]).stdout.splitlines()
+            found.append([json.loads(line) | {"seconds": 0} for line in lines])
+    assert found[0] == found[1]
