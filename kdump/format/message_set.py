@@ -21,7 +21,9 @@ except ImportError:
 from kdump.format.runs import crc_tables
 
 if cython.compiled:
-    from cython.cimports.kdump.format.runs import crc
+    from cython.cimports.kdump.format.runs import crc, int32
+else:
+    from kdump.format.runs import int32
 
 COMPILED: bool = cython.compiled
 POLYNOMIAL = 0xEDB88320
@@ -31,20 +33,6 @@ TIMESTAMP, OFFSET, CRC = 3, 4, 9
 and the checksum that it stores."""
 assert (MESSAGE_V0.size, MESSAGE_V1.size, WIDTH) == (22, 30, 11)
 _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    value: cython.longlong = (
-        cython.cast(cython.longlong, data[at]) << 24
-        | cython.cast(cython.longlong, data[at + 1]) << 16
-        | cython.cast(cython.longlong, data[at + 2]) << 8
-        | data[at + 3]
-    )
-    return value - (value >> 31 << 32)
 
 
 def read_set(payload: bytes, magic: cython.int) -> Columns | None:
@@ -64,7 +52,7 @@ def read_set(payload: bytes, magic: cython.int) -> Columns | None:
     size: cython.longlong
     stored: cython.longlong
     while end - at >= 12:
-        size = _int32(data, at + 8)
+        size = int32(data, at + 8)
         if size < 0 or size > end - at - 12:
             return None
         at += 12 + size
@@ -77,26 +65,26 @@ def read_set(payload: bytes, magic: cython.int) -> Columns | None:
     rows = columns.block
     at = 0
     while at < end:
-        stop = at + 12 + _int32(data, at + 8)
+        stop = at + 12 + int32(data, at + 8)
         if stop - at < key + 4 or data[at + 16] != magic or data[at + 17] & 15:
             return None
-        size = _int32(data, at + key - 4)
+        size = int32(data, at + key - 4)
         if size < -1 or size > stop - at - key - 4:
             return None
         value = at + key + (size if size > 0 else 0) + 4
         rows[to] = at
         rows[to + 1] = stop
         rows[to + 2] = data[at + 17] - 256 if data[at + 17] > 127 else data[at + 17]
-        rows[to + 3] = (_int32(data, at + 18) << 32) + (_int32(data, at + 22) & 0xFFFFFFFF) if magic else 0
-        rows[to + 4] = (_int32(data, at) << 32) + (_int32(data, at + 4) & 0xFFFFFFFF)
+        rows[to + 3] = (int32(data, at + 18) << 32) + (int32(data, at + 22) & 0xFFFFFFFF) if magic else 0
+        rows[to + 4] = (int32(data, at) << 32) + (int32(data, at + 4) & 0xFFFFFFFF)
         rows[to + 5] = at + key
         rows[to + 6] = size
         rows[to + 7] = value
-        size = _int32(data, value - 4)
+        size = int32(data, value - 4)
         if size < -1 or value + (size if size > 0 else 0) != stop:
             return None
         rows[to + 8] = size
-        stored = _int32(data, at + 12) & 0xFFFFFFFF
+        stored = int32(data, at + 12) & 0xFFFFFFFF
         if cython.compiled:
             if crc(data, at + 16, stop, table) != stored:
                 return None

@@ -103,10 +103,10 @@ def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 
 
 @cython.cfunc
-@cython.inline
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+def int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    """The INT32 at data[at:]."""
     value: cython.longlong = _uint32(data, at)
     return value - (value >> 31 << 32)
 
@@ -167,18 +167,18 @@ def run(
     stored: cython.longlong
     follows: cython.bint
     while size - at >= 61 and data[at + 16] == 2:
-        length = _int32(data, at + 8)
+        length = int32(data, at + 8)
         if length < 49 or length + 12 > size - at or length + 12 > largest:
             break
         end = at + 12 + length
         base = _offset(data, at)
-        delta = _int32(data, at + 23)
-        record_count = _int32(data, at + 57)
+        delta = int32(data, at + 23)
+        record_count = int32(data, at + 57)
         if base <= last or delta < 0 or record_count < 0 or not lowest <= base + delta <= highest:
             break
         follows = False
         if size - end >= 17 and data[end + 16] <= 2:
-            length = _int32(data, end + 8)
+            length = int32(data, end + 8)
             follows = length >= 5 and end + 12 + length <= source_end and _offset(data, end) == base + delta + 1
         if not check:
             if not follows:

@@ -20,9 +20,9 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.render.record_lines import put_number, put_piece, put_text
+    from cython.cimports.kdump.render.record_lines import header_size, put_number, put_piece, put_text
 else:
-    from kdump.render.record_lines import put_number, put_piece, put_text
+    from kdump.render.record_lines import header_size, put_number, put_piece, put_text
 
 COMPILED: bool = cython.compiled
 BATCH_CELLS = (
@@ -371,23 +371,12 @@ def _headers(
     """key=value, key=value; -1 if it is more than printable ASCII."""
     header: cython.longlong
     length: cython.longlong
-    shift: cython.Py_ssize_t
     part: cython.int
     for header in range(count):
         if header:
             to = put_text(out, to, b", ", 2)
         for part in range(2):
-            # A size that `decode` has found to be right.
-            length = 0
-            shift = 0
-            while data[position] >= 0x80:
-                length |= cython.cast(cython.longlong, data[position] & 0x7F) << shift
-                shift += 7
-                position += 1
-            length |= cython.cast(cython.longlong, data[position]) << shift
-            length = cython.cast(cython.uint, length) if cython.compiled else length & (1 << 32) - 1
-            position += 1
-            length = (length >> 1) ^ -(length & 1)
+            length, position = header_size(data, position)
             if part:
                 to = put_text(out, to, b"=", 1)
             to = _bytes(out, to, data, position, length)

@@ -286,6 +286,25 @@ def put_bytes(
 
 
 @cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def header_size(data: cython.p_uchar, position: cython.Py_ssize_t):
+    """The size of a header's key or value, which `decode` has found to be right, at data[position:], and the position
+    behind it."""
+    size: cython.longlong = 0
+    shift: cython.Py_ssize_t = 0
+    while data[position] >= 0x80:
+        size |= cython.cast(cython.longlong, data[position] & 0x7F) << shift
+        shift += 7
+        position += 1
+    size |= cython.cast(cython.longlong, data[position]) << shift
+    size = cython.cast(cython.uint, size) if cython.compiled else size & (1 << 32) - 1
+    return ((size >> 1) ^ -(size & 1), position + 1)
+
+
+@cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
@@ -321,7 +340,6 @@ def _lines(
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t
     position: cython.Py_ssize_t
-    end: cython.Py_ssize_t
     delta: cython.longlong
     sequence: cython.longlong
     length: cython.longlong
@@ -376,17 +394,7 @@ def _lines(
             out[to] = 123
             to += 1
             for part in range(2):
-                # A size that `decode` has found to be right.
-                length = 0
-                end = 0
-                while data[position] >= 0x80:
-                    length |= cython.cast(cython.longlong, data[position] & 0x7F) << end
-                    end += 7
-                    position += 1
-                length |= cython.cast(cython.longlong, data[position]) << end
-                length = cython.cast(cython.uint, length) if cython.compiled else length & (1 << 32) - 1
-                position += 1
-                length = (length >> 1) ^ -(length & 1)
+                length, position = header_size(data, position)
                 to = put_bytes(out, to, part == 1, data, position, length, kinds, letters, digits)
                 if length > 0:
                     position += length
