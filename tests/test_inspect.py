@@ -851,3 +851,30 @@ def test_keys_are_those_of_the_declarations() -> None:
             assert set(entry) <= set(declared), path
             assert {name for name, optional in declared.items() if not optional} <= set(entry), path
     assert {"batch", "record"} <= seen
+
+
+def test_large_batches_that_their_headers_exclude_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [os.urandom(300_000) for _ in range(3)]
+    data = b""
+    for number in range(60):
+        fields = {"producerId": number // 20, "producerEpoch": 0, "baseSequence": number % 20}
+        data += craft.batch([craft.record(value=values[number % 3])], offset=number, **fields)
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    sizes: list[int] = []
+    whole = FileSource.read_at
+
+    def counting(source: FileSource, position: int, count: int) -> bytes:
+        found = whole(source, position, count)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(FileSource, "read_at", counting)
+    for producer, offsets in ((1, range(20, 40)), (2, range(40, 60)), (7, range(0))):
+        sizes.clear()
+        found = objects(path, "--records", "--producer-id", str(producer))
+        assert [record["offset"] for record in found] == list(offsets)
+        assert sum(sizes) < len(offsets) * 300_000 + 8_000_000
+    sizes.clear()
+    assert len(objects(path)) == 60
+    assert sum(sizes) >= len(data)

@@ -73,7 +73,7 @@ class Reader:
         window, name = self.window, self.name_offset
         buffer, at = window.at_hand(position, HEADER)
         size = LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
-        if at + size + HEADER > len(buffer) and size <= window.size:
+        if at + size + HEADER > len(buffer) and size <= window.ahead:
             buffer, at = window.at_hand(position, size + HEADER)  # with its successor's header
         if at < 0 or (name is not None and name > FURTHEST):
             return None

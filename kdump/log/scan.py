@@ -17,6 +17,11 @@ from kdump.log.source import FileSource, open_source
 from kdump.log.time_index import offset_before
 from kdump.log.window import DEFAULT_SIZE, Window
 
+LARGE = 64 * 1024
+"""Bytes of a batch from which on it is worth a system call not to read it."""
+HEADERS = 4096
+"""Bytes that are read at once while nothing but headers is wanted."""
+
 
 @dataclass
 class Scan:
@@ -67,7 +72,7 @@ class Scan:
                 window, name_offset=target.name_offset, start=start, limits=self.limits, stretches=stretches
             )
         by_place = offsets is not None or positions is not None
-        for region in self._apart(stream, offsets, positions, pending):
+        for region in self._apart(window, stream, offsets, positions, pending):
             if isinstance(region, Stretch):
                 last = region.run.last_offset
                 if not by_place:
@@ -101,6 +106,8 @@ class Scan:
                 if beyond == 2:
                     return
             answer = self.selection.batch(region)
+            if region.size >= LARGE:
+                window.ahead = HEADERS if answer == NO else window.size
             if answer != NO and (self.by_record or answer != MAYBE or self.selection.holds_match(region)):
                 if isinstance(region, BatchLegacy):
                     look_inside(region)
@@ -109,13 +116,22 @@ class Scan:
             yield from pending
 
     def _apart(
-        self, stream: Iterator[Region], offsets: Range | None, positions: Range | None, pending: list[Region]
+        self,
+        window: Window,
+        stream: Iterator[Region],
+        offsets: Range | None,
+        positions: Range | None,
+        pending: list[Region],
     ) -> Iterator[Region]:
         """The regions, with the batches of a stretch one by one; unless all of it is taken, or lies before the offsets
-        that are asked for."""
+        that are asked for. Without those that nobody wants, if that is easily seen."""
         for region in stream:
             if not isinstance(region, Stretch):
                 yield region
+                continue
+            if offsets is None and positions is None and self._unwanted(window, region):
+                self.batches += region.run.batches
+                self.met(region.position)
                 continue
             below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
             if (below and not pending) or (self.whole and offsets is None and positions is None):
@@ -124,6 +140,14 @@ class Scan:
                 yield region
             else:
                 yield from region.batches()
+
+    def _unwanted(self, window: Window, stretch: Stretch) -> bool:
+        """Whether the headers of large batches say that none of them is asked for."""
+        if stretch.checked or stretch.size < LARGE * stretch.run.batches:
+            return False
+        wanted = any(self.selection.batch(batch) != NO for batch in stretch.batches())
+        window.ahead = window.size if wanted else HEADERS
+        return not wanted
 
     def _leave_out(self, region: Region) -> None:
         self.unshown += 1

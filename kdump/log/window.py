@@ -15,6 +15,8 @@ class Window:
     def __init__(self, source: Source, size: int = DEFAULT_SIZE) -> None:
         self.source = source
         self.size = size
+        self.ahead = size
+        """Bytes that are read at once, at most `size`: fewer while those behind a header are not wanted."""
         self.bytes_read = 0
         self._buffer = b""
         self._start = 0
@@ -43,11 +45,11 @@ class Window:
         """As `view`, for a look ahead or behind: the buffer does not move away from what is being read."""
         start = position - self._start
         length = len(self._buffer)
-        if start < 0 or start + count > min(length + self.size, 2 * self.size):
+        if start < 0 or start + count > min(length + self.ahead, 2 * self.size):
             return memoryview(self._read(position, count))
         if start + count > length and not self._at_end(position + count):
             # What lies between will be read next.
-            self._buffer += self._read(self._start + length, self.size)
+            self._buffer += self._read(self._start + length, self.ahead)
         return memoryview(self._buffer)[start : start + count]
 
     def _at_end(self, stop: int) -> bool:
@@ -57,7 +59,7 @@ class Window:
 
     def _fill(self, position: int, count: int) -> None:
         kept = self._buffer[max(0, position - self._start) :] if position >= self._start else b""
-        want = max(count, self.size)
+        want = max(count, self.ahead)
         more = self._read(position + len(kept), want - len(kept))
         self._buffer = kept + more if kept else more
         self._start = position
