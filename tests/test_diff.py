@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def test_exit_statuses(tmp_path: Path) -> None:
 
 
 def test_log_directories(tmp_path: Path) -> None:
-    """Partition by partition; a partition on one side alone is a difference between copies of one disk, and only there."""
+    """Partition by partition; a partition on one side alone is a difference between copies of one disk only."""
     (diff,) = [each for each in objects(FIXTURES / "diverged-1", FIXTURES / "clean-2") if each["type"] == "diff"]
     assert (diff["topic"], diff["partition"], diff["firstDivergentOffset"]) == ("ledger", 0, 50)
     result = run(FIXTURES / "clean-2", FIXTURES / "clean-2")
@@ -158,8 +159,6 @@ def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:
         (tmp_path / codec / "t-0" / FIRST).write_bytes(b"".join(found))
     code = "import resource, subprocess, sys; s = subprocess.call(sys.argv[1:], stdout=2)"
     code += "; print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    import sys
-
     command = [sys.executable, "-m", "kdump", "diff", str(tmp_path / "none" / "t-0"), str(tmp_path / "lz4" / "t-0")]
     done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
     status, peak = map(int, done.stdout.split())
