@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -138,3 +138,17 @@ def groups(sides: list[Side]) -> Iterator[Group]:
     for key in sorted(keys):
         copies = [copy for each in sides if (copy := each.single or each.partitions.get(key))]
         yield Group(key, [copy for copy in copies if copy.key == key])
+
+
+def of_places(paths: Iterable[str], refused: Refused) -> Iterator[Partition | Target]:
+    """The partitions, dead ones too, and files that the paths are or have below them. A path with nothing of Kafka is
+    told to `refused`."""
+    for path in paths:
+        try:
+            for place in places(path, refused):
+                if isinstance(place, LogDirectory):
+                    yield from place.partitions
+                else:
+                    yield place
+        except SourceError as error:
+            refused(error)

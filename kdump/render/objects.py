@@ -27,6 +27,7 @@ from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
 from kdump.render.state_keys import STATE_TYPES
+from kdump.render.stats_keys import STATS_TYPES
 from kdump.render.struct_keys import STRUCT_TYPES
 
 Object = dict[str, Any]
@@ -199,6 +200,7 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     **STRUCT_TYPES,
     **STATE_TYPES,
     **DIFF_TYPES,
+    **STATS_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

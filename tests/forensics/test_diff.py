@@ -55,7 +55,7 @@ class Naive:
                         record.key,
                         record.value,
                         record.headers,
-                        region.producerId or -1,
+                        -1 if region.producerId is None else region.producerId,
                     )
                 self.end = max(self.end, region.lastOffset + 1)
 
