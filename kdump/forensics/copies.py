@@ -100,24 +100,31 @@ def _copy(place: Partition, known: Known) -> Copy:
 
 def _of_file(at: Target, options: Options) -> Copy:
     """One segment; what lies beside it tells what it does of the directory."""
-    kind = at.kind
-    if kind is None and at.path != "-":
-        window = options.open(at)
-        try:
-            kind = by_content(window)
-        finally:
-            window.source.close()
-    if kind is not None and kind not in BATCHES:
-        raise SourceError(f"{at.path}: {kind.title}, and no log: segments and directories are compared")
+    refuse_others(at, options)
     known, topic_id = Known(topic=at.topic, partition=at.partition), None
     if at.path != "-" and "://" not in at.path:
-        if not os.path.exists(at.path):
-            raise SourceError(f"{at.path}: no such file or directory")
         place = place_of(os.path.dirname(os.path.abspath(at.path)))
         if isinstance(place, Partition):
             beside = of_partition(place, options)
             known, topic_id = beside.known, beside.topic_id
     return Copy(at.path, [at], known, topic_id)
+
+
+def refuse_others(at: Target, options: Options) -> None:
+    """Raises SourceError for a file that is not there, or is no log."""
+    if at.path == "-":
+        return
+    if "://" not in at.path and not os.path.exists(at.path):
+        raise SourceError(f"{at.path}: no such file or directory")
+    kind = at.kind
+    if kind is None:
+        window = options.open(at)
+        try:
+            kind = by_content(window)
+        finally:
+            window.source.close()
+    if kind not in BATCHES:
+        raise SourceError(f"{at.path}: {kind.title}, and no log: give a segment, or a directory")
 
 
 class Group(NamedTuple):

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
-from kdump.forensics.copies import of_places
+from kdump.forensics.copies import of_places, refuse_others
 from kdump.forensics.damage import Place
 from kdump.forensics.stats import Codec, Evidence, Stats
 from kdump.forensics.tally import AT, EXTREMES, LATEST, NEWEST, OLDEST, RECORD_BYTES, RECORDS, UNTIMED, tally
@@ -47,6 +47,11 @@ def stats(
 
     for place in of_places(paths, refuse):
         if isinstance(place, Target):
+            try:
+                refuse_others(place, options)
+            except SourceError as error:
+                refuse(error)
+                continue
             yield read([place], Stats(place.path, place.topic, place.partition), options, met)
         elif wanted(place):
             segments = [segment.log for segment in place.segments if segment.log is not None]
