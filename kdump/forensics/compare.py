@@ -177,7 +177,7 @@ class _Pair:
         assert batch is not None
         if batch.problems:
             problem = batch.problems[0]
-            side.notes.append(f"{side.place.file}: the batch at {batch.position} cannot be decoded: {problem.reason}")
+            side.note(f"{side.place.file}: the batch at {batch.position} cannot be decoded: {problem.reason}")
         side.advance()
 
     # -- what was met
@@ -313,7 +313,8 @@ class _Pair:
     def _locate(self, found: Difference, offset: int) -> None:
         left, right = (side.place if side.batch is not None else None for side in self.sides)
         found.left, found.right = left, right
-        self.standing.setdefault(offset, (self._standing(0, offset), self._standing(1, offset)))
+        if len(self.standing) < MOST:
+            self.standing.setdefault(offset, (self._standing(0, offset), self._standing(1, offset)))
 
     def _standing(self, number: int, offset: int) -> Standing | None:
         side = self.sides[number]

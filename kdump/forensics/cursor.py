@@ -249,6 +249,11 @@ class Cursor:
                 return stretch.start + batch.position - stretch.position
         return stretch.stop
 
+    def note(self, text: str) -> None:
+        """What else is to be said of the copy."""
+        if len(self.notes) < MOST:
+            self.notes.append(text)
+
     # -- rows
 
     @property

@@ -94,7 +94,7 @@ class DiffReport:
             Column("logEnd", "logEnd", lambda n: str(found.copies[n].logEndOffset), True),
             Column("highWatermark", "highWatermark", lambda n: _mark(found.copies[n]), True, 3),
             Column("segments", "segments", lambda n: str(found.copies[n].segments), True, 1),
-            Column("epochs", "epochs from offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
+            Column("epochs", "epochs@offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
             Column("damage", "damage", lambda n: _damage_cell(found.copies[n]), False, 7),
             Column("behind", f"from {behind} on", lambda n: _behind(found, n), False, 5),
         ]

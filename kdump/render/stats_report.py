@@ -293,9 +293,11 @@ class StatsReport:
         if evidence is None:
             return ""
         place = evidence.place
-        file = f" of {path_text(place.file)}" if stats.partitions != 1 else ""
-        if stats.partitions == 1 and stats.files > 1:
-            file = f" of {path_text(os.path.basename(place.file))}"
+        file = ""
+        if stats.partitions != 1 or stats.files > 1:
+            parts = place.file.split(os.sep)
+            short = os.sep.join(parts[-2:]) if stats.partitions != 1 else parts[-1]
+            file = f" of {path_text(place.file if self.full else short)}"
         return f" (offset {evidence.offset}, batch at {place.position}{file})"
 
 
@@ -340,7 +342,10 @@ def _ratio(total: int, count: int) -> str:
 
 
 def _rate(stats: Stats) -> str:
-    return "" if stats.seconds is None else _number((stats.dataRecords - stats.untimed) / stats.seconds)
+    if stats.seconds is None:
+        return ""
+    rate = (stats.dataRecords - stats.untimed) / stats.seconds
+    return _number(rate) if rate >= 0.01 else "<0.01"
 
 
 def _few(part: int, whole: int) -> str:

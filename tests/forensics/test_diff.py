@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kdump.check.options import Options
 from kdump.forensics.compare import compare
@@ -353,3 +355,53 @@ def test_a_small_window_makes_no_difference() -> None:
         for window in (4096, 61):
             small = compare(one, one, Options(window=window, limits=Limits()))
             assert (small.relation, small.alike, small.left.end) == (whole.relation, whole.alike, whole.left.end)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[bytes], list[bytes], int]:
+    """Values of two logs by offset: the same up to a point, then what each has by itself."""
+    common = draw(st.integers(0, 25))
+    values = [b"v%d" % offset for offset in range(common)]
+    one = values + [b"one%d" % number for number in range(draw(st.integers(0, 12)))]
+    other = values + [b"other%d" % number for number in range(draw(st.integers(0, 12)))]
+    return one, other, common
+
+
+def written(values: list[bytes], cuts: list[int], codecs: list[str], directory: Path, segments: int) -> Path:
+    """A log of these values in batches of these lengths, in so many segments."""
+    batches, offset, number = [], 0, 0
+    while offset < len(values):
+        part = values[offset : offset + cuts[number % len(cuts)]]
+        rows = [craft.record(delta, value=value) for delta, value in enumerate(part)]
+        batches.append((offset, craft.batch(rows, codecs[number % len(codecs)], offset=offset)))
+        offset += len(part)
+        number += 1
+    shutil.rmtree(directory, ignore_errors=True)
+    each = max(1, -(-len(batches) // segments))
+    for start in range(0, len(batches), each):
+        data = b"".join(batch for _, batch in batches[start : start + each])
+        copy_of(data, directory, f"{batches[start][0]:020}.log")
+    return directory if batches else copy_of(b"", directory)
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories(), st.data())
+def test_any_two_histories(
+    tmp_path_factory: pytest.TempPathFactory, logs: tuple[list[bytes], list[bytes], int], data: st.DataObject
+) -> None:
+    """However they are batched, compressed and cut into segments, they part where they do."""
+    one, other, common = logs
+    root = tmp_path_factory.getbasetemp() / "histories"
+    paths = []
+    for name, values in (("a", one), ("b", other)):
+        cuts = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+        codecs = data.draw(st.lists(st.sampled_from(craft.CODECS), min_size=1, max_size=3))
+        paths.append(written(values, cuts, codecs, root / name / "t-0", data.draw(st.integers(1, 4))))
+    found = only(*paths, window=data.draw(st.sampled_from([1 << 20, 4096, 100])))
+    parted = len(one) > common and len(other) > common
+    expected = "divergent" if parted else "same" if len(one) == len(other) else "prefix"
+    assert found.relation == expected
+    assert found.firstDivergentOffset == (common if parted else None)
+    assert found.pairs[(0, 1)].alike == common
+    if parted:
+        assert [found.behind(number).records for number in (0, 1)] == [len(one) - common, len(other) - common]  # type: ignore[union-attr]
