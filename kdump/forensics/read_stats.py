@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
 from kdump.forensics.copies import of_places, refuse_others
 from kdump.forensics.damage import Place
+from kdump.forensics.spread import LATE
 from kdump.forensics.stats import Codec, Evidence, Stats
-from kdump.forensics.tally import AT, EXTREMES, LATEST, NEWEST, OLDEST, RECORD_BYTES, RECORDS, UNTIMED, tally
-from kdump.format.batch import BATCH_HEADER, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.format.columns import Columns
+from kdump.forensics.tally import (
+    AT,
+    EXTREMES,
+    LATE_RECORDS,
+    LATEST,
+    NEWEST,
+    OLDEST,
+    RECORD_BYTES,
+    RECORDS,
+    UNTIMED,
+    tally,
+)
+from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
+from kdump.format.columns import WIDTH, Columns, decode
+from kdump.format.errors import DecodeError
 from kdump.log.disk import Partition
 from kdump.log.errors import SourceError
 from kdump.log.legacy import look_inside
@@ -77,6 +91,45 @@ def read(segments: list[Target], into: Stats, options: Options, met: Met = lambd
     return into
 
 
+ROWS = 8192
+"""Records that are counted together, where their batches are small."""
+SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
+
+
+class _Many:
+    """Records of several batches in the same columns: where each batch ends in them, what its timestamps add to, its
+    base offset and its place."""
+
+    def __init__(self, columns: Columns, block: array[int]) -> None:
+        self.columns = columns
+        columns.block = block
+        self.clear()
+
+    def clear(self) -> None:
+        self.columns.count = 0
+        self.bases = array("q")
+        self.ends = array("q")
+        self.batches: list[tuple[int, Place]] = []
+
+    def add(self, base: int, offset: int, place: Place) -> None:
+        """The batch whose records have just been decoded."""
+        self.bases.append(base)
+        self.ends.append(self.columns.count)
+        self.batches.append((offset, place))
+
+
+def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
+    """Decode all `count` records of columns.data[start:end], that being all there is; otherwise none."""
+    before = columns.count
+    try:
+        if decode(columns, start, end, count, True) == end and columns.count - before == count:
+            return True
+    except DecodeError:
+        pass
+    columns.count = before
+    return False
+
+
 class _Reader:
     """One walk over a partition."""
 
@@ -85,6 +138,7 @@ class _Reader:
         self.options = options
         self.met = met
         self.path = ""
+        self.block = array("q", bytes(8 * WIDTH * ROWS))
 
     def segment(self, at: Target, last: bool) -> None:
         stats = self.stats
@@ -99,9 +153,7 @@ class _Reader:
             for region in regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED):
                 self.met(region.size)
                 if isinstance(region, Stretch):
-                    for batch in region.batches():
-                        stats.batches += 1
-                        self._v2(batch)
+                    self._stretch(region)
                 elif isinstance(region, Batch):
                     self._batch(region)
                 elif region.kind == PADDING or (region.kind == TORN and last):
@@ -122,6 +174,52 @@ class _Reader:
             stats.bytes += source.size or 0
             source.close()
 
+    def _stretch(self, stretch: Stretch) -> None:
+        """Sound batches: those that are neither compressed nor special many at a time, for they may be very small."""
+        stats, buffer = self.stats, stretch.buffer
+        unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
+        shift = stretch.position - stretch.start
+        many = _Many(Columns(buffer), self.block)
+        at = stretch.start
+        while at < stretch.stop:
+            base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
+            end = at + LOG_OVERHEAD + length
+            stats.batches += 1
+            if attributes & SPECIAL or count > ROWS:
+                self._flush(many)
+                self._v2(stretch.batch(at))
+            else:
+                if many.columns.count + count > ROWS:
+                    self._flush(many)
+                if _decodes(many.columns, at + header_size, end, count):
+                    place = Place(self.path, at + shift, end - at)
+                    self._header(place, base, base + delta, count, attributes, producer)
+                    stats.timestampTypes["CreateTime"] += count
+                    self._codec("none", count, end - at - header_size, end - at - header_size)
+                    many.add(base_timestamp, base, place)
+                else:
+                    self._flush(many)
+                    self._v2(stretch.batch(at))
+            at = end
+        self._flush(many)
+
+    def _flush(self, many: _Many) -> None:
+        if many.columns.count:
+            self._tally(many.columns, many.bases, many.ends, True, many.batches)
+        many.clear()
+
+    def _header(self, place: Place, base: int, last: int, count: int, attributes: int, producer: int) -> None:
+        """What the header of a sound v2 batch says."""
+        stats = self.stats
+        stats.batch(place, base, last, count)
+        stats.formats[2] += 1
+        if attributes & TRANSACTIONAL.mask:
+            stats.transactionalBatches += 1
+            stats.transactionalRecords += count
+        if producer >= 0:
+            stats.idempotentBatches += 1
+            stats.producers.add(producer, count, place.size)
+
     def _batch(self, batch: Batch) -> None:
         """A batch that is no part of a stretch: it may be damaged, or of an old format."""
         self.stats.batches += 1
@@ -137,18 +235,11 @@ class _Reader:
         stats, header = self.stats, batch.header
         base, attributes, count = header.baseOffset, header.attributes, header.recordCount
         place = Place(self.path, batch.position, batch.size)
-        stats.batch(place, base, base + header.lastOffsetDelta, max(0, count))
-        stats.formats[2] += 1
-        if attributes & TRANSACTIONAL.mask:
-            stats.transactionalBatches += 1
-            stats.transactionalRecords += count
-        if header.producerId >= 0:
-            stats.idempotentBatches += 1
-            stats.producers.add(header.producerId, max(0, count), batch.size)
+        self._header(place, base, base + header.lastOffsetDelta, max(0, count), attributes, header.producerId)
         if attributes & CONTROL.mask:
             stats.controlBatches += 1
             stats.controlRecords += count
-            self._codec(batch.compression, count, batch.size, 0)
+            self._codec(batch.compression, count, 0, 0)
             return
         before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
         appended = bool(attributes & TIMESTAMP_TYPE.mask)
@@ -183,14 +274,23 @@ class _Reader:
         codec.unpackedBytes += unpacked
 
     def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: Place) -> None:
+        """Records of one batch."""
+        self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
+
+    def _tally(
+        self, columns: Columns, bases: array[int], ends: array[int], timed: bool, batches: list[tuple[int, Place]]
+    ) -> None:
         stats = self.stats
         sums = stats.sums
         before = sums[min(EXTREMES) : max(EXTREMES) + 1]
-        tally(columns, base, timed, sums, stats.keySizes, stats.valueSizes, stats.late, stats.moments, stats.keys)
+        sizes = stats.keySizes, stats.valueSizes
+        tally(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
         if before != sums[min(EXTREMES) : max(EXTREMES) + 1]:
             for extreme, old in zip(EXTREMES, before):
                 if sums[extreme] != old:
-                    stats.extremes[extreme] = Evidence(offset + sums[extreme + AT], place)
+                    row = sums[extreme + AT]
+                    offset, place = batches[bisect_right(ends, row)]
+                    stats.extremes[extreme] = Evidence(offset + columns.offset_delta[row], place)
 
     def _appended(self, timestamp: int, count: int, offset: int, place: Place) -> None:
         """Records that all have the time at which the broker appended them."""
@@ -212,9 +312,6 @@ class _Reader:
             stats.extremes[NEWEST] = Evidence(offset, place)
 
     def _late(self, behind: int, count: int, offset: int, place: Place) -> None:
-        from kdump.forensics.spread import LATE
-        from kdump.forensics.tally import LATE_RECORDS
-
         stats = self.stats
         stats.late[1 + sum(behind > bound for bound in LATE)] += count
         stats.sums[LATE_RECORDS] += count

@@ -35,7 +35,7 @@ LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST = range(10, 15)
 """Extremes, -1 for none: of sizes, of timestamps (epoch ms), and of ms by which a record is older than one before."""
 EXTREMES = (LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST)
 AT = 5
-"""sums[extreme + AT] is the offset delta of the record that has it."""
+"""sums[extreme + AT] is the row of the record that has it."""
 WIDTH = 20
 IMPOSSIBLE = 1 << 61
 """Ms, beyond which a timestamp or a delta is damage, and sums of two would leave 64 bits."""
@@ -65,7 +65,8 @@ def _class(size: cython.longlong):
 
 def tally(
     columns: Columns,
-    base: cython.longlong,
+    bases_of: array[int],
+    ends_of: array[int],
     timed: cython.bint,
     sums_of: array[int],
     key_sizes_of: array[int],
@@ -76,13 +77,19 @@ def tally(
 ) -> None:
     """Add the records in the columns to the sums, the classes of sizes and lateness, the moments and the keys.
 
-    `base` is what timestamp deltas add to; without `timed` their timestamps are left alone."""
+    They are of one batch or several: up to row ends_of[0] of the first, whose timestamp deltas add to bases_of[0], and
+    so on. Without `timed` their timestamps are left alone."""
     data: bytes = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
     rows: cython.longlong[::1] = columns.block
     sums: cython.longlong[::1] = sums_of
     key_sizes: cython.longlong[::1] = key_sizes_of
     value_sizes: cython.longlong[::1] = value_sizes_of
     late: cython.longlong[::1] = late_of
+    bases: cython.longlong[::1] = bases_of
+    ends: cython.longlong[::1] = ends_of
+    batch: cython.Py_ssize_t = 0
+    row: cython.longlong = 0
+    base: cython.longlong = bases[0]
     counts: cython.longlong[::1] = keys.counts
     weights: cython.longlong[::1] = keys.weights
     slots: dict = keys.slots  # type: ignore[type-arg]
@@ -104,6 +111,12 @@ def tally(
     keyed: cython.longlong = 0
     usable: cython.bint = timed and -IMPOSSIBLE < base < IMPOSSIBLE
     for at in range(0, columns.count * 11, 11):
+        row = at // 11
+        if row >= ends[batch]:
+            while row >= ends[batch]:
+                batch += 1
+            base = bases[batch]
+            usable = timed and -IMPOSSIBLE < base < IMPOSSIBLE
         size = rows[at + 1] - rows[at]
         sums[RECORDS] += 1
         sums[RECORD_BYTES] += size
@@ -117,7 +130,7 @@ def tally(
             value_sizes[_class(value_size)] += 1
             if value_size > sums[LONGEST_VALUE]:
                 sums[LONGEST_VALUE] = value_size
-                sums[LONGEST_VALUE + AT] = rows[at + 4]
+                sums[LONGEST_VALUE + AT] = row
         key_size = rows[at + 6]
         if key_size < 0:
             sums[NULL_KEYS] += 1
@@ -126,7 +139,7 @@ def tally(
             key_sizes[_class(key_size)] += 1
             if key_size > sums[LONGEST_KEY]:
                 sums[LONGEST_KEY] = key_size
-                sums[LONGEST_KEY + AT] = rows[at + 4]
+                sums[LONGEST_KEY + AT] = row
             keyed += 1
             start = rows[at + 5]
             key = data[start : start + key_size]
@@ -152,11 +165,11 @@ def tally(
         together += 1
         if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
             sums[OLDEST] = stamp
-            sums[OLDEST + AT] = rows[at + 4]
+            sums[OLDEST + AT] = row
         if stamp >= sums[NEWEST]:
             if stamp > sums[NEWEST]:
                 sums[NEWEST] = stamp
-                sums[NEWEST + AT] = rows[at + 4]
+                sums[NEWEST + AT] = row
             late[0] += 1
             continue
         behind = sums[NEWEST] - stamp
@@ -169,7 +182,7 @@ def tally(
         sums[LATE_RECORDS] += 1
         if behind > sums[LATEST]:
             sums[LATEST] = behind
-            sums[LATEST + AT] = rows[at + 4]
+            sums[LATEST + AT] = row
     if together:
         moments.add(low, together)
     keys.total += keyed
