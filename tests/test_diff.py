@@ -164,3 +164,28 @@ def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:
     status, peak = map(int, done.stdout.split())
     assert status == 0, done.stderr
     assert peak < 100 * 1024
+
+
+def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
+    """A producer sent them again to another leader: nothing differs, and yet a broker would cut them off."""
+    parts = craft.split((FIXTURES / "clean-1" / "trimmed-0" / FIRST).read_bytes())
+    for name, epoch in (("a", 0), ("b", 3)):
+        (tmp_path / name / "t-0").mkdir(parents=True)
+        (tmp_path / name / "meta.properties").write_text("version=1\n")
+        data = [*parts[:4], *(craft.patch(part, partitionLeaderEpoch=epoch) for part in parts[4:])]
+        (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join(data))
+    result = run(tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 0
+    assert "legal: 6 batches within offsets 20..49, the same but for their leader epoch" in result.stdout
+    assert "B elected: A cuts at offset 20 and loses its offsets 20..49" in result.stdout
+
+
+def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:
+    parts = craft.split((FIXTURES / "clean-1" / "trimmed-0" / FIRST).read_bytes())
+    for name, between in (("a", b""), ("b", b"\x07" * 40)):
+        (tmp_path / name / "t-0").mkdir(parents=True)
+        (tmp_path / name / "meta.properties").write_text("version=1\n")
+        (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join([parts[0], between, *parts[1:]]))
+    result = run(tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 0
+    assert "B is damaged: 40 bytes at" in result.stdout

@@ -137,7 +137,7 @@ class _Run:
         if self.options["as_json"]:
             for value in (*difference_objects(found), diff_object(found)):
                 self._json(value)
-        elif found.relation == SAME and found.copies[0].copy.path not in self.paths:
+        elif found.relation == SAME and found.copies[0].path not in self.paths and not found.is_odd:
             if self.options["everything"]:
                 self.report.short(found)
         else:

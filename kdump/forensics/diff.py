@@ -55,6 +55,12 @@ class Diff:
         return not any(copy.unread for copy in self.copies)
 
     @property
+    def is_odd(self) -> bool:
+        """Whether there is something to be said of the copies, though they may be the same."""
+        said = self.notes or any(choice.does.loses for choice in self.choices)
+        return bool(said) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
+
+    @property
     def cause(self) -> str:
         """Of the first difference that parts them: records, missing or damage; empty without one."""
         found = self.first
@@ -186,8 +192,6 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
 
 
 def _choices(made: Diff) -> Iterator[Choice]:
-    if made.relation == SAME:
-        return
     for leader, follower in permutations(range(len(made.copies)), 2):
         one, other = made.copies[leader], made.copies[follower]
         does = truncation(one.lineage, other.lineage)

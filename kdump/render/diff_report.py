@@ -304,6 +304,8 @@ def _tail(damage: Damage) -> str:
 def _next(found: Diff) -> Iterator[str]:
     """What a broker does, and what a person had better do."""
     choices = found.choices
+    if found.relation == SAME:
+        choices = [each for each in choices if each.does.loses]
     if found.majority:
         choices = [each for each in choices if each.leader == found.majority[0]]
     for each in choices:
