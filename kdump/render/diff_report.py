@@ -335,6 +335,11 @@ def _choice(found: Diff, each: Choice) -> str:
         text += f"cuts nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":
         text += " (by its high watermark: it has no leader epochs)"
-    if each.mends is False:
-        text += f"; they stay different at offset {found.firstDivergentOffset}, and no broker will notice"
+    pair = found.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
+    if each.mends is False and pair.first is not None:
+        offset = pair.first.first
+        if pair.first.kind == DAMAGE:
+            text += f"; the damage at offset {offset} stays: no broker mends it by itself"
+        else:
+            text += f"; they stay different at offset {offset}, and no broker will notice"
     return text

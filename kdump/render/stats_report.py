@@ -107,7 +107,7 @@ class StatsReport:
         self._pair("size", f"{size_text(stats.bytes)} in {files}{parts}")
         control = f", {stats.controlRecords:,} of them control records" if stats.controlRecords else ""
         damaged = stats.batches - stats.soundBatches
-        broken = f" (and {damaged:,} more that are damaged)" if damaged else ""
+        broken = f" (and {damaged:,} damaged)" if damaged else ""
         self._pair("records", f"{stats.records:,} in {stats.soundBatches:,} batches{broken}{control}")
         if stats.firstOffset is not None and stats.partitions == 1:
             self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
