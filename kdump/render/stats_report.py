@@ -11,6 +11,7 @@ from kdump.forensics.sketch import Frequent
 from kdump.forensics.spread import Class, late_classes, quantile, size_classes
 from kdump.forensics.stats import Evidence, Stats, codecs_of
 from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.render.amounts import average, duration, number, per
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import path_text, printable, shown
 from kdump.render.output import Output
@@ -49,10 +50,10 @@ class StatsReport:
             Column("bytes", "size", lambda s: size_text(s.bytes), True),
             Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
             Column("records", "records", lambda s: f"{s.records:,}", True),
-            Column("fill", "rec/batch", lambda s: _ratio(s.records, s.soundBatches), True, 6),
+            Column("fill", "rec/batch", lambda s: average(s.records, s.soundBatches), True, 6),
             Column("ratio", "ratio", lambda s: "" if s.ratio is None else f"{s.ratio:.1f}x", True, 5),
             Column("codecs", "codecs", lambda s: ",".join(name for name, _ in codecs_of(s)), False, 3),
-            Column("value", "value", lambda s: _ratio(s.valueBytes, s.dataRecords - s.tombstones), True, 4),
+            Column("value", "value", lambda s: average(s.valueBytes, s.dataRecords - s.tombstones), True, 4),
             Column("nullKeys", "null keys", lambda s: _few(s.nullKeys, s.dataRecords), True, 3),
             Column("tombstones", "tombstones", lambda s: _few(s.tombstones, s.dataRecords), True, 4),
             Column("rate", "rec/s", lambda s: _rate(s), True, 5),
@@ -116,7 +117,7 @@ class StatsReport:
             self._pair("newest", iso(stats.newest, self.zone) + self._at(stats, stats.extremes.get(NEWEST)))
         seconds = stats.seconds
         if seconds is not None:
-            records = per(stats.dataRecords - stats.untimed, seconds, _number)
+            records = per(stats.dataRecords - stats.untimed, seconds, number)
             size = per(stats.batchBytes, seconds, lambda value: size_text(round(value)), " of batches")
             self._pair("rate", f"{records}, {size}, over {duration(round(seconds * 1000))}")
             peak = stats.moments.peak
@@ -152,7 +153,7 @@ class StatsReport:
         self._head("batches")
         full, large = stats.fullestBatch, stats.largestBatch
         half = min(quantile(stats.batchRecords, 0.5) or 0, full[0] if full else 0)
-        mean = _ratio(stats.records, stats.soundBatches)
+        mean = average(stats.records, stats.soundBatches)
         most = f"{full[0]:,}{self._at(stats, full[1])}" if full else ""
         self._pair("records", f"{mean} on average, half up to {half:,}, most {most}")
         size = size_text(round(stats.batchBytes / stats.soundBatches))
@@ -194,7 +195,7 @@ class StatsReport:
         lines = [f"{share(stats.nullKeys, stats.dataRecords)} are null ({stats.nullKeys:,})"] if stats.nullKeys else []
         at = self._at(stats, stats.extremes.get(LONGEST_KEY))
         if keyed:
-            lines.append(f"{_ratio(stats.keyBytes, keyed)} bytes on average, largest {stats.longestKey:,}{at}")
+            lines.append(f"{average(stats.keyBytes, keyed)} bytes on average, largest {stats.longestKey:,}{at}")
         return lines
 
     def _of_values(self, stats: Stats) -> list[str]:
@@ -205,7 +206,7 @@ class StatsReport:
         lines = [dead] if stats.tombstones else []
         at = self._at(stats, stats.extremes.get(LONGEST_VALUE))
         if valued:
-            lines.append(f"{_ratio(stats.valueBytes, valued)} bytes on average, largest {stats.longestValue:,}{at}")
+            lines.append(f"{average(stats.valueBytes, valued)} bytes on average, largest {stats.longestValue:,}{at}")
         return lines
 
     def _sizes(self, name: str, counts: array[int], records: int, lines: list[str]) -> None:
@@ -264,14 +265,14 @@ class StatsReport:
             return
         total = sum(each.amount for each in classes)
         most = max(each.amount for each in classes)
-        for number, each in enumerate(classes):
-            name = label(each) + (f" {unit}" if not number and unit else "")
+        for place, each in enumerate(classes):
+            name = label(each) + (f" {unit}" if not place and unit else "")
             self._bar(name, f"{each.amount:,}", each.amount, most, total)
 
-    def _bar(self, name: str, number: str, part: int, whole: int, total: int | None = None) -> None:
+    def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:
         percent = share(part, total or whole)
         width = max(8, self.width - MARGIN - 20)
-        self._line(f"  {name:<21} {number:>11}  {percent:>7}  {self.paint(bar(part, whole, width), 'name')}".rstrip())
+        self._line(f"  {name:<21} {amount:>11}  {percent:>7}  {self.paint(bar(part, whole, width), 'name')}".rstrip())
 
     def _head(self, text: str, rest: str = "") -> None:
         self._line("")
@@ -310,42 +311,11 @@ def name_of(stats: Stats) -> str:
     return printable(f"{stats.topic}-{stats.partition}" + (f" ({state})" if state else ""))
 
 
-def duration(milliseconds: int) -> str:
-    """250 ms, 12.5 s, 1 h 23 min, 12 d 5 h"""
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds / 1000
-    if seconds < 60:
-        return f"{seconds:g} s" if seconds == int(seconds) else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min" + (f" {rest} s" if rest else "")
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h" + (f" {minutes} min" if minutes else "")
-    days, hours = divmod(hours, 24)
-    return f"{days:,} d" + (f" {hours} h" if hours else "")
-
-
-def per(count: int, seconds: float, show: Callable[[float], str], what: str = " records") -> str:
-    """1,234 records/s; where that is next to nothing, a day."""
-    rate = count / seconds
-    return f"{show(rate)}{what}/s" if rate >= 1 else f"{show(rate * 86_400)}{what} a day"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _ratio(total: int, count: int) -> str:
-    return _number(total / count) if count else "-"
-
-
 def _rate(stats: Stats) -> str:
     if stats.seconds is None:
         return ""
     rate = (stats.dataRecords - stats.untimed) / stats.seconds
-    return _number(rate) if rate >= 0.01 else "<0.01"
+    return number(rate) if rate >= 0.01 else "<0.01"
 
 
 def _few(part: int, whole: int) -> str:
