@@ -1,7 +1,55 @@
 """kdump reads Kafka's files straight from a broker's disk, with no broker running."""
 
+from typing import TYPE_CHECKING, Any
+
 from kdump.engine import choose
 
 __version__ = "0.1.0"
 
 choose()
+
+API = {
+    "open": "kdump.forensics.opened",
+    "Log": "kdump.forensics.opened",
+    "diff": "kdump.forensics.diff",
+    "Diff": "kdump.forensics.diff",
+    "stats": "kdump.forensics.read_stats",
+    "Stats": "kdump.forensics.stats",
+    "Options": "kdump.check.options",
+    "Limits": "kdump.log.region",
+    "Region": "kdump.log.region",
+    "Batch": "kdump.log.region",
+    "Record": "kdump.log.record",
+    "Entry": "kdump.log.entries",
+    "SourceError": "kdump.log.errors",
+}
+"""What `import kdump` offers, and the module that has it: imported when it is asked for. See docs/api.md."""
+
+if TYPE_CHECKING:
+    from kdump.check.options import Options as Options
+    from kdump.forensics.diff import Diff as Diff
+    from kdump.forensics.diff import diff as diff
+    from kdump.forensics.opened import Log as Log
+    from kdump.forensics.opened import open as open
+    from kdump.forensics.read_stats import stats as stats
+    from kdump.forensics.stats import Stats as Stats
+    from kdump.log.entries import Entry as Entry
+    from kdump.log.errors import SourceError as SourceError
+    from kdump.log.record import Record as Record
+    from kdump.log.region import Batch as Batch
+    from kdump.log.region import Limits as Limits
+    from kdump.log.region import Region as Region
+
+
+def __getattr__(name: str) -> Any:
+    module = API.get(name)
+    if module is None:
+        raise AttributeError(f"module 'kdump' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *API})

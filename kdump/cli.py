@@ -17,6 +17,8 @@ COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
     "schema": "Show the fields of any layout or message: type, position, bits, meaning, versions.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
+    "stats": "Show partitions in numbers: batch fill, compression, keys, values, rates, top keys.",
+    "diff": "Compare replicas or copies of a partition: where they part, and in which leader epochs.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from kdump.engine import COMPILED, PLAIN, running
+from kdump.forensics import tally
 from kdump.format import columns, heads, message_set, runs, sound
 from kdump.render import cells, record_lines
 from tests.conftest import ROOT, segment
 
-CORE = (columns, heads, message_set, runs, sound, cells, record_lines)
+CORE = (columns, heads, message_set, runs, sound, cells, record_lines, tally)
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")
 
 

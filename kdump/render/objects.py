@@ -22,10 +22,12 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.render.decoded import put_reading
+from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
 from kdump.render.state_keys import STATE_TYPES
+from kdump.render.stats_keys import STATS_TYPES
 from kdump.render.struct_keys import STRUCT_TYPES
 
 Object = dict[str, Any]
@@ -197,6 +199,8 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     **OVERVIEW_TYPES,
     **STRUCT_TYPES,
     **STATE_TYPES,
+    **DIFF_TYPES,
+    **STATS_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

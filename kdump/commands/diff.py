@@ -1,0 +1,169 @@
+"""`kdump diff`: where replicas, or other copies of a partition, part."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import click
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.commands.files import complain
+from kdump.commands.params import ZoneParam, limit_options
+from kdump.commands.rate import RateParam
+from kdump.commands.state_options import Teller, matcher
+from kdump.forensics.copies import Group
+from kdump.forensics.diff import LITTLE, Diff, diff
+from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
+from kdump.log.errors import SourceError
+from kdump.log.rate import Rate
+from kdump.log.region import Limits
+from kdump.render import jsonl
+from kdump.render.diff_keys import DIFF_TYPES
+from kdump.render.diff_objects import diff_object, difference_objects
+from kdump.render.diff_report import DiffReport
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+
+MOST_LONE = 5
+"""Partitions on one side only that are named."""
+EXAMPLES = """
+\b
+Examples:
+  kdump diff diverged-1/ledger-0 diverged-2/ledger-0
+  kdump diff diverged-1 diverged-2 clean-2 --topic 'led*'
+  kdump diff diverged-1 diverged-2 --json | jq 'select(.type=="diff") | .firstDivergentOffset'
+
+\b
+Exit status: 0 the same, 1 different (a prefix is), 2 usage, or something could not be read or told.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="A B…", nargs=-1, required=True)
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@click.option("--all", "everything", is_flag=True, help="Name the partitions that are the same, too.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: differences, a diff a partition, one diffSummary.")
+@click.option("--full", is_flag=True, help="Cut nothing short, and tell every difference.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of timestamps.  [UTC]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster, all copies together: 50MB/s.")
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Compare replicas, or other copies of a partition: files, directories of a partition, or log directories, then
+    partition by partition. Says whether they are the same, one is a prefix of the other, or they part; at which offset,
+    in which leader epochs; and what a broker does about it. Codec, batching, compaction, retention and segment
+    boundaries are no differences. Nothing is written to the disks."""
+    if len(paths) < 2:
+        raise click.UsageError("two paths are needed, or more")
+    if options["quiet"] and options["as_json"]:
+        raise click.UsageError("choose one of --quiet and --json")
+    if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
+        raise click.UsageError("standard input can be read once, and held against one other path")
+    try:
+        status = _Run(paths, options, Output()).run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(status)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
+        self.paths = paths
+        self.options = options
+        self.output = output
+        self.teller = Teller(output, options["as_json"])
+        self.report = DiffReport(output, options["zone"], full=options["full"])
+        self.counts: Counter[str | None] = Counter()
+        self.unread: list[str] = []
+        self.lone: list[str] = []
+        self.lone_differ = False
+
+    def run(self) -> int:
+        """The exit status."""
+        began = time.monotonic()
+        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
+        check = Options(
+            only=LITTLE,
+            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
+            now=int(time.time() * 1000),
+            window=self.options["window"],
+            open_source=partial(careful_source, rate=rate),
+        )
+        done = 0
+        with Progress("diff", self.output, always=not self.options["as_json"]) as progress:
+
+            def met(size: int) -> None:
+                nonlocal done
+                done += size
+                progress.at(done, None)
+
+            wanted = matcher(self.options["topics"])
+            for found in diff(self.paths, check, wanted=wanted, refused=self._refused, met=met, lone=self._lone):
+                self._found(found)
+        self._end(time.monotonic() - began)
+        self.output.flush()
+        if self.unread or self.counts[None] or not sum(self.counts.values()):
+            return 2
+        return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
+
+    def _refused(self, error: SourceError) -> None:
+        complain(str(error))
+        self.unread.append(str(error))
+
+    def _lone(self, group: Group, is_difference: bool) -> None:
+        assert group.key is not None
+        self.lone.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
+        self.lone_differ = self.lone_differ or is_difference
+
+    def _found(self, found: Diff) -> None:
+        self.counts[found.relation] += 1
+        for copy in found.copies:
+            for text in copy.unread:
+                if text not in self.unread:
+                    self._refused(SourceError(text))
+        if self.options["quiet"]:
+            return
+        if self.options["as_json"]:
+            for value in (*difference_objects(found), diff_object(found)):
+                self._json(value)
+        elif found.relation == SAME and found.copies[0].path not in self.paths and not found.is_odd:
+            if self.options["everything"]:
+                self.report.short(found)
+        else:
+            self.report.write(found)
+
+    def _json(self, value: dict[str, Any]) -> None:
+        keys = DIFF_TYPES[value["type"]]
+        self.output.line(jsonl.line({"type": value["type"], **{key.name: value[key.name] for key in keys}}))
+
+    def _end(self, seconds: float) -> None:
+        total = sum(self.counts.values())
+        if self.options["quiet"]:
+            return
+        for number, text in enumerate(self.lone):
+            self.teller.note("", text, quiet=number >= MOST_LONE)
+        if len(self.lone) > MOST_LONE:
+            complain(f"… {len(self.lone) - MOST_LONE} more partitions are only in one of them")
+        if not total:
+            complain("no partition is in two of them")
+        names = ((SAME, "same"), (PREFIX, "prefix"), (DIVERGENT, "divergent"), (None, "unknown"))
+        if self.options["as_json"]:
+            said = {name: self.counts[relation] for relation, name in names}
+            tail = {"lone": len(self.lone), "unread": [path_text(text) for text in self.unread]}
+            self._json({"type": "diffSummary", "partitions": total, **said, **tail, "seconds": round(seconds, 3)})
+        elif total > 1 or (self.counts[SAME] and not self.report.written and total):
+            parts = [f"{self.counts[relation]:,} {name}" for relation, name in names if self.counts[relation]]
+            if self.report.written:
+                self.output.line("")
+            self.output.line(printable(f"{total:,} partition{'s' * (total > 1)} in two or more: {', '.join(parts)}"))

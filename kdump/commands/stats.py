@@ -1,0 +1,160 @@
+"""`kdump stats`: what is in partitions, in numbers."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.commands.files import complain
+from kdump.commands.overview import OverviewOptions, wanted
+from kdump.commands.params import ZoneParam, limit_options
+from kdump.commands.rate import RateParam
+from kdump.forensics.read_stats import stats
+from kdump.forensics.stats import Stats
+from kdump.log.disk import Partition
+from kdump.log.errors import SourceError
+from kdump.log.rate import Rate
+from kdump.log.region import Limits
+from kdump.render import jsonl
+from kdump.render.escape import path_text, printable
+from kdump.render.objects import put_bytes
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.stats_keys import STATS_KEYS
+from kdump.render.stats_objects import stats_object
+from kdump.render.stats_report import StatsReport, name_of
+from kdump.state.partition_log import partition_facts
+
+EXAMPLES = """
+\b
+Examples:
+  kdump stats clean-1/orders-zstd-0
+  kdump stats clean-1 --topic 'orders-*' --top 3
+  kdump stats clean-1 --json | jq -c 'select(.scope=="partition") | [.topic, .records, .ratio]'
+
+\b
+Exit status: 0, or 2: usage, or something could not be read (the rest was).
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--topic", "topics", metavar="NAME", multiple=True, help="Topics by a glob, or a /regex/; repeatable.")
+@click.option("--internal/--no-internal", default=None, help="Only Kafka's own topics, or only the others.")
+@click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the top keys and producers.  [10]")
+@click.option("--detail", is_flag=True, help="Everything about each partition, and not only about their sum.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one a partition, and the total of several.")
+@click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of timestamps.  [UTC]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Show what is in partitions, in numbers: sizes, rates, how full batches are, compression, keys and values,
+    tombstones, times and lateness, and the keys and producers that write most. A path is a segment, the directory of a
+    partition, a log directory, or a directory above. Every record is read, in bounded memory; nothing is written."""
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    run = _Run(paths, options, Output())
+    try:
+        run.run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    if run.failed:
+        sys.exit(2)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
+        self.paths = paths
+        self.options = options
+        self.output = output
+        self.failed = False
+        self.total = Stats("", partitions=0)
+        self.first: Stats | None = None
+        self.report = StatsReport(output, options["zone"], full=options["full"], top=options["top"])
+        self.table = self.report.row_table()
+        chosen = wanted(OverviewOptions(topics=options["topics"], internal=options["internal"]))
+        self.chosen = chosen
+
+    def run(self) -> None:
+        """Show everything that is asked for."""
+        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
+        check = Options(
+            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
+            window=self.options["window"],
+            open_source=partial(careful_source, rate=rate),
+        )
+        done = 0
+        with Progress("stats", self.output, always=not self.options["as_json"]) as progress:
+
+            def met(size: int) -> None:
+                nonlocal done
+                done += size
+                progress.at(done, None)
+                self.table.tick()
+
+            for found in stats(self.paths, check, wanted=self._is_wanted, refused=self._refused, met=met):
+                self._found(found)
+        self._end()
+        self.output.flush()
+
+    def _is_wanted(self, place: Partition) -> bool:
+        return bool(place.segments) and self.chosen(partition_facts(place))
+
+    def _refused(self, error: SourceError) -> None:
+        complain(str(error))
+        self.failed = True
+
+    def _found(self, found: Stats) -> None:
+        for text in found.unread:
+            self._refused(SourceError(text))
+        self.total.partitions += 1
+        if self.options["as_json"]:
+            self._json(found)
+        elif self.options["detail"]:
+            self.report.write(found, self._title(found))
+        elif self.first is None:
+            self.first = found
+        else:
+            if self.total.partitions == 2:
+                self.table.add(self.first, "bad" if self.first.damaged else "")
+            self.table.add(found, "bad" if found.damaged else "")
+        self.total.add(found)
+
+    def _json(self, found: Stats, is_total: bool = False) -> None:
+        value = stats_object(found, self.options["top"], put_bytes, is_total=is_total)
+        self.output.line(jsonl.line({"type": "stats", **{key.name: value[key.name] for key in STATS_KEYS}}))
+
+    def _title(self, found: Stats) -> str:
+        source = printable(path_text(found.source))
+        return source if name_of(found) == source else f"{name_of(found)}  ({source})"
+
+    def _end(self) -> None:
+        count = self.total.partitions
+        if not count:
+            if not self.failed:
+                complain("no partition with segments is of such a topic")
+            return
+        self.total.firstOffset = self.total.lastOffset = None
+        if self.options["as_json"]:
+            if count > 1:
+                self._json(self.total, is_total=True)
+            return
+        if count == 1:
+            if self.first is not None:
+                self.report.write(self.first, self._title(self.first))
+            return
+        self.table.flush()
+        if not self.options["detail"]:
+            self.output.line("")
+        self.report.write(self.total, f"all {count:,} partitions")

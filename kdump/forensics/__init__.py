@@ -1,0 +1,1 @@
+"""Questions about logs, and their answers. Knows nothing of the terminal."""

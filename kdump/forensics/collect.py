@@ -1,0 +1,262 @@
+"""What two copies are found to have differently, as it is met: runs of offsets, sums, and what follows from them."""
+
+from __future__ import annotations
+
+from kdump.forensics.cursor import Cursor
+from kdump.forensics.damage import Hole
+from kdump.forensics.differences import (
+    CLEANED,
+    DAMAGE,
+    DAMAGED_ALIKE,
+    DIVERGENT,
+    MISSING,
+    PREFIX,
+    RECORDS,
+    REWRITTEN,
+    SAME,
+    UNKNOWN,
+    UNREAD,
+    Behind,
+    Comparison,
+    Difference,
+    Sample,
+    Standing,
+)
+from kdump.forensics.rows import Row, differing
+from kdump.log.region import Batch
+
+MOST = 100
+"""Runs of differences that are kept; more are counted."""
+SAMPLES = 5
+SHOWN = 512
+"""Bytes of a key or a value that a sample keeps."""
+
+
+class Collected:
+    """Of one comparison. `parted` is the offset from which on the copies have different histories, None as long as they
+    have one; `doubted` the side that seems to lack records, if the cleaner may yet turn out to have taken them."""
+
+    def __init__(self, sides: tuple[Cursor, Cursor]) -> None:
+        self.sides = sides
+        self.runs: list[Difference] = []
+        self.more = 0
+        self.sums: dict[tuple[str, int | None], Difference] = {}
+        self.absent: list[Difference | None] = [None, None]
+        self.standing: dict[int, tuple[Standing | None, Standing | None]] = {}
+        self.parted: int | None = None
+        self.doubted: int | None = None
+        self.behind = (Behind(), Behind())
+        self.alike = 0
+        self.run_of: Difference | None = None
+        self.judged: tuple[Hole, Hole] | None = None
+        self.written: tuple[Batch | None, Batch | None, tuple[str, ...]] = (None, None, ())
+
+    def same(self, records: int) -> None:
+        """So many records that both have."""
+        self.alike += records
+        self.run_of = None
+
+    def both(self, mine: Row, theirs: Row) -> None:
+        """A record of each at one offset."""
+        for number, row in enumerate((mine, theirs)):
+            if self.parted is not None:
+                self.went_on(number, 1, row.timestamp)
+        if mine == theirs:
+            self.same(1)
+            if self.parted is None:
+                self.sum(REWRITTEN, None, mine.offset, mine.offset, records=1, fields=self._written())
+            return
+        if self._is_below(mine.offset):
+            return
+        names = differing(mine, theirs)
+        found = self._part(RECORDS, None, mine.offset, fields=names)
+        if len(found.samples) < SAMPLES:
+            sizes = tuple((_size(row.key), _size(row.value)) for row in (mine, theirs))
+            found.samples.append(Sample(mine.offset, names, _cut(mine), _cut(theirs), (sizes[0], sizes[1])))
+
+    def _written(self) -> tuple[str, ...]:
+        """In what the two batches at hand differ, though a record in them is the same."""
+        one, other = (side.batch for side in self.sides)
+        assert one is not None
+        assert other is not None
+        if self.written[:2] != (one, other):
+            names = [name for name in ("magic", "compression") if getattr(one, name) != getattr(other, name)]
+            if one.deleteHorizonMs != other.deleteHorizonMs:
+                names.append("deleteHorizonMs")
+            if (one.baseOffset, one.lastOffset, one.recordCount) != (
+                other.baseOffset,
+                other.lastOffset,
+                other.recordCount,
+            ):
+                names.append("recordCount")
+            self.written = (one, other, tuple(names) or ("size",))
+        return self.written[2]
+
+    def _is_below(self, offset: int) -> bool:
+        """Whether it lies below where one of the logs begins: retention may have left it, or not."""
+        return any(offset < (side.start or 0) for side in self.sides)
+
+    def lacks(self, number: int, row: Row) -> None:
+        """Side `number` has not got a record."""
+        side, offset = self.sides[number], row.offset
+        if self.parted is not None:
+            self.went_on(1 - number, 1, row.timestamp)
+        if self._is_below(offset):
+            return
+        hole = side.hole
+        if hole is not None and hole.holds(offset):
+            if hole.unread and not hole.damages:
+                self.sum(UNREAD, number, offset, offset, records=1)
+                return
+            found = self._part(DAMAGE, number, offset)
+            self._at_damage(found, number, hole)
+            return
+        found = self.absent[number] or Difference(MISSING, offset, offset, number)
+        if self.absent[number] is None:
+            self._locate(found, offset)
+        if self.parted is None and not side.compacted:
+            # Should the cleaner's signs still come, it is none after all.
+            self.parted, self.doubted = offset, number
+            self.went_on(1 - number, 1, row.timestamp)
+        self.absent[number] = found
+        found.last = offset
+        found.records += 1
+        self.run_of = None
+
+    def settle(self) -> None:
+        """What seemed to be missing was the cleaner's work, it turns out."""
+        if self.doubted is not None and self.sides[self.doubted].compacted:
+            self.parted = self.doubted = None
+            self.behind = (Behind(), Behind())
+
+    def holes(self) -> None:
+        """Both damaged at one place: alike, or not."""
+        left, right = self.sides
+        one, other = left.hole, right.hole
+        if one is None or other is None or self.judged == (one, other):
+            return
+        self.judged = (one, other)
+        first = max(one.first, other.first)
+        lasts = [hole.last for hole in (one, other) if hole.last is not None]
+        last = min(lasts, default=first)
+        if one.is_as(other):
+            self.sum(DAMAGED_ALIKE, None, one.first, last)
+        elif one.first == other.first and one.damages and other.damages:
+            found = self._part(DAMAGE, None, first)
+            found.records -= 1  # nobody knows of how many
+            found.last = max(found.last, last)
+            found.left, found.right = one.damages[0].place, other.damages[0].place
+            found.reason = one.damages[0].reason
+        else:
+            self.sum(UNKNOWN, None, first, last)
+
+    def _at_damage(self, found: Difference, number: int, hole: Hole) -> None:
+        if found.records > 1 or not hole.damages:
+            return
+        found.reason = hole.damages[0].reason
+        if number:
+            found.right = hole.damages[0].place
+        else:
+            found.left = hole.damages[0].place
+
+    def _part(self, kind: str, lacking: int | None, offset: int, fields: tuple[str, ...] = ()) -> Difference:
+        """One more offset at which they part."""
+        run = self.run_of
+        if run is None or (run.kind, run.lacking) != (kind, lacking):
+            run = Difference(kind, offset, offset, lacking)
+            self._locate(run, offset)
+            if len(self.runs) < MOST:
+                self.runs.append(run)
+            else:
+                self.more += 1
+            self.run_of = run
+        run.last = offset
+        run.records += 1
+        run.fields = tuple(dict.fromkeys((*run.fields, *fields)))
+        if kind == RECORDS:
+            self.doubted = None
+        if kind == RECORDS and self.parted is None:
+            self.parted = offset
+            for number, side in enumerate(self.sides):
+                if side.row is not None:
+                    self.went_on(number, 1, side.row.timestamp)
+        return run
+
+    def _locate(self, found: Difference, offset: int) -> None:
+        left, right = (side.place if side.batch is not None else None for side in self.sides)
+        found.left, found.right = left, right
+        if len(self.standing) < MOST:
+            self.standing.setdefault(offset, (self._standing(0, offset), self._standing(1, offset)))
+
+    def _standing(self, number: int, offset: int) -> Standing | None:
+        side = self.sides[number]
+        batch = side.batch
+        if batch is None or not (batch.baseOffset or 0) <= offset <= batch.lastOffset:
+            return None
+        count, epoch = batch.recordCount, batch.partitionLeaderEpoch
+        return Standing(side.place, batch.baseOffset or 0, batch.lastOffset, count, epoch, batch.maxTimestamp)
+
+    def sum(
+        self,
+        kind: str,
+        lacking: int | None,
+        first: int,
+        last: int,
+        *,
+        records: int = 0,
+        batches: int = 0,
+        fields: tuple[str, ...] = (),
+    ) -> None:
+        """One more of what is told as one, wherever it is met."""
+        found = self.sums.get((kind, lacking))
+        if found is None:
+            found = self.sums[(kind, lacking)] = Difference(kind, first, last, lacking)
+            left, right = (side.place if side.batch is not None else None for side in self.sides)
+            found.left, found.right = left, right
+        found.last = max(found.last, last)
+        found.records += records
+        found.batches += batches
+        if fields and found.fields != fields:
+            found.fields = tuple(dict.fromkeys((*found.fields, *fields)))
+
+    def went_on(self, number: int, records: int, timestamp: int | None) -> None:
+        """What a side has behind where they have parted."""
+        self.behind[number].add(records, timestamp)
+
+    def finished(self) -> Comparison:
+        """Both sides have been read."""
+        for number, found in enumerate(self.absent):
+            if found is not None:
+                side = self.sides[number]
+                if side.compacted:
+                    found.kind, found.reason = CLEANED, side.sign
+                self.runs.append(found)
+        differences = sorted([*self.runs, *self.sums.values()], key=lambda each: each.first)
+        relation, shorter = self._relation(differences)
+        left, right = self.sides
+        return Comparison(
+            relation, shorter, differences, self.more, left, right, self.standing, self.behind, self.alike
+        )
+
+    def _relation(self, differences: list[Difference]) -> tuple[str | None, int | None]:
+        if any(each.parts for each in differences):
+            return DIVERGENT, None
+        if any(each.kind in (UNREAD, UNKNOWN) for each in differences):
+            return None, None
+        left, right = self.sides
+        starts, ends = [left.start or 0, right.start or 0], [left.end, right.end]
+        if max(starts) > min(ends) or (max(starts) == min(ends) and all(a < b for a, b in zip(starts, ends))):
+            return None, None
+        goes_on = [side.hole is not None for side in self.sides]  # in bytes that say nothing
+        if ends[0] == ends[1] and goes_on[0] == goes_on[1]:
+            return SAME, None
+        return PREFIX, int(ends[1] < ends[0] or (ends[0] == ends[1] and goes_on[0]))
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)
+
+
+def _cut(row: Row) -> Row:
+    key, value = (None if data is None else bytes(data[:SHOWN]) for data in (row.key, row.value))
+    return row._replace(key=key, value=value, headers=(row.headers[0], row.headers[1][:SHOWN]))

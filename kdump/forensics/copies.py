@@ -1,0 +1,161 @@
+"""Copies of a partition: which files they are, and what the small files around them say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.check.known import Surrounds, alone
+from kdump.check.options import Options
+from kdump.check.rule import EpochStart, Known
+from kdump.log.disk import LogDirectory, Partition, place_of, places
+from kdump.log.errors import SourceError
+from kdump.log.kinds import BATCHES, by_content
+from kdump.log.paths import Target
+from kdump.state.identity import meta_properties
+from kdump.state.small_files import properties
+
+Key = tuple[str, int]
+Refused = Callable[[SourceError], None]
+
+
+@dataclass
+class Copy:
+    """A replica, or another copy, of a partition: its live segments in offset order. `path`: the file or directory."""
+
+    path: str
+    segments: list[Target]
+    known: Known = field(default_factory=Known)
+    topic_id: str | None = None
+    """What partition.metadata says, as Kafka prints it."""
+
+    @property
+    def key(self) -> Key | None:
+        topic, partition = self.known.topic, self.known.partition
+        return None if topic is None or partition is None else (topic, partition)
+
+    @property
+    def epochs(self) -> tuple[EpochStart, ...] | None:
+        """What leader-epoch-checkpoint says; None without one."""
+        return self.known.epochs
+
+    @property
+    def high_watermark(self) -> int | None:
+        """As of the last replication-offset-checkpoint."""
+        noted = self.known.checkpoints.get("replication-offset")
+        return noted.offset if noted else None
+
+
+class Side(NamedTuple):
+    """What one path has: one copy of a partition, or, in a log directory or above, the live partitions by name.
+    `directory_ids` are those of the log directories."""
+
+    path: str
+    single: Copy | None
+    partitions: dict[Key, Copy]
+    directory_ids: frozenset[str]
+
+
+def side(path: str, options: Options, refused: Refused) -> Side:
+    """What is at `path`. Raises SourceError: nothing of Kafka, or one partition twice below it."""
+    found = list(places(path, refused))
+    only = found[0] if len(found) == 1 else None
+    if isinstance(only, Target):
+        return Side(path, _of_file(only, options), {}, frozenset())
+    if isinstance(only, Partition) and os.path.abspath(only.path) == os.path.abspath(path):
+        return Side(path, of_partition(only, options), {}, frozenset())
+    copies: dict[Key, Copy] = {}
+    identities: set[str] = set()
+    for place in found:
+        if isinstance(place, LogDirectory):
+            identities.add(meta_properties(place).get("directory.id", ""))
+            surrounds = Surrounds(place, options, [])
+            inside = [(each, surrounds.known(each)) for each in place.partitions if not each.state]
+        else:
+            inside = [(each, alone(each, options)) for each in (place,) if isinstance(each, Partition)]
+        for each, known in inside:
+            if each.topic is None or each.partition is None:
+                continue
+            key = (each.topic, each.partition)
+            if key in copies:
+                raise SourceError(f"{path}: {each.name} is in {copies[key].path} and in {each.path}: give one of them")
+            copies[key] = _copy(each, known)
+    return Side(path, None, copies, frozenset(identities - {""}))
+
+
+def of_partition(place: Partition, options: Options) -> Copy:
+    """A partition's directory; the log directory that it lies in, if it does, says more."""
+    above = place_of(os.path.dirname(os.path.abspath(place.path)))
+    known = Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
+    return _copy(place, known)
+
+
+def _copy(place: Partition, known: Known) -> Copy:
+    segments = [segment.log for segment in place.segments if segment.log is not None]
+    said = properties(place.text("partition.metadata"))
+    return Copy(place.path, segments, known, said.get("topic_id"))
+
+
+def _of_file(at: Target, options: Options) -> Copy:
+    """One segment; what lies beside it tells what it does of the directory."""
+    refuse_others(at, options)
+    known, topic_id = Known(topic=at.topic, partition=at.partition), None
+    if at.path != "-" and "://" not in at.path:
+        place = place_of(os.path.dirname(os.path.abspath(at.path)))
+        if isinstance(place, Partition):
+            beside = of_partition(place, options)
+            known, topic_id = beside.known, beside.topic_id
+    return Copy(at.path, [at], known, topic_id)
+
+
+def refuse_others(at: Target, options: Options) -> None:
+    """Raises SourceError for a file that is not there, or is no log."""
+    if at.path == "-":
+        return
+    if "://" not in at.path and not os.path.exists(at.path):
+        raise SourceError(f"{at.path}: no such file or directory")
+    kind = at.kind
+    if kind is None:
+        window = options.open(at)
+        try:
+            kind = by_content(window)
+        finally:
+            window.source.close()
+    if kind not in BATCHES:
+        raise SourceError(f"{at.path}: {kind.title}, and no log: give a segment, or a directory")
+
+
+class Group(NamedTuple):
+    """Copies to compare with each other; `key` is None for files and directories that were named themselves."""
+
+    key: Key | None
+    copies: list[Copy]
+
+
+def groups(sides: list[Side]) -> Iterator[Group]:
+    """What is to be compared: all paths as one partition, or partition by partition, those that are on one side only
+    with one copy."""
+    if all(each.single for each in sides):
+        yield Group(None, [each.single for each in sides if each.single])
+        return
+    named = {each.single.key for each in sides if each.single and each.single.key}
+    keys = named or {key for each in sides for key in each.partitions}
+    for key in sorted(keys):
+        copies = [copy for each in sides if (copy := each.single or each.partitions.get(key))]
+        yield Group(key, [copy for copy in copies if copy.key == key])
+
+
+def of_places(paths: Iterable[str], refused: Refused) -> Iterator[Partition | Target]:
+    """The partitions, dead ones too, and files that the paths are or have below them. A path with nothing of Kafka is
+    told to `refused`."""
+    for path in paths:
+        try:
+            for place in places(path, refused):
+                if isinstance(place, LogDirectory):
+                    yield from place.partitions
+                else:
+                    yield place
+        except SourceError as error:
+            refused(error)

@@ -1,0 +1,102 @@
+"""What is known of a copy of a partition once it has been read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from kdump.forensics.copies import Copy
+from kdump.forensics.cursor import Cursor
+from kdump.forensics.damage import Damage, EpochSeen
+from kdump.forensics.truncation import Lineage
+
+
+class Epoch(NamedTuple):
+    """A leader epoch and the offset where it begins."""
+
+    epoch: int
+    startOffset: int
+
+
+@dataclass
+class CopyFacts:
+    """What is known of a copy once it has been read. Offsets: the log is logStartOffset..logEndOffset-1.
+
+    `epochs` are those of leader-epoch-checkpoint, None without one or where it does not rise in both columns;
+    `batchEpochs` those that the batches' own headers have. `damages` are the first places that hold no sound batch,
+    `damaged` how many there are; `tail` how the log ends, where that is torn or in zeros.
+    """
+
+    path: str
+    copy: Copy
+    logStartOffset: int
+    logEndOffset: int
+    highWatermark: int | None
+    topicId: str | None
+    segments: int
+    epochs: list[Epoch] | None
+    batchEpochs: list[EpochSeen]
+    damages: list[Damage]
+    damaged: int
+    tail: Damage | None
+    compacted: str
+    """What says that the cleaner has worked on it; empty: nothing does."""
+    unread: list[str]
+    notes: list[str]
+
+    @property
+    def lineage(self) -> Lineage:
+        """What a broker that starts on this copy goes by: the checkpoint, or what the batches say."""
+        known = (
+            self.epochs if self.epochs is not None else [Epoch(each.epoch, each.offset) for each in self.batchEpochs]
+        )
+        rising = [(each.epoch, each.startOffset) for each in known]
+        return Lineage(_rising(rising), self.logStartOffset, self.logEndOffset, self.highWatermark)
+
+    def checkpoint_epoch(self, offset: int) -> int | None:
+        """The epoch that leader-epoch-checkpoint gives an offset; None where it gives none, or the log has no such."""
+        if offset >= self.logEndOffset:
+            return None
+        below = [each.epoch for each in self.epochs or () if each.startOffset <= offset]
+        return below[-1] if below else None
+
+
+def facts_of(cursor: Cursor) -> CopyFacts:
+    """Of a copy that has been read to its end."""
+    copy = cursor.copy
+    return CopyFacts(
+        copy.path,
+        copy,
+        cursor.start or 0,
+        cursor.end,
+        copy.high_watermark,
+        copy.topic_id,
+        len(copy.segments),
+        _checkpoint(copy),
+        cursor.epochs,
+        cursor.damages,
+        cursor.damaged,
+        cursor.tail,
+        cursor.sign,
+        list(dict.fromkeys(cursor.unread)),
+        list(dict.fromkeys(cursor.notes)),
+    )
+
+
+def _checkpoint(copy: Copy) -> list[Epoch] | None:
+    if copy.epochs is None:
+        return None
+    entries = [Epoch(each.epoch, each.startOffset) for each in copy.epochs]
+    rises = all(a.epoch < b.epoch and a.startOffset < b.startOffset for a, b in pairwise(entries))
+    return entries if rises else None
+
+
+def _rising(entries: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Those that rise in both columns, as a broker keeps them when it assigns one after the other."""
+    kept: list[tuple[int, int]] = []
+    for epoch, start in entries:
+        while kept and (kept[-1][0] >= epoch or kept[-1][1] >= start):
+            kept.pop()
+        kept.append((epoch, start))
+    return tuple(kept)

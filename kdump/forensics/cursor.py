@@ -1,0 +1,351 @@
+"""One copy of a partition as one log: its sound batches in order, and what between them cannot be read as such."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from kdump.check.options import Options
+from kdump.forensics.copies import Copy
+from kdump.forensics.damage import Damage, EpochSeen, Hole, Place
+from kdump.forensics.rows import Row, rows
+from kdump.format.batch import BATCH_HEADER
+from kdump.log.errors import SourceError
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.reader import CHECKED, regions
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchLegacy, Region, Stretch
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+
+MOST = 1000
+"""Damaged places, and leader epochs, of one copy that are kept; what comes behind is counted."""
+ODD = "its base offset does not fit between its neighbours'"
+
+
+class Cursor:
+    """A walk over a copy. `batch` is the sound batch at hand, None at the end; `hole` what lies before it.
+
+    Known afterwards: `start` and `end` of the log, `epochs` as the batches have them, `damages`, `unread`, `notes`, and
+    `compacted`: whether something says that the cleaner has been here.
+    """
+
+    def __init__(self, copy: Copy, options: Options, met: Callable[[int], None]) -> None:
+        self.copy = copy
+        self.options = options
+        self.met = met
+        self.hole: Hole | None = None
+        self.stretch: Stretch | None = None
+        self.at = self.stop = 0
+        self.target: Target | None = None
+        self.last: int | None = None
+        self.epochs: list[EpochSeen] = []
+        self.damages: list[Damage] = []
+        self.damaged = 0
+        self.tail: Damage | None = None
+        """How the log ends, where that is torn or in zeros, as after a crash."""
+        self.unread: list[str] = []
+        self.notes: list[str] = []
+        self.compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
+        self.sign = "its topic is compacted" if self.compacted else ""
+        self.records_seen = self.batches_seen = 0
+        self.consumed = False
+        """Whether rows of the batch at hand have been taken."""
+        self._batch: Batch | None = None
+        self._rows: Iterator[Row] | None = None
+        self._row: Row | None = None
+        self._taken: int | None = None
+        self._window: Window | None = None
+        self._pending: list[Damage] = []
+        self._pending_count = 0
+        self._pending_unread = False
+        self._first: int | None = None
+        self._named: int | None = None
+        self._epoch: int | None = None
+        self._odd: Batch | None = None
+        self._stream = self._regions()
+        self.ended = False
+        self.advance()
+
+    # -- batches
+
+    @property
+    def batch(self) -> Batch | None:
+        if self._batch is None and self.stretch is not None:
+            self._batch = self.stretch.batch(self.at)
+            self._look(self._batch)
+        return self._batch
+
+    @property
+    def place(self) -> Place:
+        """Where the batch at hand is."""
+        batch = self.batch
+        assert batch is not None
+        assert self.target is not None
+        return Place(self.target.path, batch.position, batch.size)
+
+    def advance(self) -> None:
+        """To the next sound batch."""
+        batch = self.batch
+        if batch is not None:
+            self._passed(batch)
+        self._to(self.at + batch.size if self.stretch is not None and batch is not None else self.stop)
+
+    def skip_stretch(self, size: int) -> None:
+        """Past so many bytes of the stretch at hand, which are whole batches."""
+        assert self.stretch is not None
+        self._walk(self.at + size)
+        self._to(self.at + size)
+
+    def _walk(self, stop: int) -> None:
+        """Pass the batches up to `stop` of the stretch by their headers."""
+        assert self.stretch is not None
+        assert self.target is not None
+        buffer, at = self.stretch.buffer, self.at
+        shift = self.stretch.position - self.stretch.start
+        unpack = BATCH_HEADER.struct.unpack_from
+        records = batches = 0
+        base, delta = 0, 0
+        while at < stop:
+            base, length, epoch, _, _, attributes, delta, *_, count = unpack(buffer, at)
+            if epoch != self._epoch:
+                self._learn_epoch(epoch, base, Place(self.target.path, at + shift, length + 12))
+            if not self.compacted and (count < delta + 1 or attributes & 0x40):
+                self._cleaned(base, count, delta)
+            batches += 1
+            records += count
+            at += length + 12
+        self.records_seen += records
+        self.batches_seen += batches
+        self.last = base + delta
+
+    def _passed(self, batch: Batch) -> None:
+        self.last = batch.lastOffset
+        if batch.problems and self._rows is not None:
+            assert self.target is not None
+            self.last = (batch.baseOffset or 0) - 1 if self._taken is None else self._taken
+            self._damage(batch, batch.problems[0].reason)
+        self.batches_seen += 1
+        self.records_seen += batch.recordCount or 0
+        if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
+            assert self.target is not None
+            place = Place(self.target.path, batch.position, batch.size)
+            self._learn_epoch(batch.partitionLeaderEpoch, batch.baseOffset or 0, place)
+
+    def _look(self, batch: Batch) -> None:
+        """Whether the batch shows that the cleaner was here."""
+        count = batch.recordCount
+        if not self.compacted and count is not None and batch.baseOffset is not None:
+            delta = batch.lastOffset - batch.baseOffset
+            if count < delta + 1 or batch.hasDeleteHorizonMs:
+                self._cleaned(batch.baseOffset, count, delta)
+
+    def _cleaned(self, base: int, count: int, delta: int) -> None:
+        """The same signs as for an offset-gap (check.offsets)."""
+        self.compacted = True
+        few = count < delta + 1
+        self.sign = (
+            f"its batch {base}..{base + delta} has {count} of {delta + 1} records"
+            if few
+            else f"its batch {base}..{base + delta} has a delete horizon"
+        )
+
+    def _learn_epoch(self, epoch: int, base: int, place: Place) -> None:
+        self._epoch = epoch
+        if epoch >= 0 and len(self.epochs) < MOST:
+            self.epochs.append(EpochSeen(epoch, base, place))
+
+    def _to(self, at: int) -> None:
+        """To the batch at `at` of the stretch, or to the next one behind it."""
+        self._batch = self._rows = self._row = self.hole = self._taken = None
+        self.consumed = False
+        self.at = at
+        if at >= self.stop:
+            self._next()
+        elif self._pending_count and self.batch is not None:
+            self._found(self.batch.baseOffset or 0)
+
+    def _next(self) -> None:
+        """To the next sound batch of the stream, over what is none."""
+        self.stretch = None
+        self.at = self.stop = 0
+        if self._odd is not None:
+            self._damage(self._odd, ODD)
+            self._odd = None
+        for region in self._stream:
+            self.met(region.size)
+            if isinstance(region, Stretch):
+                stop = self._sound_part(region)
+                if stop > region.start:
+                    self.stretch, self.at, self.stop = region, region.start, stop
+                    self._found(region.run.first_offset)
+                    return
+                self._damage(region, ODD)
+                self._odd = None
+            elif isinstance(region, Batch):
+                reason = self._unsound(region)
+                if not reason:
+                    self._batch = region
+                    self._look(region)
+                    self._found(region.baseOffset or 0)
+                    return
+                self._damage(region, reason)
+            else:
+                self._damage(region, region.reason)
+        self._finish()
+
+    def _found(self, base: int) -> None:
+        self._first = base if self._first is None else self._first
+        if self._pending_count or self._pending_unread:
+            first = self._expected
+            if first <= base - 1:
+                self.hole = self._hole(first, base - 1)
+            self._pending, self._pending_count, self._pending_unread = [], 0, False
+
+    def _hole(self, first: int, last: int | None) -> Hole:
+        return Hole(first, last, tuple(self._pending), self._pending_count, self._pending_unread)
+
+    @property
+    def _expected(self) -> int:
+        """The offset that comes next."""
+        return (self.start or 0) if self.last is None else self.last + 1
+
+    def _unsound(self, batch: Batch) -> str:
+        """Why the fields of a batch cannot be believed; empty if they can."""
+        if batch.problems:
+            return batch.problems[0].reason
+        if not batch.crcValid:
+            return "its checksum does not hold"
+        if isinstance(batch, BatchLegacy):
+            look_inside(batch)
+            if batch.problems:
+                return batch.problems[0].reason
+        base = batch.baseOffset
+        if base is None or base < 0 or batch.lastOffset < base or (batch.recordCount or 0) < 0:
+            return "its offsets cannot be"
+        if self.last is not None and base <= self.last:
+            return f"its base offset {base} is not above {self.last}, which comes before it"
+        return ODD if self._leaps(batch.end, self._expected, base, batch.lastOffset) else ""
+
+    def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
+        """Whether a batch that ends at byte `end` leaps over `expected`, and its successor goes on below it: no
+        checksum covers a base offset, so it is this one that is wrong."""
+        if base <= expected or self._window is None:
+            return False
+        head = bytes(self._window.peek(end, BATCH_HEADER.size))
+        if len(head) < BATCH_HEADER.size or head[16] != 2:
+            return False
+        return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
+
+    def _sound_part(self, stretch: Stretch) -> int:
+        """Where in its buffer the stretch ends, less its last batch where that leaps: none but the last can."""
+        run = stretch.run
+        before = self._expected - 1 if run.batches == 1 else run.before
+        if not self._leaps(stretch.end, before + 1, run.last_offset + 1, run.last_offset):
+            return stretch.stop
+        for batch in stretch.batches():
+            if batch.end == stretch.end and batch.header.baseOffset > before + 1:
+                self._odd = batch
+                return stretch.start + batch.position - stretch.position
+        return stretch.stop
+
+    def note(self, text: str) -> None:
+        """What else is to be said of the copy."""
+        if len(self.notes) < MOST:
+            self.notes.append(text)
+
+    # -- rows
+
+    @property
+    def row(self) -> Row | None:
+        """The record at hand of the batch at hand; None behind its last."""
+        if self._rows is None:
+            batch = self.batch
+            if batch is None:
+                return None
+            self._rows = rows(batch)
+            self._row = next(self._rows, None)
+        return self._row
+
+    def take(self) -> None:
+        """Past the record at hand."""
+        assert self._rows is not None
+        assert self._row is not None
+        self.consumed = True
+        self._taken = self._row.offset
+        self._row = next(self._rows, None)
+
+    # -- regions
+
+    def _regions(self) -> Iterator[Region]:
+        for at in self.copy.segments:
+            self.target = at
+            if at.name_offset is not None:
+                self._named = at.name_offset
+            try:
+                self._window = window = self.options.open(at)
+            except SourceError as error:
+                self._refused(error)
+                continue
+            try:
+                yield from regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED)
+                source = window.source
+                for position, size in getattr(source, "unreadable", ()):
+                    self.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
+                if source.error:
+                    self._refused(SourceError(source.error))
+                elif isinstance(source, FileSource) and source.grown():
+                    self.notes.append(f"{at.path}: changed while it was read")
+            except SourceError as error:
+                self._refused(error)
+            finally:
+                window.source.close()
+
+    def _refused(self, error: SourceError) -> None:
+        self.unread.append(str(error))
+        self._pending_unread = True
+
+    def _damage(self, region: Region, reason: str) -> None:
+        assert self.target is not None
+        digest = hashlib.blake2b(digest_size=16)
+        kind = region.kind if region.kind in (TORN, JUNK, PADDING) else "batch"
+        if kind != PADDING and self._window is not None:
+            for chunk in self._window.peeks(region.position, region.size):
+                digest.update(chunk)
+        place = Place(self.target.path, region.position, region.size)
+        self.damaged += 1
+        self._pending_count += 1
+        found = Damage(place, kind, reason, digest.digest() if kind != PADDING else b"")
+        if len(self._pending) < MOST:
+            self._pending.append(found)
+        if len(self.damages) < MOST:
+            self.damages.append(found)
+
+    def _finish(self) -> None:
+        """The end: torn or in zeros is how a crash, a copy or preallocation leaves it, and no damage."""
+        self.ended = True
+        pending = self._pending
+        if self._pending_count == len(pending) == 1 and pending[0].kind in (TORN, PADDING) and not self._pending_unread:
+            last = self.copy.segments[-1].path if self.copy.segments else ""
+            if pending[0].place.file == last:
+                self.tail = pending[0]
+                self.damages.remove(pending[0])
+                self.damaged -= 1
+                return
+        if self._pending_count or self._pending_unread:
+            self.hole = self._hole(self._expected, None)
+
+    # -- the ends
+
+    @property
+    def start(self) -> int | None:
+        """Where a consumer may begin; None where nothing says it."""
+        named = self.copy.segments[0].name_offset if self.copy.segments else None
+        first = named if named is not None else self._first
+        noted = self.copy.known.log_start
+        return max((each for each in (first, noted) if each is not None), default=None)
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last sound batch, or of an empty segment behind it; known at the end."""
+        return max((self.last + 1) if self.last is not None else 0, self._named or 0, self.start or 0)

@@ -1,0 +1,224 @@
+"""Where copies of a partition part: every two of them compared, a vote, and what a broker would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.forensics.compare import compare
+from kdump.forensics.copies import Copy, Group, Side, groups, side
+from kdump.forensics.copy_facts import CopyFacts, facts_of
+from kdump.forensics.cursor import Cursor
+from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, Difference, Standing
+from kdump.forensics.truncation import Truncation, truncation
+from kdump.log.errors import SourceError
+
+LITTLE = frozenset({"offsets"})
+"""The families of rules for which as little is read around a partition as this needs."""
+
+
+class Choice(NamedTuple):
+    """What a follower does when it fetches from a leader: copies by their numbers."""
+
+    leader: int
+    follower: int
+    does: Truncation
+    mends: bool | None
+    """Whether it then has what the leader has, all of it sound; None where that cannot be told."""
+
+
+@dataclass
+class Diff:
+    """Copies of a partition, held against each other.
+
+    `relation` is same, prefix or divergent; None where that cannot be told (nothing in common, something unread).
+    `firstDivergentOffset` is the first offset at which any two of them part, None when none do. `votes`: the copies
+    that have something at that offset, in groups that agree on it, the largest first.
+    """
+
+    topic: str | None
+    partition: int | None
+    copies: list[CopyFacts]
+    pairs: dict[tuple[int, int], Comparison]
+    relation: str | None
+    firstDivergentOffset: int | None
+    votes: list[list[int]]
+    choices: list[Choice]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of it could be read."""
+        return not any(copy.unread for copy in self.copies)
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether there is something to be said of the copies, though they may be the same."""
+        said = self.notes or any(choice.does.loses for choice in self.choices)
+        return bool(said) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
+
+    @property
+    def cause(self) -> str:
+        """Of the first difference that parts them: records, missing or damage; empty without one."""
+        found = self.first
+        return found[1].kind if found else ""
+
+    @property
+    def first(self) -> tuple[tuple[int, int], Difference] | None:
+        """The pair that parts first, and the difference."""
+        found = [(pair, each.first) for pair, each in self.pairs.items() if each.first is not None]
+        return min(((pair, each) for pair, each in found if each), key=lambda item: item[1].first, default=None)
+
+    @property
+    def history(self) -> int | None:
+        """The first offset at which two sound copies say something else, or one lacks it."""
+        return min((each.history.first for each in self.pairs.values() if each.history), default=None)
+
+    @property
+    def majority(self) -> list[int]:
+        """The copies of the one group that has more than half of the votes; empty where there is none."""
+        all_votes = sum(len(group) for group in self.votes)
+        return self.votes[0] if self.votes and len(self.votes[0]) * 2 > all_votes and all_votes > 2 else []
+
+    def standing(self, number: int) -> Standing | None:
+        """The batch of a copy that holds the first divergent offset."""
+        for (one, other), each in self.pairs.items():
+            if number in (one, other) and self.firstDivergentOffset in each.standing:
+                found = each.standing[self.firstDivergentOffset][0 if number == one else 1]
+                if found is not None:
+                    return found
+        return None
+
+    def behind(self, number: int) -> Behind | None:
+        """What a copy has from the offset on at which its history parts from another's."""
+        for (one, other), each in self.pairs.items():
+            if number in (one, other) and each.history is not None and each.history.first == self.history:
+                return each.behind[0 if number == one else 1]
+        return None
+
+
+def diff(
+    paths: Iterable[str],
+    options: Options | None = None,
+    *,
+    wanted: Callable[[str], bool] = lambda topic: True,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    lone: Callable[[Group, bool], None] = lambda group, is_difference: None,
+) -> Iterator[Diff]:
+    """The partitions that two or more of the paths have, one by one: see commands.diff for what a path is.
+
+    `refused` is told of what could not be read (by default it is raised), `lone` of a partition that only one path has,
+    and whether that is a difference: it is between copies of one log directory. Raises SourceError.
+    """
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    options = options or Options(only=LITTLE)
+    sides = sides_of(list(paths), options, refuse)
+    if sides is None:
+        return
+    identities = [each.directory_ids for each in sides]
+    one_disk = all(identities) and all(each & identities[0] for each in identities)
+    for group in groups(sides):
+        topic = group.key[0] if group.key else group.copies[0].known.topic
+        if group.key and not wanted(topic or ""):
+            continue
+        if len(group.copies) < 2:
+            lone(group, one_disk)
+        else:
+            yield diff_copies(group.copies, options, met)
+
+
+def sides_of(paths: list[str], options: Options, refuse: Callable[[SourceError], None]) -> list[Side] | None:
+    """What is at each path; None where one has nothing, so that there is nothing to hold the others against."""
+    found = []
+    for path in paths:
+        try:
+            found.append(side(path, options, refuse))
+        except SourceError as error:
+            refuse(error)
+            return None
+    return found
+
+
+def diff_copies(copies: list[Copy], options: Options, met: Callable[[int], None] = lambda count: None) -> Diff:
+    """Every two of them compared: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
+    pairs: dict[tuple[int, int], Comparison] = {}
+    read: dict[int, Cursor] = {}
+    for one, other in combinations(range(len(copies)), 2):
+        pairs[(one, other)] = found = compare(copies[one], copies[other], options, met)
+        read.setdefault(one, found.left)
+        read.setdefault(other, found.right)
+    facts = [facts_of(read[number]) for number in range(len(copies))]
+    first = min((each.first.first for each in pairs.values() if each.first), default=None)
+    topic, partition = copies[0].key or (None, None)
+    made = Diff(topic, partition, facts, pairs, _relation(pairs), first, _votes(facts, pairs, first), [])
+    made.choices = list(_choices(made))
+    made.notes = list(_notes(made))
+    return made
+
+
+def _relation(pairs: dict[tuple[int, int], Comparison]) -> str | None:
+    found = {each.relation for each in pairs.values()}
+    if DIVERGENT in found:
+        return DIVERGENT
+    if None in found:
+        return None
+    return PREFIX if PREFIX in found else SAME
+
+
+def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], offset: int | None) -> list[list[int]]:
+    if offset is None:
+        return []
+    voters = [number for number, copy in enumerate(facts) if copy.logStartOffset <= offset]
+    voters = [number for number in voters if offset < facts[number].logEndOffset or facts[number].damaged]
+    groups_of: list[list[int]] = []
+    for number in voters:
+        for group in groups_of:
+            differences = pairs[(group[0], number)].differences
+            if not any(each.parts and each.first <= offset <= each.last for each in differences):
+                group.append(number)
+                break
+        else:
+            groups_of.append([number])
+    return sorted(groups_of, key=lambda group: -len(group))
+
+
+def _choices(made: Diff) -> Iterator[Choice]:
+    for leader, follower in permutations(range(len(made.copies)), 2):
+        one, other = made.copies[leader], made.copies[follower]
+        does = truncation(one.lineage, other.lineage)
+        pair = made.pairs[(min(leader, follower), max(leader, follower))]
+        parting = pair.first
+        mends: bool | None = None
+        if does.offset is not None and pair.relation is not None:
+            mends = parting is None or does.by == "logStart" or does.offset <= parting.first
+            if parting is not None and parting.kind == DAMAGE and parting.lacking != int(follower > leader):
+                mends = False  # it is the leader that is damaged, or both are
+        yield Choice(leader, follower, does, mends)
+
+
+def _notes(made: Diff) -> Iterator[str]:
+    ids = {copy.topicId for copy in made.copies if copy.topicId}
+    if len(ids) > 1:
+        yield f"partition.metadata gives them different topic ids, {' and '.join(sorted(ids))}: two topics of one name"
+    for copy in made.copies:
+        if copy.copy.epochs is not None and copy.epochs is None:
+            yield f"{copy.path}: leader-epoch-checkpoint does not rise in both columns, and is not gone by"
+        if copy.epochs is not None and copy.batchEpochs:
+            for seen in copy.batchEpochs:
+                said = copy.checkpoint_epoch(seen.offset)
+                if said is not None and said != seen.epoch:
+                    where = f"the batch at {seen.place.position} of {seen.place.file}"
+                    yield (
+                        f"{copy.path}: leader-epoch-checkpoint gives offset {seen.offset} the epoch {said}, {where} has"
+                        f" {seen.epoch}"
+                    )
+                    break

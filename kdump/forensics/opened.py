@@ -1,0 +1,112 @@
+"""`kdump.open`: a file, or the directory of a partition, for programs: what is in it, one after the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.check.options import Options
+from kdump.log.disk import Partition, place_of
+from kdump.log.entries import Entry, Item
+from kdump.log.entries import entries as read_entries
+from kdump.log.errors import SourceError
+from kdump.log.kinds import BATCHES, by_content
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target, target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, Region
+
+
+class Log:
+    """A log: one segment, or all live segments of a partition's directory in offset order.
+
+    `topic` and `partition` are what the directory's name says, None where it says nothing. Each iterator opens the
+    files anew, reads them through a window of 1 MiB, and closes them when it ends. Nothing is mapped or written.
+    """
+
+    def __init__(
+        self, path: str, files: list[Target], topic: str | None, partition: int | None, options: Options
+    ) -> None:
+        self.path = path
+        self.files = files
+        self.topic = topic
+        self.partition = partition
+        self.options = options
+
+    @property
+    def segments(self) -> list[Log]:
+        """Each of its files by itself."""
+        return [Log(at.path, [at], self.topic, self.partition, self.options) for at in self.files]
+
+    def regions(self) -> Iterator[Region]:
+        """Everything, in order: regions tile each file exactly. A Batch (kind "batch") is one that can be read; torn,
+        junk and padding are what no batch claims, with the reason. Positions and sizes are bytes of the file.
+
+        A batch can be read until the next one is asked for. Raises SourceError: a file cannot be opened or read on.
+        """
+        for at in self.files:
+            window = self.options.open(at)
+            try:
+                if at.kind not in BATCHES and at.kind is not None:
+                    raise SourceError(f"{at.path}: {at.kind.title}, which has no batches: see entries()")
+                for region in regions(window, name_offset=at.name_offset, limits=self.options.limits):
+                    if isinstance(region, BatchLegacy):
+                        look_inside(region)
+                    yield region
+                if window.source.error:
+                    raise SourceError(window.source.error)
+            finally:
+                window.source.close()
+
+    def batches(self, *, damaged: bool = False) -> Iterator[Batch]:
+        """The sound batches (v2), and messages of magic 0 and 1; with `damaged` those as well whose checksum does not
+        hold, or whose length is contradicted: crcValid and `problems` tell. Raises SourceError."""
+        for region in self.regions():
+            if isinstance(region, Batch) and (damaged or (region.crcValid and not region.problems)):
+                yield region
+
+    def records(self, *, damaged: bool = False) -> Iterator[Record]:
+        """The records of those batches, control records included. Offsets, timestamps (epoch ms), keys, values and
+        headers as they are stored: bytes or None. Where a batch cannot be decoded on, its records end, and its
+        `problems` say why. Raises SourceError."""
+        for batch in self.batches(damaged=damaged):
+            yield from records(batch)
+
+    def entries(self) -> Iterator[Item]:
+        """Of a file beside the segments (an index, a snapshot, a checkpoint): its entries in order, Regions for bytes
+        that are none, and Problems. Raises SourceError, and for a file of batches."""
+        for at in self.files:
+            window = self.options.open(at)
+            try:
+                kind = at.kind or by_content(window)
+                if kind in BATCHES:
+                    raise SourceError(f"{at.path}: {kind.title}: see regions(), batches() and records()")
+                yield from read_entries(kind, window, at.name_offset or 0)
+            finally:
+                window.source.close()
+
+    def __repr__(self) -> str:
+        return f"<kdump.Log {self.path!r}: {len(self.files)} file{'' if len(self.files) == 1 else 's'}>"
+
+
+def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
+    """What is at `path`: a file (gzip'd or zstd'd ones, and URLs of fsspec, too), or the directory of a partition.
+
+    `options`: limits, and how files are opened. Raises SourceError: there is nothing, or it is another directory.
+    """
+    path, options = os.fspath(path), options or Options()
+    if path == "-" or "://" in path or not os.path.isdir(path):
+        if path != "-" and "://" not in path and not os.path.exists(path):
+            raise SourceError(f"{path}: no such file or directory")
+        at = target(path)
+        return Log(path, [at], at.topic, at.partition, options)
+    place = place_of(path)
+    if not isinstance(place, Partition):
+        raise SourceError(f"{path}: not the directory of a partition: give one of those in it, or a file")
+    files = [segment.log for segment in place.segments if segment.log is not None]
+    return Log(path, files, place.topic, place.partition, options)
+
+
+__all__ = ["Entry", "Log", "open"]

@@ -1,0 +1,346 @@
+"""Partitions -> their statistics: read once, batch after batch, records as columns."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+from kdump.check.options import Options
+from kdump.forensics.copies import of_places, refuse_others
+from kdump.forensics.damage import Place
+from kdump.forensics.spread import LATE
+from kdump.forensics.stats import Codec, Evidence, Stats
+from kdump.forensics.tally import (
+    AT,
+    EXTREMES,
+    LATE_RECORDS,
+    LATEST,
+    NEWEST,
+    OLDEST,
+    RECORD_BYTES,
+    RECORDS,
+    UNTIMED,
+    tally,
+)
+from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
+from kdump.format.columns import WIDTH, Columns, decode
+from kdump.format.errors import DecodeError
+from kdump.log.disk import Partition
+from kdump.log.errors import SourceError
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.payload import columns_of, records
+from kdump.log.reader import CHECKED, regions
+from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Stretch
+from kdump.log.source import FileSource
+
+Met = Callable[[int], None]
+
+
+def stats(
+    paths: Iterable[str],
+    options: Options | None = None,
+    *,
+    wanted: Callable[[Partition], bool] = lambda partition: True,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Met = lambda count: None,
+) -> Iterator[Stats]:
+    """The statistics of each partition in the paths, one by one: files, directories of a partition, log directories.
+
+    `wanted` chooses among the partitions of directories; `refused` is told of a path that could not be read (by default
+    it is raised), `met` of bytes that have been. What could not be read of a partition is in its `unread`. Raises
+    SourceError.
+    """
+    options = options or Options()
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    for place in of_places(paths, refuse):
+        if isinstance(place, Target):
+            try:
+                refuse_others(place, options)
+            except SourceError as error:
+                refuse(error)
+                continue
+            yield read([place], Stats(place.path, place.topic, place.partition), options, met)
+        elif wanted(place):
+            segments = [segment.log for segment in place.segments if segment.log is not None]
+            made = Stats(place.path, place.topic, place.partition)
+            made.unread += place.refused
+            yield read(segments, made, options, met)
+
+
+def together(parts: Iterable[Stats]) -> Stats:
+    """The sum of several."""
+    total = Stats("", partitions=0)
+    for each in parts:
+        total.partitions += each.partitions
+        total.add(each)
+    return total
+
+
+def read(segments: list[Target], into: Stats, options: Options, met: Met = lambda count: None) -> Stats:
+    """The statistics of segments that are one log. Never raises SourceError: see `unread`."""
+    reader = _Reader(into, options, met)
+    for number, at in enumerate(segments):
+        reader.segment(at, number == len(segments) - 1)
+    return into
+
+
+ROWS = 8192
+"""Records that are counted together, where their batches are small."""
+SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
+
+
+class _Many:
+    """Records of several batches in the same columns: where each batch ends in them, what its timestamps add to, its
+    base offset and its place."""
+
+    def __init__(self, columns: Columns, block: array[int]) -> None:
+        self.columns = columns
+        columns.block = block
+        self.clear()
+
+    def clear(self) -> None:
+        self.columns.count = 0
+        self.bases = array("q")
+        self.ends = array("q")
+        self.batches: list[tuple[int, Place]] = []
+
+    def add(self, base: int, offset: int, place: Place) -> None:
+        """The batch whose records have just been decoded."""
+        self.bases.append(base)
+        self.ends.append(self.columns.count)
+        self.batches.append((offset, place))
+
+
+def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
+    """Decode all `count` records of columns.data[start:end], that being all there is; otherwise none."""
+    before = columns.count
+    try:
+        if decode(columns, start, end, count, True) == end and columns.count - before == count:
+            return True
+    except DecodeError:
+        pass
+    columns.count = before
+    return False
+
+
+class _Reader:
+    """One walk over a partition."""
+
+    def __init__(self, into: Stats, options: Options, met: Met) -> None:
+        self.stats = into
+        self.options = options
+        self.met = met
+        self.path = ""
+        self.block = array("q", bytes(8 * WIDTH * ROWS))
+
+    def segment(self, at: Target, last: bool) -> None:
+        stats = self.stats
+        try:
+            window = self.options.open(at)
+        except SourceError as error:
+            stats.unread.append(str(error))
+            return
+        self.path = at.path
+        source = window.source
+        try:
+            for region in regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED):
+                self.met(region.size)
+                if isinstance(region, Stretch):
+                    self._stretch(region)
+                elif isinstance(region, Batch):
+                    self._batch(region)
+                elif region.kind == PADDING or (region.kind == TORN and last):
+                    stats.padding += region.size
+                    stats.note(f"{at.path}: {region.size} bytes at {region.position} are no batch: {region.kind}")
+                else:
+                    stats.miss(Place(at.path, region.position, region.size), region.reason)
+            for position, size in getattr(source, "unreadable", ()):
+                stats.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
+            if source.error:
+                stats.unread.append(source.error)
+            elif isinstance(source, FileSource) and source.grown() > 0:
+                stats.note(f"{at.path}: grew while it was read; its new end is not counted")
+        except SourceError as error:
+            stats.unread.append(str(error))
+        finally:
+            stats.files += 1
+            stats.bytes += source.size or 0
+            source.close()
+
+    def _stretch(self, stretch: Stretch) -> None:
+        """Sound batches: those that are neither compressed nor special many at a time, for they may be very small."""
+        stats, buffer = self.stats, stretch.buffer
+        unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
+        shift = stretch.position - stretch.start
+        many = _Many(Columns(buffer), self.block)
+        at = stretch.start
+        while at < stretch.stop:
+            base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
+            end = at + LOG_OVERHEAD + length
+            stats.batches += 1
+            if attributes & SPECIAL or count > ROWS:
+                self._flush(many)
+                self._v2(stretch.batch(at))
+            else:
+                if many.columns.count + count > ROWS:
+                    self._flush(many)
+                if _decodes(many.columns, at + header_size, end, count):
+                    place = Place(self.path, at + shift, end - at)
+                    self._header(place, base, base + delta, count, attributes, producer)
+                    stats.timestampTypes["CreateTime"] += count
+                    self._codec("none", count, end - at - header_size, end - at - header_size)
+                    many.add(base_timestamp, base, place)
+                else:
+                    self._flush(many)
+                    self._v2(stretch.batch(at))
+            at = end
+        self._flush(many)
+
+    def _flush(self, many: _Many) -> None:
+        if many.columns.count:
+            self._tally(many.columns, many.bases, many.ends, True, many.batches)
+        many.clear()
+
+    def _header(self, place: Place, base: int, last: int, count: int, attributes: int, producer: int) -> None:
+        """What the header of a sound v2 batch says."""
+        stats = self.stats
+        stats.batch(place, base, last, count)
+        stats.formats[2] += 1
+        if attributes & TRANSACTIONAL.mask:
+            stats.transactionalBatches += 1
+            stats.transactionalRecords += count
+        if producer >= 0:
+            stats.idempotentBatches += 1
+            stats.producers.add(producer, count, place.size)
+
+    def _batch(self, batch: Batch) -> None:
+        """A batch that is no part of a stretch: it may be damaged, or of an old format."""
+        self.stats.batches += 1
+        place = Place(self.path, batch.position, batch.size)
+        if batch.problems or not batch.crcValid:
+            self.stats.miss(place, batch.problems[0].reason if batch.problems else "its checksum does not hold")
+        elif isinstance(batch, BatchLegacy):
+            self._legacy(batch, place)
+        elif isinstance(batch, BatchV2):
+            self._v2(batch)
+
+    def _v2(self, batch: BatchV2) -> None:
+        stats, header = self.stats, batch.header
+        base, attributes, count = header.baseOffset, header.attributes, header.recordCount
+        place = Place(self.path, batch.position, batch.size)
+        self._header(place, base, base + header.lastOffsetDelta, max(0, count), attributes, header.producerId)
+        if attributes & CONTROL.mask:
+            stats.controlBatches += 1
+            stats.controlRecords += count
+            self._codec(batch.compression, count, 0, 0)
+            return
+        before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
+        appended = bool(attributes & TIMESTAMP_TYPE.mask)
+        for columns, _ in columns_of(batch):
+            self._columns(columns, header.baseTimestamp, not appended, base, place)
+        decoded = stats.sums[RECORDS] - before[0]
+        stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
+        if appended:
+            self._appended(header.maxTimestamp, decoded, base, place)
+        self._codec(
+            header.compression,
+            decoded,
+            batch.size - BATCH_HEADER.size,
+            stats.sums[RECORD_BYTES] - before[1],
+        )
+        if decoded != count:
+            self._undecoded(batch, place, count - decoded)
+
+    def _undecoded(self, batch: Batch, place: Place, count: int) -> None:
+        self.stats.undecoded += max(0, count)
+        reason = batch.problems[0].reason if batch.problems else "its records do not decode"
+        where = f"{place.file}: of the batch at {place.position}"
+        self.stats.note(f"{where} {max(0, count)} records are not counted: {reason}")
+
+    def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
+        codec = self.stats.codecs.get(name)
+        if codec is None:
+            codec = self.stats.codecs[name] = Codec()
+        codec.batches += 1
+        codec.records += records
+        codec.storedBytes += stored
+        codec.unpackedBytes += unpacked
+
+    def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: Place) -> None:
+        """Records of one batch."""
+        self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
+
+    def _tally(
+        self, columns: Columns, bases: array[int], ends: array[int], timed: bool, batches: list[tuple[int, Place]]
+    ) -> None:
+        stats = self.stats
+        sums = stats.sums
+        before = sums[min(EXTREMES) : max(EXTREMES) + 1]
+        sizes = stats.keySizes, stats.valueSizes
+        tally(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
+        if before != sums[min(EXTREMES) : max(EXTREMES) + 1]:
+            for extreme, old in zip(EXTREMES, before):
+                if sums[extreme] != old:
+                    row = sums[extreme + AT]
+                    offset, place = batches[bisect_right(ends, row)]
+                    stats.extremes[extreme] = Evidence(offset + columns.offset_delta[row], place)
+
+    def _appended(self, timestamp: int, count: int, offset: int, place: Place) -> None:
+        """Records that all have the time at which the broker appended them."""
+        stats = self.stats
+        sums = stats.sums
+        if timestamp < 0 or not count:
+            sums[UNTIMED] += count
+            return
+        stats.moments.add(timestamp, count)
+        if sums[OLDEST] < 0 or timestamp < sums[OLDEST]:
+            sums[OLDEST] = timestamp
+            stats.extremes[OLDEST] = Evidence(offset, place)
+        if timestamp < sums[NEWEST]:
+            self._late(sums[NEWEST] - timestamp, count, offset, place)
+            return
+        stats.late[0] += count
+        if timestamp > sums[NEWEST]:
+            sums[NEWEST] = timestamp
+            stats.extremes[NEWEST] = Evidence(offset, place)
+
+    def _late(self, behind: int, count: int, offset: int, place: Place) -> None:
+        stats = self.stats
+        stats.late[1 + sum(behind > bound for bound in LATE)] += count
+        stats.sums[LATE_RECORDS] += count
+        if behind > stats.sums[LATEST]:
+            stats.sums[LATEST] = behind
+            stats.extremes[LATEST] = Evidence(offset, place)
+
+    def _legacy(self, batch: BatchLegacy, place: Place) -> None:
+        """A message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns of one."""
+        stats = self.stats
+        look_inside(batch)
+        before = stats.sums[RECORD_BYTES]
+        decoded = 0
+        for record in records(batch):
+            decoded += 1
+            columns = Columns(bytes(record.data[record.start : record.end]))
+            start = record.start
+            end = record.end - start
+            stamp = -1 if record.timestamp is None else record.timestamp
+            numbers = (0, end, 0, 0, 0, record.key_start - start, record.keySize, record.value_start - start)
+            columns.block = array("q", (*numbers, record.valueSize, end, 0))
+            columns.count = 1
+            offset = batch.lastOffset if record.offset is None else record.offset
+            self._columns(columns, stamp, True, offset, place)
+            stats.timestampTypes[record.timestampType] += 1
+        count = decoded if batch.recordCount is None else batch.recordCount
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        stats.batch(place, base, batch.lastOffset, count)
+        stats.formats[batch.magic] += 1
+        self._codec(batch.compression, decoded, batch.size, stats.sums[RECORD_BYTES] - before)
+        if batch.problems:
+            self._undecoded(batch, place, count - decoded)

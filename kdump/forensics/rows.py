@@ -1,0 +1,62 @@
+"""Records as they are held against each other, whatever batch, codec or format they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kdump.format.batch import sequence
+from kdump.format.columns import each_row
+from kdump.log.payload import columns_of, records
+from kdump.log.region import Batch, BatchV2
+
+
+class Row(NamedTuple):
+    """What a record says and every copy of it has to say. What a format lacks is -1, as where the cleaner has written
+    it anew in another. `headers`: how many, and their bytes."""
+
+    offset: int
+    timestamp: int
+    sequence: int
+    producerId: int
+    producerEpoch: int
+    isTransactional: bool
+    isControlBatch: bool
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[int, bytes]
+
+
+def rows(batch: Batch) -> Iterator[Row]:
+    """The records of a sound batch, in order; they end where it cannot be decoded on, and batch.problems says so."""
+    make: Any = Row._make
+    if not isinstance(batch, BatchV2):
+        for record in records(batch):
+            if record.offset is None:
+                return
+            stamp = -1 if record.timestamp is None else record.timestamp
+            yield Row(record.offset, stamp, -1, -1, -1, False, False, record.key, record.value, (0, b""))
+        return
+    header = batch.header
+    base, stamp, first = header.baseOffset, header.baseTimestamp, header.baseSequence
+    appended = header.timestampType == "LogAppendTime"
+    who = (header.producerId, header.producerEpoch, header.isTransactional, header.isControlBatch)
+    for columns, _ in columns_of(batch):
+        data = columns.data
+        for _, end, _, time, delta, key, key_size, value, value_size, headers, count in each_row(columns):
+            yield make(
+                (
+                    base + delta,
+                    header.maxTimestamp if appended else stamp + time,
+                    sequence(first, delta),
+                    *who,
+                    None if key_size < 0 else data[key : key + key_size],
+                    None if value_size < 0 else data[value : value + value_size],
+                    (count, data[headers:end]),
+                )
+            )
+
+
+def differing(one: Row, other: Row) -> tuple[str, ...]:
+    """Names of what two records do not say alike."""
+    return tuple(name for name, mine, theirs in zip(Row._fields, one, other) if mine != theirs)

@@ -1,0 +1,287 @@
+"""What is in a partition, in numbers: batches and how full they are, codecs, sizes of keys and values, times, and who
+writes most. Everything in bounded memory, whatever the size of the log."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.forensics.damage import Place
+from kdump.forensics.sketch import Frequent
+from kdump.forensics.spread import SIZES, Moments, class_of
+from kdump.forensics.tally import (
+    AT,
+    EXTREMES,
+    KEY_BYTES,
+    LATE_RECORDS,
+    LATEST,
+    LONGEST_KEY,
+    LONGEST_VALUE,
+    NEWEST,
+    NULL_KEYS,
+    NULL_VALUES,
+    OLDEST,
+    RECORD_BYTES,
+    RECORDS,
+    UNTIMED,
+    VALUE_BYTES,
+    fresh,
+)
+
+MOST_DAMAGE = 100
+"""Damaged places, and notes, that are kept; damage beyond is counted."""
+
+
+class TopicKey(NamedTuple):
+    """A key, where keys of several topics are counted together."""
+
+    topic: str | None
+    key: Hashable
+
+
+class Evidence(NamedTuple):
+    """A record that is the extreme of something, and where its batch is."""
+
+    offset: int
+    place: Place
+
+
+class Missed(NamedTuple):
+    """Bytes that could not be taken into account."""
+
+    place: Place
+    reason: str
+
+
+@dataclass
+class Codec:
+    """Batches of one compression: bytes of their records as stored, and as they are when unpacked."""
+
+    batches: int = 0
+    records: int = 0
+    storedBytes: int = 0
+    unpackedBytes: int = 0
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times smaller they are; None for no bytes."""
+        return self.unpackedBytes / self.storedBytes if self.storedBytes and self.unpackedBytes else None
+
+
+def _classes() -> array[int]:
+    return array("q", bytes(8 * SIZES))
+
+
+@dataclass
+class Stats:
+    """Of one partition, or several together (`topic` is None then, `partitions` how many).
+
+    `batches` are all, `records` those of sound ones as their headers count them: both as `verify` counts them. `sums`
+    and the classes of sizes are of data records, of which there are sums[RECORDS]; control records are counted by
+    themselves. `damaged` places are not in any number but `bytes`, the length of the files.
+    """
+
+    source: str
+    topic: str | None = None
+    partition: int | None = None
+    partitions: int = 1
+    files: int = 0
+    bytes: int = 0
+    batches: int = 0
+    soundBatches: int = 0
+    batchBytes: int = 0
+    """Of sound batches, headers included."""
+    records: int = 0
+    controlRecords: int = 0
+    undecoded: int = 0
+    """Records that a sound header counts, and that could not be decoded."""
+    emptyBatches: int = 0
+    controlBatches: int = 0
+    transactionalBatches: int = 0
+    transactionalRecords: int = 0
+    idempotentBatches: int = 0
+    firstOffset: int | None = None
+    lastOffset: int | None = None
+    codecs: dict[str, Codec] = field(default_factory=dict)
+    formats: Counter[int] = field(default_factory=Counter)
+    """Batches by magic."""
+    timestampTypes: Counter[str] = field(default_factory=Counter)
+    """Data records by the type of their timestamp."""
+    sums: array[int] = field(default_factory=fresh)
+    extremes: dict[int, Evidence] = field(default_factory=dict)
+    batchRecords: array[int] = field(default_factory=_classes)
+    batchSizes: array[int] = field(default_factory=_classes)
+    largestBatch: Evidence | None = None
+    fullestBatch: tuple[int, Evidence] | None = None
+    keySizes: array[int] = field(default_factory=_classes)
+    valueSizes: array[int] = field(default_factory=_classes)
+    late: array[int] = field(default_factory=lambda: array("q", bytes(8 * 8)))
+    moments: Moments = field(default_factory=Moments)
+    keys: Frequent = field(default_factory=Frequent)
+    producers: Frequent = field(default_factory=Frequent)
+    missed: list[Missed] = field(default_factory=list)
+    damaged: int = 0
+    damagedBytes: int = 0
+    padding: int = 0
+    unread: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def dataRecords(self) -> int:
+        return self.sums[RECORDS]
+
+    @property
+    def recordBytes(self) -> int:
+        """Of data records, unpacked."""
+        return self.sums[RECORD_BYTES]
+
+    @property
+    def nullKeys(self) -> int:
+        return self.sums[NULL_KEYS]
+
+    @property
+    def keyBytes(self) -> int:
+        return self.sums[KEY_BYTES]
+
+    @property
+    def tombstones(self) -> int:
+        """Data records with a null value."""
+        return self.sums[NULL_VALUES]
+
+    @property
+    def valueBytes(self) -> int:
+        return self.sums[VALUE_BYTES]
+
+    @property
+    def untimed(self) -> int:
+        """Data records without a timestamp, or with one that cannot be."""
+        return self.sums[UNTIMED]
+
+    @property
+    def lateRecords(self) -> int:
+        """Data records that are older than one before them in their partition."""
+        return self.sums[LATE_RECORDS]
+
+    @property
+    def oldest(self) -> int | None:
+        """Epoch ms of the oldest data record; None without any timestamp."""
+        return self._extreme(OLDEST)
+
+    @property
+    def newest(self) -> int | None:
+        return self._extreme(NEWEST)
+
+    @property
+    def latest(self) -> int | None:
+        """By how many ms the latest record is older than one before it; None: none is."""
+        return self._extreme(LATEST)
+
+    @property
+    def longestKey(self) -> int | None:
+        return self._extreme(LONGEST_KEY)
+
+    @property
+    def longestValue(self) -> int | None:
+        return self._extreme(LONGEST_VALUE)
+
+    def _extreme(self, which: int) -> int | None:
+        return None if self.sums[which] < 0 else self.sums[which]
+
+    @property
+    def seconds(self) -> float | None:
+        """From the oldest record to the newest; None where they say nothing of a rate."""
+        if self.oldest is None or self.newest is None or self.newest <= self.oldest:
+            return None
+        return (self.newest - self.oldest) / 1000
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times larger compressed records are unpacked; None where none are compressed."""
+        packed = [codec for name, codec in self.codecs.items() if name != "none"]
+        stored = sum(codec.storedBytes for codec in packed)
+        unpacked = sum(codec.unpackedBytes for codec in packed)
+        return unpacked / stored if stored and unpacked else None
+
+    def batch(self, place: Place, base: int, last: int, records: int) -> None:
+        """A sound batch has been met: what is counted of each."""
+        self.soundBatches += 1
+        self.batchBytes += place.size
+        self.records += records
+        self.batchRecords[class_of(records)] += 1
+        self.batchSizes[class_of(place.size)] += 1
+        self.emptyBatches += not records
+        if self.largestBatch is None or place.size > self.largestBatch.place.size:
+            self.largestBatch = Evidence(base, place)
+        if self.fullestBatch is None or records > self.fullestBatch[0]:
+            self.fullestBatch = (records, Evidence(base, place))
+        self.firstOffset = base if self.firstOffset is None else min(base, self.firstOffset)
+        self.lastOffset = last if self.lastOffset is None else max(last, self.lastOffset)
+
+    def miss(self, place: Place, reason: str) -> None:
+        """Bytes that are not taken into account."""
+        self.damaged += 1
+        self.damagedBytes += place.size
+        if len(self.missed) < MOST_DAMAGE:
+            self.missed.append(Missed(place, reason))
+
+    def note(self, text: str) -> None:
+        """What else is to be said; the first hundred."""
+        if len(self.notes) < MOST_DAMAGE:
+            self.notes.append(text)
+
+    def add(self, other: Stats) -> None:
+        """Take in those of another partition. Its keys are counted by its topic."""
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, codec in other.codecs.items():
+            own = self.codecs.setdefault(name, Codec())
+            own.batches += codec.batches
+            own.records += codec.records
+            own.storedBytes += codec.storedBytes
+            own.unpackedBytes += codec.unpackedBytes
+        self.formats.update(other.formats)
+        self.timestampTypes.update(other.timestampTypes)
+        for counts, more in (
+            (self.batchRecords, other.batchRecords),
+            (self.batchSizes, other.batchSizes),
+            (self.keySizes, other.keySizes),
+            (self.valueSizes, other.valueSizes),
+            (self.late, other.late),
+        ):
+            for number, count in enumerate(more):
+                counts[number] += count
+        for number in range(min(EXTREMES)):
+            self.sums[number] += other.sums[number]
+        for extreme in EXTREMES:
+            mine, theirs = self.sums[extreme], other.sums[extreme]
+            if theirs >= 0 and (mine < 0 or (theirs < mine if extreme == OLDEST else theirs > mine)):
+                self.sums[extreme], self.sums[extreme + AT] = theirs, other.sums[extreme + AT]
+                if extreme in other.extremes:
+                    self.extremes[extreme] = other.extremes[extreme]
+        large, full = other.largestBatch, other.fullestBatch
+        if large and (self.largestBatch is None or large.place.size > self.largestBatch.place.size):
+            self.largestBatch = large
+        if full and (self.fullestBatch is None or full[0] > self.fullestBatch[0]):
+            self.fullestBatch = full
+        self.moments.merge(other.moments)
+        self.keys.merge(other.keys, lambda key: key if isinstance(key, TopicKey) else TopicKey(other.topic, key))
+        self.producers.merge(other.producers)
+        self.missed += other.missed[: MOST_DAMAGE - len(self.missed)]
+        self.unread += other.unread
+        self.notes += other.notes[: MOST_DAMAGE - len(self.notes)]
+
+
+SUMMED = (
+    "files", "bytes", "batches", "soundBatches", "batchBytes", "records", "controlRecords", "undecoded", "emptyBatches",
+    "controlBatches", "transactionalBatches", "transactionalRecords", "idempotentBatches", "damaged", "damagedBytes",
+    "padding",
+)  # fmt: skip
+"""What of several partitions simply adds up."""
+
+
+def codecs_of(stats: Stats) -> Iterator[tuple[str, Codec]]:
+    """The codecs, the one with most stored bytes first."""
+    return iter(sorted(stats.codecs.items(), key=lambda item: (-item[1].storedBytes, item[0])))

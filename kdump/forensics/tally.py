@@ -1,0 +1,188 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""What stats counts of each record, in one pass over the columns.
+
+Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from kdump.forensics.sketch import LONGEST, Frequent, known_by
+from kdump.forensics.spread import LATE, Moments
+from kdump.format.columns import Columns
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+(
+    RECORDS,
+    RECORD_BYTES,
+    NULL_KEYS,
+    KEY_BYTES,
+    NULL_VALUES,
+    VALUE_BYTES,
+    HEADERS,
+    HEADER_BYTES,
+    UNTIMED,
+    LATE_RECORDS,
+) = range(10)
+"""Sums: records and their bytes (length field included); null keys and bytes of keys; the same of values; headers and
+their bytes; records without a timestamp, or with an impossible one; records that are older than one before them."""
+LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST = range(10, 15)
+"""Extremes, -1 for none: of sizes, of timestamps (epoch ms), and of ms by which a record is older than one before."""
+EXTREMES = (LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST)
+AT = 5
+"""sums[extreme + AT] is the row of the record that has it."""
+WIDTH = 20
+IMPOSSIBLE = 1 << 61
+"""Ms, beyond which a timestamp or a delta is damage, and sums of two would leave 64 bits."""
+assert len(LATE) == 6
+
+
+def fresh() -> array[int]:
+    """Sums of nothing."""
+    sums = array("q", bytes(8 * WIDTH))
+    for extreme in EXTREMES:
+        sums[extreme] = -1
+    return sums
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _class(size: cython.longlong):
+    """spread.class_of"""
+    number: cython.Py_ssize_t = 0
+    while size > 0 and number < 33:
+        size >>= 1
+        number += 1
+    return number
+
+
+def tally(
+    columns: Columns,
+    bases_of: array[int],
+    ends_of: array[int],
+    timed: cython.bint,
+    sums_of: array[int],
+    key_sizes_of: array[int],
+    value_sizes_of: array[int],
+    late_of: array[int],
+    moments: Moments,
+    keys: Frequent,
+) -> None:
+    """Add the records in the columns to the sums, the classes of sizes and lateness, the moments and the keys.
+
+    They are of one batch or several: up to row ends_of[0] of the first, whose timestamp deltas add to bases_of[0], and
+    so on. Without `timed` their timestamps are left alone."""
+    data: bytes = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
+    rows: cython.longlong[::1] = columns.block
+    sums: cython.longlong[::1] = sums_of
+    key_sizes: cython.longlong[::1] = key_sizes_of
+    value_sizes: cython.longlong[::1] = value_sizes_of
+    late: cython.longlong[::1] = late_of
+    bases: cython.longlong[::1] = bases_of
+    ends: cython.longlong[::1] = ends_of
+    batch: cython.Py_ssize_t = 0
+    row: cython.longlong = 0
+    base: cython.longlong = bases[0]
+    counts: cython.longlong[::1] = keys.counts
+    weights: cython.longlong[::1] = keys.weights
+    slots: dict = keys.slots  # type: ignore[type-arg]
+    at: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    key_size: cython.longlong
+    value_size: cython.longlong
+    size: cython.longlong
+    delta: cython.longlong
+    stamp: cython.longlong
+    behind: cython.longlong
+    # Timestamps of one bucket are counted together: low..high-1 are its own.
+    low: cython.longlong = 0
+    high: cython.longlong = 0
+    together: cython.longlong = 0
+    width: cython.longlong = moments.width
+    number: cython.Py_ssize_t
+    keyed: cython.longlong = 0
+    usable: cython.bint = timed and -IMPOSSIBLE < base < IMPOSSIBLE
+    for at in range(0, columns.count * 11, 11):
+        row = at // 11
+        if row >= ends[batch]:
+            while row >= ends[batch]:
+                batch += 1
+            base = bases[batch]
+            usable = timed and -IMPOSSIBLE < base < IMPOSSIBLE
+        size = rows[at + 1] - rows[at]
+        sums[RECORDS] += 1
+        sums[RECORD_BYTES] += size
+        sums[HEADERS] += rows[at + 10]
+        sums[HEADER_BYTES] += rows[at + 1] - rows[at + 9]
+        value_size = rows[at + 8]
+        if value_size < 0:
+            sums[NULL_VALUES] += 1
+        else:
+            sums[VALUE_BYTES] += value_size
+            value_sizes[_class(value_size)] += 1
+            if value_size > sums[LONGEST_VALUE]:
+                sums[LONGEST_VALUE] = value_size
+                sums[LONGEST_VALUE + AT] = row
+        key_size = rows[at + 6]
+        if key_size < 0:
+            sums[NULL_KEYS] += 1
+        else:
+            sums[KEY_BYTES] += key_size
+            key_sizes[_class(key_size)] += 1
+            if key_size > sums[LONGEST_KEY]:
+                sums[LONGEST_KEY] = key_size
+                sums[LONGEST_KEY + AT] = row
+            keyed += 1
+            start = rows[at + 5]
+            key = data[start : start + key_size]
+            item = key if key_size <= LONGEST else known_by(key)
+            found = slots.get(item)
+            slot = keys.new(item) if found is None else found
+            counts[slot] += 1
+            weights[slot] += size
+        if not timed:
+            continue
+        delta = rows[at + 3]
+        if not usable or not -IMPOSSIBLE < delta < IMPOSSIBLE or base + delta < 0:
+            sums[UNTIMED] += 1
+            continue
+        stamp = base + delta
+        if not low <= stamp < high:
+            if together:
+                moments.add(low, together)
+                width = moments.width
+            low = stamp // width * width
+            high = low + width
+            together = 0
+        together += 1
+        if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
+            sums[OLDEST] = stamp
+            sums[OLDEST + AT] = row
+        if stamp >= sums[NEWEST]:
+            if stamp > sums[NEWEST]:
+                sums[NEWEST] = stamp
+                sums[NEWEST + AT] = row
+            late[0] += 1
+            continue
+        behind = sums[NEWEST] - stamp
+        number = 1
+        for bound in LATE:
+            if behind <= bound:
+                break
+            number += 1
+        late[number] += 1
+        sums[LATE_RECORDS] += 1
+        if behind > sums[LATEST]:
+            sums[LATEST] = behind
+            sums[LATEST + AT] = row
+    if together:
+        moments.add(low, together)
+    keys.total += keyed

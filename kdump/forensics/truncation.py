@@ -1,0 +1,89 @@
+"""Where a follower cuts its log when it begins to fetch from a leader: the epochs of both decide (KIP-101, KIP-279).
+
+Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.endOffsetFor, LogLoader.load.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+Epochs = Sequence[tuple[int, int]]
+"""(epoch, start offset), rising in both."""
+
+
+class Lineage(NamedTuple):
+    """What a replica knows of its log: epochs, log start, log end, high watermark (None: not known)."""
+
+    epochs: tuple[tuple[int, int], ...]
+    start: int
+    end: int
+    highWatermark: int | None = None
+
+    def loaded(self) -> Lineage:
+        """As a broker has it once the log is loaded: without entries at or behind the log end, those below the log
+        start as one that begins there."""
+        kept = [(epoch, start) for epoch, start in self.epochs if start < self.end]
+        below = [epoch for epoch, start in kept if start <= self.start]
+        kept = [(epoch, start) for epoch, start in kept if start > self.start]
+        if below:
+            kept.insert(0, (below[-1], self.start))
+        return self._replace(epochs=tuple(kept))
+
+    def cut(self, offset: int) -> Lineage:
+        """The same, cut at an offset."""
+        return self._replace(epochs=tuple(each for each in self.epochs if each[1] < offset), end=min(self.end, offset))
+
+
+class Truncation(NamedTuple):
+    """`offset`: the first offset that the follower drops, and from which it fetches; None: not known. `loses`: how many
+    offsets it drops. `by`: epochs, highWatermark (it has no epochs), or logStart (all of it lies below the leader's log
+    start, and it begins anew there)."""
+
+    offset: int | None
+    loses: int | None
+    by: str
+
+
+def end_offset_for(epochs: Epochs, requested: int, end: int) -> tuple[int, int] | None:
+    """The largest epoch at or below `requested`, and the offset behind its last; None where that is not defined."""
+    if epochs and epochs[-1][0] == requested:
+        return requested, end
+    above = bisect_right([epoch for epoch, _ in epochs], requested)
+    if above == len(epochs):
+        return None
+    return (requested if above == 0 else epochs[above - 1][0]), epochs[above][1]
+
+
+def truncation(leader: Lineage, follower: Lineage) -> Truncation:
+    """What the follower does when the leader has just been elected, with an epoch above all that either knows."""
+    leader, follower = leader.loaded(), follower.loaded()
+    whole = follower.end
+    highest = max((epoch for each in (leader, follower) for epoch, _ in each.epochs), default=-1)
+    epochs = (*leader.epochs, (highest + 1, leader.end))
+    while follower.epochs:
+        answer = end_offset_for(epochs, follower.epochs[-1][0], leader.end)
+        if answer is None:
+            break
+        epoch, behind = answer
+        own = end_offset_for(follower.epochs, epoch, follower.end)
+        if own is None:
+            offset = min(behind, follower.end)
+        elif own[0] != epoch:
+            offset = min(own[1], follower.end)
+        else:
+            offset = min(own[1], behind, follower.end)
+        if offset == follower.end:
+            return _fetching(leader, offset, whole, "epochs")
+        follower = follower.cut(offset)
+    if follower.end < whole:
+        return _fetching(leader, follower.end, whole, "epochs")
+    mark = follower.highWatermark
+    return _fetching(leader, None if mark is None else min(mark, whole), whole, "highWatermark")
+
+
+def _fetching(leader: Lineage, offset: int | None, whole: int, by: str) -> Truncation:
+    if offset is not None and offset < leader.start:
+        return Truncation(leader.start, whole, "logStart")
+    return Truncation(offset, None if offset is None else whole - offset, by)

@@ -1,0 +1,38 @@
+"""Durations, rates and averages as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def duration(milliseconds: int) -> str:
+    """250 ms, 12.5 s, 1 h 23 min, 12 d 5 h"""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:g} s" if seconds == int(seconds) else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    days, hours = divmod(hours, 24)
+    return f"{days:,} d" + (f" {hours} h" if hours else "")
+
+
+def per(count: int, seconds: float, show: Callable[[float], str], what: str = " records") -> str:
+    """1,234 records/s; where that is next to nothing, a day."""
+    rate = count / seconds
+    return f"{show(rate)}{what}/s" if rate >= 1 else f"{show(rate * 86_400)}{what} a day"
+
+
+def number(value: float) -> str:
+    """1,234 or 12.3"""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def average(total: int, count: int) -> str:
+    """As `number`; - for the average of nothing."""
+    return number(total / count) if count else "-"

@@ -1,0 +1,42 @@
+"""Small charts of text: bars, and a line of them over time."""
+
+from __future__ import annotations
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+HEIGHTS = "▁▂▃▄▅▆▇█"
+
+
+def bar(part: int, whole: int, width: int) -> str:
+    """A bar of at most `width` columns; anything that is not nothing shows."""
+    if part <= 0 or whole <= 0:
+        return ""
+    eighths = max(1, round(8 * width * part / whole))
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (EIGHTHS[rest] if rest else "")
+
+
+def heights(counts: list[int]) -> str:
+    """One character for each number, as high as it is beside the largest; a blank for 0."""
+    most = max(counts, default=0)
+    return "".join(HEIGHTS[-(-count * len(HEIGHTS) // most) - 1] if count else " " for count in counts)
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage that never says 0 % of something, nor all of what is less."""
+    if not part or not whole:
+        return "0 %"
+    percent = 100 * part / whole
+    if percent < 0.1:
+        return "<0.1 %"
+    return ">99.9 %" if part < whole and percent > 99.9 else f"{percent:.1f} %" if percent < 100 else "100 %"
+
+
+def spread_over(moments: list[tuple[int, int]], bucket: int, most: int) -> tuple[int, int, list[int]]:
+    """Counts by time in at most `most` columns of one width: when the first begins, the width in ms, and the counts."""
+    first, last = moments[0][0], moments[-1][0]
+    buckets = (last - first) // bucket + 1
+    width = -(-buckets // most) * bucket
+    counts = [0] * ((last - first) // width + 1)
+    for start, count in moments:
+        counts[(start - first) // width] += count
+    return first, width, counts

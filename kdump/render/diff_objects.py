@@ -1,0 +1,160 @@
+"""What `kdump diff` found, as JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.forensics.copy_facts import CopyFacts
+from kdump.forensics.damage import Damage, Place
+from kdump.forensics.diff import Diff
+from kdump.forensics.differences import Comparison, Difference
+from kdump.forensics.rows import Row
+from kdump.render.escape import path_text
+
+Object = dict[str, Any]
+
+
+def difference_objects(found: Diff) -> Iterator[Object]:
+    """Each difference of each pair, in order."""
+    for (left, right), pair in found.pairs.items():
+        paths = path_text(found.copies[left].path), path_text(found.copies[right].path)
+        for each in pair.differences:
+            yield _difference(found, each, paths)
+
+
+def _difference(found: Diff, each: Difference, paths: tuple[str, str]) -> Object:
+    return {
+        "type": "difference",
+        "topic": found.topic,
+        "partition": found.partition,
+        "kind": each.kind,
+        "isDivergence": each.parts,
+        "left": paths[0],
+        "right": paths[1],
+        "lacking": None if each.lacking is None else paths[each.lacking],
+        "offset": each.first,
+        "lastOffset": each.last,
+        "records": each.records,
+        "batches": each.batches,
+        "fields": list(each.fields),
+        **_place("left", each.left),
+        **_place("right", each.right),
+        "reason": each.reason,
+        "samples": [
+            {
+                "offset": sample.offset,
+                "fields": list(sample.fields),
+                "left": _row(sample.left, sample.sizes[0]),
+                "right": _row(sample.right, sample.sizes[1]),
+            }
+            for sample in each.samples
+        ],
+    }
+
+
+def _place(name: str, place: Place | None) -> Object:
+    file = None if place is None else path_text(place.file)
+    return {f"{name}File": file, f"{name}Position": None if place is None else place.position}
+
+
+def _row(row: Row, sizes: tuple[int, int]) -> Object:
+    names = ("timestamp", "sequence", "producerId", "producerEpoch", "isTransactional", "isControlBatch")
+    return {name: getattr(row, name) for name in names} | {"keySize": sizes[0], "valueSize": sizes[1]}
+
+
+def diff_object(found: Diff) -> Object:
+    paths = [path_text(copy.path) for copy in found.copies]
+    return {
+        "type": "diff",
+        "topic": found.topic,
+        "partition": found.partition,
+        "relation": found.relation,
+        "firstDivergentOffset": found.firstDivergentOffset,
+        "cause": found.cause or None,
+        "epochs": epochs(found),
+        "copies": [_copy(found, number) for number in range(len(paths))],
+        "pairs": [_pair(pair, paths[left], paths[right]) for (left, right), pair in found.pairs.items()],
+        "votes": [[paths[number] for number in group] for group in found.votes],
+        "majority": [paths[number] for number in found.majority],
+        "truncations": [
+            {
+                "leader": paths[each.leader],
+                "follower": paths[each.follower],
+                **each.does._asdict(),
+                "mends": each.mends,
+            }
+            for each in found.choices
+        ],
+        "notes": [path_text(note) for note in found.notes],
+    }
+
+
+def epochs(found: Diff) -> list[Object]:
+    """What each copy says of the epoch at the first divergent offset."""
+    offset = found.firstDivergentOffset
+    if offset is None:
+        return []
+    return [
+        {
+            "path": path_text(copy.path),
+            "leaderEpoch": epoch_at(found, number),
+            "checkpointEpoch": copy.checkpoint_epoch(offset),
+        }
+        for number, copy in enumerate(found.copies)
+    ]
+
+
+def epoch_at(found: Diff, number: int) -> int | None:
+    """The epoch in the header of a copy's batch that holds the first divergent offset; None: it has none."""
+    standing = found.standing(number)
+    return None if standing is None else standing.leaderEpoch
+
+
+def _pair(pair: Comparison, left: str, right: str) -> Object:
+    return {
+        "left": left,
+        "right": right,
+        "relation": pair.relation,
+        "prefix": None if pair.shorter is None else (left, right)[pair.shorter],
+        "firstDivergentOffset": None if pair.first is None else pair.first.first,
+        "recordsAlike": pair.alike,
+        "moreDifferences": pair.more,
+    }
+
+
+def _copy(found: Diff, number: int) -> Object:
+    copy: CopyFacts = found.copies[number]
+    behind = found.behind(number)
+    return {
+        "path": path_text(copy.path),
+        "logStartOffset": copy.logStartOffset,
+        "logEndOffset": copy.logEndOffset,
+        "highWatermark": copy.highWatermark,
+        "topicId": copy.topicId,
+        "segments": copy.segments,
+        "epochs": None if copy.epochs is None else [each._asdict() for each in copy.epochs],
+        "batchEpochs": [
+            {
+                "epoch": each.epoch,
+                "startOffset": each.offset,
+                "file": path_text(each.place.file),
+                "position": each.place.position,
+            }
+            for each in copy.batchEpochs
+        ],
+        "recordsBehind": None if behind is None else behind.records,
+        "newestBehind": None if behind is None else behind.newest,
+        "damage": [_damage(each) for each in copy.damages],
+        "damagedPlaces": copy.damaged,
+        "tail": None if copy.tail is None else _damage(copy.tail),
+        "compacted": copy.compacted,
+        "unread": [path_text(text) for text in copy.unread],
+        "notes": [path_text(text) for text in copy.notes],
+    }
+
+
+def _damage(each: Damage) -> Object:
+    place = each.place
+    where = {"file": path_text(place.file), "position": place.position, "size": place.size}
+    return {"kind": each.kind, **where, "reason": each.reason}

@@ -1,0 +1,345 @@
+"""`kdump diff` for people: what the copies are to each other, where they part, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from kdump.forensics.copy_facts import CopyFacts
+from kdump.forensics.damage import Damage
+from kdump.forensics.diff import Choice, Diff
+from kdump.forensics.differences import (
+    CLEANED,
+    DAMAGE,
+    DAMAGED_ALIKE,
+    DIVERGENT,
+    LEADER_EPOCH,
+    MISSING,
+    PREFIX,
+    RECORDS,
+    REWRITTEN,
+    SAME,
+    UNREAD,
+    Difference,
+    Sample,
+)
+from kdump.forensics.rows import Row
+from kdump.render.diff_objects import epoch_at
+from kdump.render.escape import path_text, printable, shown
+from kdump.render.output import Output
+from kdump.render.style import painter
+from kdump.render.table import Column, Table
+from kdump.render.times import iso
+
+STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
+TOLD = 3
+"""Differences of a pair that are told in full; all of them with --full, and in JSON."""
+CELL = 40
+"""Bytes of a key or a value of a sample."""
+
+
+class DiffReport:
+    """Writes one partition after the other."""
+
+    def __init__(self, output: Output, zone: tzinfo, *, full: bool = False) -> None:
+        self.output = output
+        self.zone = zone
+        self.full = full
+        self.paint = painter(output.colour)
+        self.written = False
+
+    def write(self, found: Diff) -> None:
+        """Everything about one partition."""
+        if self.written:
+            self.output.line("")
+        self.written = True
+        word, said = verdict(found)
+        self.output.line(f"{name_of(found)}: {self.paint(word, STYLE[found.relation])}{said}")
+        self.output.line("")
+        self._copies(found)
+        lines = [*self._epochs(found), *self._votes(found)]
+        for pair in found.pairs:
+            lines += list(self._pair(found, pair))
+        for number, copy in enumerate(found.copies):
+            lines += list(_around(number, copy))
+        lines += [f"note: {note}" for note in found.notes]
+        if lines:
+            self.output.line("")
+        for line in lines:
+            self._text(line)
+        following = list(_next(found))
+        if following:
+            self.output.line("")
+            self.output.line(self.paint("what next", "head"))
+            for line in following:
+                self._text("  " + line)
+
+    def short(self, found: Diff) -> None:
+        """One line."""
+        word, said = verdict(found)
+        self._text(f"{name_of(found)}: {word}{said}")
+
+    def _text(self, text: str) -> None:
+        indent = len(text) - len(text.lstrip()) + 4
+        for line in self.output.wrapped(printable(path_text(text)), indent):
+            self.output.line(line)
+
+    def _copies(self, found: Diff) -> None:
+        behind = found.history
+        columns = [
+            Column("copy", "", lambda n: letter(n)),
+            Column("path", "copy", lambda n: printable(path_text(found.copies[n].path)), least=16),
+            Column("logStart", "logStart", lambda n: str(found.copies[n].logStartOffset), True, 6),
+            Column("logEnd", "logEnd", lambda n: str(found.copies[n].logEndOffset), True),
+            Column("highWatermark", "highWatermark", lambda n: _mark(found.copies[n]), True, 3),
+            Column("segments", "segments", lambda n: str(found.copies[n].segments), True, 1),
+            Column("epochs", "epochs@offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
+            Column("damage", "damage", lambda n: _damage_cell(found.copies[n]), False, 7),
+            Column("behind", f"from {behind} on", lambda n: _behind(found, n), False, 5),
+        ]
+        table = Table(columns, self.output, full=self.full)
+        for number in range(len(found.copies)):
+            table.add(number)
+        table.flush()
+
+    def _epochs(self, found: Diff) -> Iterator[str]:
+        """The epochs at the offset where they part."""
+        offset = found.firstDivergentOffset
+        if offset is None:
+            return
+        numbers = range(len(found.copies))
+        own = [(letter(n), epoch_at(found, n)) for n in numbers]
+        noted = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
+        parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
+        said = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
+        parts = [f"{epoch} in {name}" for name, epoch in noted if epoch is not None]
+        if said and own == noted:
+            said += "; leader-epoch-checkpoint says the same"
+        elif parts:
+            said = (said or f"at offset {offset}") + f"; leader-epoch-checkpoint says {', '.join(parts)}"
+        if said:
+            yield said
+        yield from _strange(found, offset)
+        marks = [(letter(n), found.copies[n].highWatermark) for n in numbers]
+        above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
+        if found.cause != DAMAGE and above:
+            yield f"that is below the high watermark {' and '.join(above)}: consumers may have read what stood there"
+
+    def _votes(self, found: Diff) -> Iterator[str]:
+        if len(found.copies) < 3 or not found.votes:
+            return
+        groups = [" and ".join(map(letter, group)) for group in found.votes]
+        if found.majority:
+            count = f"{len(found.majority)} of {sum(map(len, found.votes))}"
+            yield f"{count} agree at that offset: {groups[0]}, against {', '.join(groups[1:])}"
+        else:
+            yield f"no majority at that offset: {', '.join(groups)}"
+
+    def _pair(self, found: Diff, pair: tuple[int, int]) -> Iterator[str]:
+        comparison = found.pairs[pair]
+        one, other = map(letter, pair)
+        if len(found.copies) > 2:
+            first = comparison.first
+            relation = comparison.relation or "cannot be told"
+            yield f"{one} and {other}: {relation}" + (f" from offset {first.first} on" if first else "")
+            heads = [group[0] for group in found.votes]
+            if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
+                return
+        told = 0
+        for each in comparison.differences:
+            told += each.parts
+            if each.parts and told > TOLD and not self.full:
+                continue
+            yield from self._difference(each, pair)
+        left = comparison.more + (max(0, told - TOLD) if not self.full else 0)
+        if left:
+            yield f"  and {left} more such places: --full and --json show {'them' if not comparison.more else 'more'}"
+
+    def _difference(self, each: Difference, pair: tuple[int, int]) -> Iterator[str]:
+        one, other = map(letter, pair)
+        lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
+        where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
+        count = f"{each.records:,} record" + ("" if each.records == 1 else "s")
+        names = ", ".join(each.fields)
+        texts = {
+            RECORDS: f"  {where}: {count} of {one} and {other} differ, in {names}",
+            MISSING: f"  {where}: {lacks} has none of {count}, and nothing says that the cleaner took them",
+            DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {each.reason}",
+            CLEANED: f"  legal: the cleaner took {count} from {lacks} within {where}: {each.reason}",
+            REWRITTEN: f"  legal: {count} within {where}, the same in batches that differ, in {names}",
+            LEADER_EPOCH: f"  legal: {each.batches:,} batches within {where}, the same but for their leader epoch",
+            DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte alike",
+            UNREAD: f"  {where}: {count} cannot be held against {lacks}, of which a file could not be read",
+        }
+        text = texts.get(each.kind, f"  {where}: both are damaged there, and not alike: nothing can be told")
+        if each.kind == DAMAGE and not lacks:
+            text = f"  {where}: both are damaged there, and not alike: {each.reason}"
+        yield text
+        if each.kind in (RECORDS, MISSING, DAMAGE):
+            for number, place in zip(pair, (each.left, each.right)):
+                if place is not None and (each.kind != MISSING or pair[1 - (each.lacking or 0)] == number):
+                    yield f"    {letter(number)}  batch at {place.position}, {place.size} bytes, of {place.file}"
+        for sample in each.samples[: None if self.full else 3]:
+            yield from self._sample(sample, pair)
+
+    def _sample(self, sample: Sample, pair: tuple[int, int]) -> Iterator[str]:
+        yield f"    record {sample.offset}"
+        for number, row, sizes in zip(pair, (sample.left, sample.right), sample.sizes):
+            parts = [self._field(row, name, sizes) for name in sample.fields]
+            yield f"      {letter(number)}  " + ", ".join(parts)
+
+    def _field(self, row: Row, name: str, sizes: tuple[int, int]) -> str:
+        limit = None if self.full else CELL
+        if name == "timestamp":
+            return f"timestamp {iso(row.timestamp, self.zone)}"
+        if name in ("key", "value"):
+            size = sizes[name == "value"]
+            text = shown(getattr(row, name), limit)
+            return f"{name} {text}" + (f" ({size} bytes)" if size > CELL else "")
+        if name == "headers":
+            return f"{row.headers[0]} headers, {shown(row.headers[1], limit)}"
+        return f"{name} {getattr(row, name)}"
+
+
+def letter(number: int) -> str:
+    """A, B, C … by which the report calls a copy."""
+    return chr(ord("A") + number) if number < 26 else f"#{number + 1}"
+
+
+def name_of(found: Diff) -> str:
+    """topic-partition, or the name of the first path."""
+    if found.topic is not None:
+        return f"{printable(found.topic)}-{found.partition}"
+    return printable(path_text(os.path.basename(os.path.abspath(found.copies[0].path))))
+
+
+def verdict(found: Diff) -> tuple[str, str]:
+    """What the copies are to each other: the word, and the rest of the sentence."""
+    offset, first = found.firstDivergentOffset, found.first
+    if first is not None:
+        (left, right), difference = first
+        if difference.kind == RECORDS:
+            return "DIVERGENT", f" from offset {offset} on"
+        lacks = letter((left, right)[difference.lacking]) if difference.lacking is not None else ""
+        if difference.kind == MISSING:
+            return "DIVERGENT", f" at offset {offset}: {lacks} has no record there"
+        return "DIVERGENT", f" at offset {offset}: {lacks + ' is' if lacks else 'they are'} damaged there"
+    if found.relation == SAME:
+        copy = found.copies[0]
+        records = max(pair.alike for pair in found.pairs.values())
+        offsets = f"offsets {copy.logStartOffset}..{copy.logEndOffset - 1}, " if records else ""
+        return "the same", f": {offsets}{records:,} records"
+    if found.relation == PREFIX:
+        parts = []
+        for (left, right), pair in found.pairs.items():
+            if pair.shorter is not None:
+                short, long = ((left, right), (right, left))[pair.shorter]
+                end, beyond = found.copies[short].logEndOffset, found.copies[long].logEndOffset
+                rest = f"{beyond - end:,} offsets more" if beyond > end else "bytes more, which are damaged"
+                parts.append(f"{letter(short)} ends at {end}, {letter(long)} has {rest}")
+        return "prefix", ": " + "; ".join(parts)
+    if any(copy.unread for copy in found.copies):
+        return "cannot be told", ": not all of it could be read"
+    return "cannot be told", ": there is no offset that can be held against the other's"
+
+
+def _strange(found: Diff, offset: int) -> Iterator[str]:
+    """The leader epoch up to the offset that some copies have never seen, which explains why they part."""
+    known = [dict(copy.lineage.epochs) for copy in found.copies]
+    for epoch, start in sorted({entry for each in known for entry in each.items()}, key=lambda entry: entry[1]):
+        if start > offset:
+            return
+        have = [n for n, each in enumerate(known) if each.get(epoch) == start]
+        lack = [n for n, copy in enumerate(found.copies) if epoch not in known[n] and copy.logEndOffset > start]
+        lack = [n for n in lack if found.copies[n].logStartOffset <= start]
+        if lack and start == offset:
+            names = " and ".join(map(letter, have))
+            others = " and ".join(map(letter, lack))
+            yield f"leader epoch {epoch} begins there in {names}, and {others} never knew it: another leader went on"
+            return
+
+
+def _mark(copy: CopyFacts) -> str:
+    return "" if copy.highWatermark is None else str(copy.highWatermark)
+
+
+def _epochs(copy: CopyFacts) -> str:
+    if copy.epochs is not None:
+        return ", ".join(f"{each.epoch}@{each.startOffset}" for each in copy.epochs)
+    said = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
+    return f"{said} (batches)" if said else ""
+
+
+def _damage_cell(copy: CopyFacts) -> str:
+    return f"{copy.damaged} place" + ("s" if copy.damaged != 1 else "") if copy.damaged else ""
+
+
+def _behind(found: Diff, number: int) -> str:
+    behind = found.behind(number)
+    return "" if behind is None else f"{behind.records:,} records"
+
+
+def _around(number: int, copy: CopyFacts) -> Iterator[str]:
+    """What else there is to say of a copy."""
+    for damage in copy.damages[:TOLD]:
+        yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
+    if copy.damaged > TOLD:
+        yield f"{letter(number)} is damaged in {copy.damaged - TOLD} more places: kdump verify tells all"
+    if copy.tail is not None:
+        said = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
+        yield f"{said}: a broker cuts that off when it starts"
+    yield from (f"{letter(number)} could not be read: {text}" for text in copy.unread)
+    yield from (f"note: {text}" for text in copy.notes)
+
+
+def _bytes(damage: Damage) -> str:
+    return f"{damage.place.size:,} bytes at {damage.place.position} of {os.path.basename(damage.place.file)}"
+
+
+def _tail(damage: Damage) -> str:
+    return "zeros" if damage.kind == "padding" else "a batch that is cut off"
+
+
+def _next(found: Diff) -> Iterator[str]:
+    """What a broker does, and what a person had better do."""
+    choices = found.choices
+    if found.relation == SAME:
+        choices = [each for each in choices if each.does.loses]
+    if found.majority:
+        choices = [each for each in choices if each.leader == found.majority[0]]
+    for each in choices:
+        yield _choice(found, each)
+    damaged = [number for number, copy in enumerate(found.copies) if copy.damaged]
+    for number in damaged:
+        yield (
+            f"{letter(number)} is damaged: see kdump verify {found.copies[number].path}; with its broker stopped, a"
+            " sound copy can take its place"
+        )
+    if found.history is not None:
+        lost = [f"kdump inspect --records --offset {found.history}.. {copy.path}" for copy in found.copies]
+        yield f"before one is dropped, keep what it has from {found.history} on: {lost[0]}"
+
+
+def _choice(found: Diff, each: Choice) -> str:
+    leader, follower, does = letter(each.leader), letter(each.follower), each.does
+    end = found.copies[each.follower].logEndOffset
+    text = f"{leader} elected: {follower} "
+    if does.by == "logStart":
+        return text + f"drops all it has and begins anew at offset {does.offset}, where the log of {leader} starts"
+    if does.offset is None:
+        return text + "has no leader epochs and cuts at its high watermark, which is not known here"
+    if does.loses:
+        text += f"cuts at offset {does.offset} and loses its offsets {does.offset}..{end - 1}"
+    else:
+        text += f"cuts nothing and fetches from offset {does.offset}"
+    if does.by == "highWatermark":
+        text += " (by its high watermark: it has no leader epochs)"
+    pair = found.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
+    if each.mends is False and pair.first is not None:
+        offset = pair.first.first
+        if pair.first.kind == DAMAGE:
+            text += f"; the damage at offset {offset} stays: no broker mends it by itself"
+        else:
+            text += f"; they stay different at offset {offset}, and no broker will notice"
+    return text

@@ -1,0 +1,338 @@
+"""`kdump stats` for people: one partition in detail, or a row for each and the sum of them."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable
+from datetime import tzinfo
+
+from kdump.forensics.sketch import Frequent
+from kdump.forensics.spread import Class, late_classes, quantile, size_classes
+from kdump.forensics.stats import Evidence, Stats, codecs_of
+from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.render.amounts import average, duration, number, per
+from kdump.render.charts import bar, heights, share, spread_over
+from kdump.render.escape import path_text, printable, shown
+from kdump.render.output import Output
+from kdump.render.report import size_text
+from kdump.render.stats_objects import split
+from kdump.render.style import cut, painter
+from kdump.render.table import Column, Table
+from kdump.render.times import iso
+
+PIPE_WIDTH = 80
+MOST_TOLD = 5
+MARGIN = 30
+"""Columns of a histogram before its bars."""
+
+
+class StatsReport:
+    """Writes statistics of partitions."""
+
+    def __init__(self, output: Output, zone: tzinfo, *, full: bool = False, top: int = 10) -> None:
+        self.output = output
+        self.zone = zone
+        self.full = full
+        self.top = top
+        self.paint = painter(output.colour)
+        self.width = min(100, output.width or PIPE_WIDTH)
+        self.written = False
+
+    def row_table(self) -> Table:
+        """A table with a row for each partition."""
+
+        def time(when: int | None) -> str:
+            return "" if when is None else iso(when, self.zone)
+
+        columns = [
+            Column("name", "partition", name_of, least=20),
+            Column("bytes", "size", lambda s: size_text(s.bytes), True),
+            Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
+            Column("records", "records", lambda s: f"{s.records:,}", True),
+            Column("fill", "rec/batch", lambda s: average(s.records, s.soundBatches), True, 6),
+            Column("ratio", "ratio", lambda s: "" if s.ratio is None else f"{s.ratio:.1f}x", True, 5),
+            Column("codecs", "codecs", lambda s: ",".join(name for name, _ in codecs_of(s)), False, 3),
+            Column("value", "value", lambda s: average(s.valueBytes, s.dataRecords - s.tombstones), True, 4),
+            Column("nullKeys", "null keys", lambda s: _few(s.nullKeys, s.dataRecords), True, 3),
+            Column("tombstones", "tombstones", lambda s: _few(s.tombstones, s.dataRecords), True, 4),
+            Column("rate", "rec/s", lambda s: _rate(s), True, 5),
+            Column("oldest", "oldest", lambda s: time(s.oldest), False, 1),
+            Column("newest", "newest", lambda s: time(s.newest), False, 2),
+            Column("damage", "damage", lambda s: str(s.damaged or ""), True, 8),
+        ]
+        return Table(columns, self.output, full=self.full)
+
+    def write(self, stats: Stats, title: str) -> None:
+        """One in detail."""
+        if self.written:
+            self._line("")
+        self.written = True
+        self._line(title, "head")
+        self._overview(stats)
+        self._times(stats)
+        self._batches(stats)
+        self._codecs(stats)
+        self._bytes(stats)
+        self._sizes("keys", stats.keySizes, stats.dataRecords, self._of_keys(stats))
+        self._sizes("values", stats.valueSizes, stats.dataRecords, self._of_values(stats))
+        self._late(stats)
+        self._top_keys(stats)
+        self._top_producers(stats)
+        self.remarks(stats)
+
+    def remarks(self, stats: Stats) -> None:
+        """What is in none of the numbers."""
+        lines = [
+            f"not counted: {each.place.size:,} bytes at {each.place.position} of {each.place.file}: {each.reason}"
+            for each in stats.missed[: None if self.full else MOST_TOLD]
+        ]
+        left = stats.damaged - len(lines)
+        if left > 0:
+            lines.append(f"not counted: {left:,} more damaged places: --json has 100, kdump verify tells all")
+        lines += [f"note: {note}" for note in stats.notes[: None if self.full else MOST_TOLD]]
+        if len(stats.notes) > MOST_TOLD and not self.full:
+            lines.append(f"note: {len(stats.notes) - MOST_TOLD:,} more: --full shows them")
+        lines += [f"not read: {text}" for text in stats.unread]
+        if lines:
+            self._line("")
+        for line in lines:
+            for part in self.output.wrapped(printable(path_text(line)), 4):
+                self._line(part, "" if line.startswith("note") else "bad")
+
+    # -- parts
+
+    def _overview(self, stats: Stats) -> None:
+        files = f"{stats.files:,} file" + ("" if stats.files == 1 else "s")
+        parts = f" of {stats.partitions:,} partitions" if stats.partitions != 1 else ""
+        self._pair("size", f"{size_text(stats.bytes)} in {files}{parts}")
+        control = f", {stats.controlRecords:,} of them control records" if stats.controlRecords else ""
+        damaged = stats.batches - stats.soundBatches
+        broken = f" (and {damaged:,} damaged)" if damaged else ""
+        self._pair("records", f"{stats.records:,} in {stats.soundBatches:,} batches{broken}{control}")
+        if stats.firstOffset is not None and stats.partitions == 1:
+            self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
+        if stats.oldest is not None:
+            self._pair("oldest", iso(stats.oldest, self.zone) + self._at(stats, stats.extremes.get(OLDEST)))
+            self._pair("newest", iso(stats.newest, self.zone) + self._at(stats, stats.extremes.get(NEWEST)))
+        seconds = stats.seconds
+        if seconds is not None:
+            records = per(stats.dataRecords - stats.untimed, seconds, number)
+            size = per(stats.batchBytes, seconds, lambda value: size_text(round(value)), " of batches")
+            self._pair("rate", f"{records}, {size}, over {duration(round(seconds * 1000))}")
+            peak = stats.moments.peak
+            if peak is not None:
+                width = duration(stats.moments.width)
+                self._pair("peak", f"{peak[1]:,} records in {width}, from {iso(peak[0], self.zone)}")
+        if stats.untimed:
+            self._pair("untimed", f"{stats.untimed:,} records without a timestamp that can be")
+        types = ", ".join(f"{name} {share(n, stats.dataRecords)}" for name, n in stats.timestampTypes.most_common())
+        if len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes:
+            self._pair("times", types)
+        formats = ", ".join(f"magic {magic}: {count:,}" for magic, count in sorted(stats.formats.items()))
+        if set(stats.formats) - {2}:
+            self._pair("formats", f"{formats} batches")
+        if stats.transactionalBatches:
+            text = f"{stats.transactionalRecords:,} records in {stats.transactionalBatches:,} batches"
+            self._pair("transactions", f"{text}, {stats.controlBatches:,} control batches")
+
+    def _times(self, stats: Stats) -> None:
+        moments = list(stats.moments)
+        if len(moments) < 2:
+            return
+        first, width, counts = spread_over(moments, stats.moments.width, self.width - 4)
+        self._head("records over time", f"a column is {duration(width)}; the highest {max(counts):,} records")
+        self._line("  " + heights(counts), "name")
+        start, end = (iso(when, self.zone)[:19] for when in (first, moments[-1][0]))
+        gap = len(counts) - len(start) - len(end)
+        self._line("  " + (start + " " * gap + end if gap > 1 else f"{start} .. {end}"), "dim")
+
+    def _batches(self, stats: Stats) -> None:
+        if not stats.soundBatches:
+            return
+        self._head("batches")
+        full, large = stats.fullestBatch, stats.largestBatch
+        half = min(quantile(stats.batchRecords, 0.5) or 0, full[0] if full else 0)
+        mean = average(stats.records, stats.soundBatches)
+        most = f"{full[0]:,}{self._at(stats, full[1])}" if full else ""
+        self._pair("records", f"{mean} on average, half up to {half:,}, most {most}")
+        size = size_text(round(stats.batchBytes / stats.soundBatches))
+        largest = size_text(large.place.size) + self._at(stats, large) if large else ""
+        half = min(quantile(stats.batchSizes, 0.5) or 0, large.place.size if large else 0)
+        self._pair("bytes", f"{size} on average, half up to {size_text(half)}, largest {largest}")
+        ones = stats.batchRecords[1]
+        if ones:
+            self._pair("single", f"{ones:,} batches of one record, {share(ones, stats.soundBatches)}")
+        if stats.emptyBatches:
+            self._pair("empty", f"{stats.emptyBatches:,} batches that compaction has emptied")
+        self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "records each")
+
+    def _codecs(self, stats: Stats) -> None:
+        if not stats.codecs:
+            return
+        self._head("compression")
+        for name, codec in codecs_of(stats):
+            text = f"{codec.batches:,} batches, {size_text(codec.storedBytes)}"
+            if name != "none" and codec.ratio is not None:
+                text += f", {size_text(codec.unpackedBytes)} unpacked: {codec.ratio:.2f}x"
+            self._pair(name, text)
+
+    def _bytes(self, stats: Stats) -> None:
+        """Of what records say, unpacked."""
+        if not stats.dataRecords:
+            return
+        headers = stats.sums[HEADER_BYTES]
+        rest = stats.recordBytes - stats.keyBytes - stats.valueBytes - headers
+        self._head("where the bytes of records go", f"{size_text(stats.recordBytes)} unpacked")
+        parts = (("keys", stats.keyBytes), ("values", stats.valueBytes), ("headers", headers), ("framing", rest))
+        for name, count in parts:
+            self._bar(name, size_text(count), count, stats.recordBytes)
+
+    def _of_keys(self, stats: Stats) -> list[str]:
+        if not stats.dataRecords:
+            return []
+        keyed = stats.dataRecords - stats.nullKeys
+        lines = [f"{share(stats.nullKeys, stats.dataRecords)} are null ({stats.nullKeys:,})"] if stats.nullKeys else []
+        at = self._at(stats, stats.extremes.get(LONGEST_KEY))
+        if keyed:
+            lines.append(f"{average(stats.keyBytes, keyed)} bytes on average, largest {stats.longestKey:,}{at}")
+        return lines
+
+    def _of_values(self, stats: Stats) -> list[str]:
+        if not stats.dataRecords:
+            return []
+        valued = stats.dataRecords - stats.tombstones
+        dead = f"{share(stats.tombstones, stats.dataRecords)} are null: tombstones ({stats.tombstones:,})"
+        lines = [dead] if stats.tombstones else []
+        at = self._at(stats, stats.extremes.get(LONGEST_VALUE))
+        if valued:
+            lines.append(f"{average(stats.valueBytes, valued)} bytes on average, largest {stats.longestValue:,}{at}")
+        return lines
+
+    def _sizes(self, name: str, counts: array[int], records: int, lines: list[str]) -> None:
+        if not records:
+            return
+        self._head(name)
+        for line in lines:
+            self._text(line)
+        self._histogram(size_classes(counts), lambda each: _range(each, str), "bytes")
+
+    def _late(self, stats: Stats) -> None:
+        if not stats.lateRecords or stats.latest is None:
+            return
+        timed = stats.dataRecords - stats.untimed
+        self._head("lateness", "by how much a record is older than one before it")
+        at = self._at(stats, stats.extremes.get(LATEST))
+        self._text(
+            f"{stats.lateRecords:,} records are, {share(stats.lateRecords, timed)}; the latest by"
+            f" {duration(stats.latest)}{at}"
+        )
+        self._histogram(late_classes(stats.late), _late_range, "")
+
+    def _top_keys(self, stats: Stats) -> None:
+        if not stats.keys.total:
+            return
+        self._head("top keys", _error(stats.keys))
+        rows = []
+        for each in stats.keys.top(self.top):
+            topic, key, size, is_cut = split(stats, each.item)
+            text = shown(key, None if self.full else 200) + (f"… ({size} bytes)" if is_cut else "")
+            text = f"{topic}: {text}" if stats.topic is None and topic is not None else text
+            rows.append((printable(text), each.times, each.weight))
+        self._tops(rows, stats.keys)
+
+    def _top_producers(self, stats: Stats) -> None:
+        if not stats.producers.total:
+            return
+        self._head("top producers", _error(stats.producers))
+        rows = [(f"producer {each.item}", each.times, each.weight) for each in stats.producers.top(self.top)]
+        self._tops(rows, stats.producers)
+
+    def _tops(self, rows: list[tuple[str, int, int]], sketch: Frequent) -> None:
+        known = [row for row in rows if row[1] > sketch.error]
+        if not known:
+            self._text("none stands out: whatever is met most is met less often than the counts may be wrong by")
+            return
+        room = self.width - 34 if not self.full else None
+        for text, count, weight in known:
+            numbers = f"{count:>11,}  {share(count, sketch.total):>7}  {size_text(weight):>10}"
+            self._line(f"  {numbers}  {cut(text, room) if room else text}")
+
+    # -- lines
+
+    def _histogram(self, classes: list[Class], label: Callable[[Class], str], unit: str) -> None:
+        if len(classes) < 2 and not any(each.amount for each in classes):
+            return
+        total = sum(each.amount for each in classes)
+        most = max(each.amount for each in classes)
+        for place, each in enumerate(classes):
+            name = label(each) + (f" {unit}" if not place and unit else "")
+            self._bar(name, f"{each.amount:,}", each.amount, most, total)
+
+    def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:
+        percent = share(part, total or whole)
+        width = max(8, self.width - MARGIN - 20)
+        self._line(f"  {name:<21} {amount:>11}  {percent:>7}  {self.paint(bar(part, whole, width), 'name')}".rstrip())
+
+    def _head(self, text: str, rest: str = "") -> None:
+        self._line("")
+        self._line(self.paint(text, "head") + (self.paint(f"  {rest}", "dim") if rest else ""))
+
+    def _pair(self, name: str, text: str) -> None:
+        for line in self.output.wrapped(f"  {name:<12} {printable(text)}", 15):
+            self._line(line)
+
+    def _text(self, text: str) -> None:
+        for line in self.output.wrapped("  " + printable(text), 4):
+            self._line(line)
+
+    def _line(self, text: str, style: str = "") -> None:
+        self.output.line(self.paint(text, style) if style else text.rstrip())
+
+    def _at(self, stats: Stats, evidence: Evidence | None) -> str:
+        """(offset 17, batch at 4096 of FILE)"""
+        if evidence is None:
+            return ""
+        place = evidence.place
+        file = ""
+        if stats.partitions != 1 or stats.files > 1:
+            parts = place.file.split(os.sep)
+            short = os.sep.join(parts[-2:]) if stats.partitions != 1 else parts[-1]
+            file = f" of {path_text(place.file if self.full else short)}"
+        return f" (offset {evidence.offset}, batch at {place.position}{file})"
+
+
+def name_of(stats: Stats) -> str:
+    """topic-partition; with its state where that is not live; the path where no directory names it."""
+    base = os.path.basename(os.path.abspath(stats.source))
+    if stats.topic is None:
+        return printable(path_text(stats.source))
+    state = base.rpartition("-")[2] if base.endswith(("-delete", "-future", "-stray")) else ""
+    return printable(f"{stats.topic}-{stats.partition}" + (f" ({state})" if state else ""))
+
+
+def _rate(stats: Stats) -> str:
+    if stats.seconds is None:
+        return ""
+    rate = (stats.dataRecords - stats.untimed) / stats.seconds
+    return number(rate) if rate >= 0.01 else "<0.01"
+
+
+def _few(part: int, whole: int) -> str:
+    return share(part, whole) if part else ""
+
+
+def _range(each: Class, show: Callable[[int], str]) -> str:
+    if each.last is None:
+        return f"{show(each.first)} and more"
+    return show(each.first) if each.first == each.last else f"{show(each.first)}..{show(each.last)}"
+
+
+def _late_range(each: Class) -> str:
+    return f"more than {duration(each.first - 1)}" if each.last is None else f"up to {duration(each.last)}"
+
+
+def _error(sketch: Frequent) -> str:
+    if not sketch.error:
+        return "exact: records, share, bytes"
+    return f"records (each may be too low by up to {sketch.error:,}), share, bytes"

@@ -1,0 +1,105 @@
+"""The Python API: the examples of docs/api.md, what it promises of damage, and that `import kdump` stays light."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.log.region import Batch
+from tests import craft
+from tests.conftest import FIXTURES, ROOT, each_segment, read_regions
+
+PAGE = ROOT / "docs" / "api.md"
+FIRST = f"{0:020}.log"
+
+
+def examples() -> str:
+    """The Python of the page; a blank line ends what is expected."""
+    return "\n\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+
+
+def test_the_examples_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FIXTURES)
+    parsed = doctest.DocTestParser().get_doctest(examples(), {}, str(PAGE), str(PAGE), 0)
+    said: list[str] = []
+    found = doctest.DocTestRunner(verbose=False).run(parsed, out=said.append)
+    assert found.attempted > 15
+    assert found.failed == 0, "".join(said)
+
+
+def test_each_name_has_its_section_and_comes_from_its_module() -> None:
+    text = PAGE.read_text()
+    for name in kdump.API:
+        assert f"kdump.{name}" in text, name
+        assert getattr(kdump, name).__name__ == name
+        assert name in dir(kdump)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        kdump.nothing  # noqa: B018
+
+
+def test_type_checkers_see_what_there_is() -> None:
+    """The imports for type checkers name what the table names."""
+    text = (ROOT / "kdump" / "__init__.py").read_text()
+    block = text[text.index("if TYPE_CHECKING:") : text.index("def __getattr__")]
+    named = {name: module for module, name in re.findall(r"from (\S+) import (\w+) as \2\n", block)}
+    assert named == kdump.API
+    assert (ROOT / "kdump" / "py.typed").is_file()
+
+
+def test_import_is_light() -> None:
+    code = "import sys, kdump; print(*(name for name in sys.modules if name.startswith('kdump')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == ["kdump", "kdump.engine"]
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_open_gives_what_the_reader_gives(path: Path) -> None:
+    mine = [(region.kind, region.position, region.size) for region in kdump.open(path).regions()]
+    assert mine == [(region.kind, region.position, region.size) for region in read_regions(path)]
+
+
+def test_a_partition_is_one_log(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for offset in (0, 3):
+        data = craft.batch([craft.record(delta, value=b"%d" % (offset + delta)) for delta in range(3)], offset=offset)
+        (folder / f"{offset:020}.log").write_bytes(data)
+    log = kdump.open(folder)
+    assert [record.value for record in log.records()] == [b"%d" % number for number in range(6)]
+    assert [os.path.basename(segment.path) for segment in log.segments] == [f"{0:020}.log", f"{3:020}.log"]
+    assert [record.offset for record in log.segments[1].records()] == [3, 4, 5]
+
+
+def test_damage_is_left_out_unless_asked_for(tmp_path: Path) -> None:
+    data = craft.one(b"a") + craft.overwrite(craft.one(b"b", 1), 64, b"\xff") + craft.one(b"c", 2) + b"\0" * 20
+    (tmp_path / FIRST).write_bytes(data)
+    log = kdump.open(tmp_path / FIRST)
+    assert [batch.baseOffset for batch in log.batches()] == [0, 2]
+    assert [(batch.baseOffset, batch.crcValid) for batch in log.batches(damaged=True)] == [
+        (0, True),
+        (1, False),
+        (2, True),
+    ]
+    assert [region.kind for region in log.regions()] == ["batch", "batch", "batch", "padding"]
+    assert all(isinstance(region, Batch) for region in list(log.regions())[:3])
+
+
+def test_refusals(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path, FIXTURES):
+        with pytest.raises(kdump.SourceError):
+            kdump.open(path)
+    with pytest.raises(kdump.SourceError, match="see entries"):
+        list(kdump.open(FIXTURES / "clean-1" / "orders-none-0" / f"{0:020}.index").regions())
+    with pytest.raises(kdump.SourceError, match="see regions"):
+        list(kdump.open(FIXTURES / "clean-1" / "orders-none-0" / FIRST).entries())
+    with pytest.raises(kdump.SourceError):
+        list(kdump.diff([str(FIXTURES / "clean-2"), str(tmp_path / "none")]))
+    with pytest.raises(kdump.SourceError):
+        list(kdump.stats([str(tmp_path / "none")]))

@@ -1,0 +1,191 @@
+"""`kdump diff` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.commands.diff import EXAMPLES
+from kdump.render.diff_keys import DIFF_TYPES
+from tests import craft
+from tests.conftest import FIXTURES, SHARED
+from tests.test_damaged_disks import DAMAGES
+from tests.test_docs import run as shell
+
+FIRST = f"{0:020}.log"
+ONE, OTHER = FIXTURES / "diverged-1" / "ledger-0", FIXTURES / "diverged-2" / "ledger-0"
+
+
+def run(*args: str | Path, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(cli, ["diff", *map(str, args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def objects(*args: str | Path, status: int = 1) -> list[dict[str, Any]]:
+    result = run(*args, "--json")
+    assert result.exit_code == status, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found:
+        if each["type"] in DIFF_TYPES:
+            assert list(each) == ["type", *(key.name for key in DIFF_TYPES[each["type"]])]
+    return found
+
+
+def test_json_of_two_replicas() -> None:
+    difference, diff, summary = objects(ONE, OTHER)
+    assert (diff["relation"], diff["firstDivergentOffset"], diff["cause"]) == ("divergent", 50, "records")
+    assert [(each["leaderEpoch"], each["checkpointEpoch"]) for each in diff["epochs"]] == [(0, 0), (2, 2)]
+    assert [each["offset"] for each in diff["truncations"]] == [50, 50]
+    assert [copy["epochs"] for copy in diff["copies"]] == [
+        [{"epoch": 0, "startOffset": 0}],
+        [{"epoch": 0, "startOffset": 0}, {"epoch": 2, "startOffset": 50}],
+    ]
+    assert (difference["offset"], difference["lastOffset"], difference["records"]) == (50, 64, 15)
+    assert (difference["leftPosition"], difference["rightPosition"]) == (802, 802)
+    assert [sample["offset"] for sample in difference["samples"]] == [50, 51, 52, 53, 54]
+    assert {name: summary[name] for name in ("partitions", "same", "prefix", "divergent")} == {
+        "partitions": 1,
+        "same": 0,
+        "prefix": 0,
+        "divergent": 1,
+    }
+
+
+def test_exit_statuses(tmp_path: Path) -> None:
+    assert run(ONE, ONE).exit_code == 0
+    assert run(ONE, OTHER).exit_code == 1
+    assert run(ONE, OTHER, "-q").stdout == ""
+    assert run(ONE).exit_code == 2
+    assert run(ONE, tmp_path / "none").exit_code == 2
+    assert run(ONE, OTHER, "--json", "-q").exit_code == 2
+    assert run("-", "-").exit_code == 2
+    assert run(ONE / "leader-epoch-checkpoint", OTHER).exit_code == 2
+    data = (ONE / FIRST).read_bytes()
+    assert run(ONE, "-", stdin=data).exit_code == 0
+    assert run(ONE, "-", stdin=data[:-1]).exit_code == 1
+
+
+def test_log_directories(tmp_path: Path) -> None:
+    """Partition by partition; a partition on one side alone is a difference between copies of one disk only."""
+    (diff,) = [each for each in objects(FIXTURES / "diverged-1", FIXTURES / "clean-2") if each["type"] == "diff"]
+    assert (diff["topic"], diff["partition"], diff["firstDivergentOffset"]) == ("ledger", 0, 50)
+    result = run(FIXTURES / "clean-2", FIXTURES / "clean-2")
+    assert (result.exit_code, result.stdout) == (0, "2 partitions in two or more: 2 same\n")
+    assert (
+        "ledger-0: the same: offsets 0..64, 65 records"
+        in run(FIXTURES / "clean-2", FIXTURES / "clean-2", "--all").stdout
+    )
+    copy = tmp_path / "copy"
+    shutil.copytree(FIXTURES / "clean-2", copy)
+    shutil.rmtree(copy / "ledger-0")
+    result = run(FIXTURES / "clean-2", copy)
+    assert result.exit_code == 1
+    assert "ledger-0 is only in" in result.stderr
+    properties = copy / "meta.properties"
+    properties.write_text(re.sub(r"directory\.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAAA", properties.read_text()))
+    assert run(FIXTURES / "clean-2", copy).exit_code == 0
+    assert run(FIXTURES / "clean-2", FIXTURES / "framed").exit_code == 2
+    assert run(FIXTURES / "clean-2" / "ledger-0", FIXTURES / "clean-2").exit_code == 0
+
+
+def test_one_partition_twice_below_a_path() -> None:
+    result = run(FIXTURES, FIXTURES / "clean-2")
+    assert result.exit_code == 2
+    assert "give one of them" in result.stderr
+
+
+def test_control_characters_stay_out(tmp_path: Path) -> None:
+    for name, value in (("a\x1b[31m", b"\x1b[2Jone"), ("b", b"\x1b[2Jtwo")):
+        (tmp_path / name / "t-0").mkdir(parents=True)
+        (tmp_path / name / "t-0" / FIRST).write_bytes(craft.one(value))
+    for options in ((), ("--full",), ("--json",)):
+        result = run(tmp_path / "a\x1b[31m" / "t-0", tmp_path / "b" / "t-0", *options)
+        assert result.exit_code == 1
+        assert "\x1b" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    """Every file of a disk damaged: an answer, never a traceback, and never that both are the same."""
+    disks = [FIXTURES / "clean-2"]
+    if (SHARED / "disks").is_dir():
+        disks = [SHARED / "disks" / "kafka-4.3" / "crash-1", SHARED / "disks" / "kafka-2.8-legacy"]
+    dice = random.Random(damage.__name__)
+    for disk in disks:
+        copy = tmp_path / disk.name
+        for path in sorted(disk.rglob("*")):
+            if path.is_file() and 0 < path.stat().st_size < 300_000:
+                data = bytearray(path.read_bytes())
+                damage(data, dice)
+                target = copy / path.relative_to(disk)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+        assert run(disk, copy).exit_code in (1, 2)
+        for options in ((), ("--full",), ("--json",)):
+            assert run(copy, copy, *options).exit_code in (0, 1, 2)
+
+
+def test_the_examples_of_the_help() -> None:
+    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump ")]
+    assert len(examples) >= 2
+    for example in examples:
+        said = shell(example)
+        assert "50" in said, example
+        assert "Traceback" not in said, example
+
+
+def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:
+    """Two large copies of which one is recompressed: a few windows, whatever their size."""
+    value = random.Random(1).randbytes(900)
+    parts = {codec: [] for codec in ("none", "lz4")}
+    for offset in range(0, 30_000, 100):
+        rows = [craft.record(delta, key=b"%d" % delta, value=value) for delta in range(100)]
+        for codec, found in parts.items():
+            found.append(craft.batch(rows, codec, offset=offset))
+    for codec, found in parts.items():
+        (tmp_path / codec / "t-0").mkdir(parents=True)
+        (tmp_path / codec / "t-0" / FIRST).write_bytes(b"".join(found))
+    code = "import resource, subprocess, sys; s = subprocess.call(sys.argv[1:], stdout=2)"
+    code += "; print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    command = [sys.executable, "-m", "kdump", "diff", str(tmp_path / "none" / "t-0"), str(tmp_path / "lz4" / "t-0")]
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+    status, peak = map(int, done.stdout.split())
+    assert status == 0, done.stderr
+    assert peak < 100 * 1024
+
+
+def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
+    """A producer sent them again to another leader: nothing differs, and yet a broker would cut them off."""
+    parts = craft.split((FIXTURES / "clean-1" / "trimmed-0" / FIRST).read_bytes())
+    for name, epoch in (("a", 0), ("b", 3)):
+        (tmp_path / name / "t-0").mkdir(parents=True)
+        (tmp_path / name / "meta.properties").write_text("version=1\n")
+        data = [*parts[:4], *(craft.patch(part, partitionLeaderEpoch=epoch) for part in parts[4:])]
+        (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join(data))
+    result = run(tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 0
+    assert "legal: 6 batches within offsets 20..49, the same but for their leader epoch" in result.stdout
+    assert "B elected: A cuts at offset 20 and loses its offsets 20..49" in result.stdout
+
+
+def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:
+    parts = craft.split((FIXTURES / "clean-1" / "trimmed-0" / FIRST).read_bytes())
+    for name, between in (("a", b""), ("b", b"\x07" * 40)):
+        (tmp_path / name / "t-0").mkdir(parents=True)
+        (tmp_path / name / "meta.properties").write_text("version=1\n")
+        (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join([parts[0], between, *parts[1:]]))
+    result = run(tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 0
+    assert "B is damaged: 40 bytes at" in result.stdout

@@ -1,0 +1,306 @@
+"""`kdump stats` against naive sums of what `kdump inspect` says of each record, against kafka-dump-log's words, and
+against `kdump verify`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.commands.stats import EXAMPLES
+from kdump.render.stats_keys import STATS_KEYS
+from tests import craft
+from tests.conftest import FIXTURES, SHARED, each_segment
+from tests.test_damaged_disks import DAMAGES
+from tests.test_docs import run as shell
+from tests.test_oracle import DECODED, FIELD, entries, oracle_files
+
+FIRST = f"{0:020}.log"
+
+
+def run(command: str, *args: str | Path, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(cli, [command, *map(str, args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def stats(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
+    result = run("stats", *args, "--json")
+    assert result.exit_code == status, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in STATS_KEYS)]
+    return found
+
+
+def objects(*args: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run("inspect", *args, "--json").stdout.splitlines()]
+
+
+def raw(value: dict[str, Any], name: str) -> bytes | None:
+    text = value[name]
+    if text is None:
+        return None
+    return base64.b64decode(text) if value.get(name + "Encoding") else str(text).encode()
+
+
+def within(classes: list[dict[str, Any]], number: int) -> int:
+    found = (n for n, each in enumerate(classes) if each["from"] <= number)
+    return next(n for n in found if classes[n]["to"] is None or number <= classes[n]["to"])
+
+
+def check_classes(classes: list[dict[str, Any]], numbers: list[int]) -> None:
+    """A histogram holds these numbers, each in the class that says so."""
+    counted = Counter(within(classes, number) for number in numbers)
+    assert [each["count"] for each in classes] == [counted[n] for n in range(len(classes))]
+
+
+@pytest.mark.parametrize("path", each_segment())
+def test_naive_sums(path: Path) -> None:
+    (said,) = stats(path, "--top", "100000")
+    batches = [each for each in objects(path) if each["type"] == "batch"]
+    records = [each for each in objects(path, "--records", "--no-decode") if each["type"] == "record"]
+    data = [each for each in records if "control" not in each]
+    assert said["batches"] == len(batches)
+    assert said["records"] == len(records)
+    assert (said["dataRecords"], said["controlRecords"]) == (len(data), len(records) - len(data))
+    assert said["bytes"] == path.stat().st_size
+    assert said["undecodedRecords"] == said["damagedPlaces"] == said["topKeys"]["error"] == 0
+    for name, size in (("keys", "keySize"), ("values", "valueSize")):
+        sizes = [each[size] for each in data if each[size] >= 0]
+        assert said[name]["nulls"] == len(data) - len(sizes)
+        assert said[name]["bytes"] == sum(sizes)
+        assert said[name]["most"] == max(sizes, default=None)
+        check_classes(said[name]["histogram"], sizes)
+        if sizes:
+            first = next(each for each in data if each[size] == max(sizes))
+            assert (said[name]["mostAt"]["offset"], said[name]["mostAt"]["position"]) == (
+                first["offset"],
+                first["position"],
+            )
+    assert said["headers"]["count"] == sum(len(each["headers"]) for each in data)
+    times = [each["timestamp"] for each in data if each["timestamp"] is not None and each["timestamp"] >= 0]
+    assert (said["oldest"], said["newest"]) == (min(times, default=None), max(times, default=None))
+    assert said["untimedRecords"] == len(data) - len(times)
+    width = said["times"]["milliseconds"]
+    counted = Counter(time // width * width for time in times)
+    assert {each["timestamp"]: each["count"] for each in said["times"]["buckets"]} == counted
+    late, newest = [], -1
+    for time in times:
+        if time < newest:
+            late.append(newest - time)
+        newest = max(newest, time)
+    assert (said["late"]["records"], said["late"]["most"]) == (len(late), max(late, default=None))
+    check_classes(said["late"]["histogram"], late)
+    keys = Counter(raw(each, "key") for each in data if each["key"] is not None)
+    found = {raw(each, "key"): each["records"] for each in said["topKeys"]["keys"] if not each.get("isCut")}
+    assert found == {key: count for key, count in keys.items() if key is not None and len(key) <= 128}
+    counts = [each["recordCount"] for each in batches]
+    assert said["batchRecords"]["mean"] == round(sum(counts) / len(counts), 3)
+    assert (said["batchRecords"]["most"], said["batchRecords"]["ones"]) == (max(counts), counts.count(1))
+    check_classes(said["batchRecords"]["histogram"], counts)
+    check_classes(said["batchSizes"]["histogram"], [each["size"] for each in batches])
+    assert {each["compression"]: each["batches"] for each in said["codecs"]} == Counter(
+        each["compression"] for each in batches
+    )
+    assert {each["magic"]: each["batches"] for each in said["formats"]} == Counter(each["magic"] for each in batches)
+    producers = Counter[int]()
+    for each in batches:
+        if each["producerId"] is not None and each["producerId"] >= 0:
+            producers[each["producerId"]] += each["recordCount"]
+    assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
+
+
+@pytest.mark.parametrize(("words", "path"), oracle_files())
+def test_kafka_dump_log_says_the_same(words: Path, path: Path) -> None:
+    batch_lines, record_lines = entries(words)
+    (said,) = stats(path)
+    fields = [dict(FIELD.findall(line)) for line in batch_lines]
+    assert said["batches"] == len(fields)
+    if all("count" in each for each in fields):
+        assert said["records"] == sum(int(each["count"]) for each in fields)
+    codecs = Counter(each.get("compresscodec", "none").lower() for each in fields)
+    assert {each["compression"]: each["batches"] for each in said["codecs"]} == codecs
+    if any(part in str(path) for part in DECODED):
+        return
+    rows = [dict(FIELD.findall(line.partition(" payload:")[0])) for line in record_lines]
+    data = [row for row in rows if "endTxnMarker" not in row]
+    assert said["dataRecords"] == len(data)
+    assert said["keys"]["bytes"] == sum(max(0, int(row["keySize"])) for row in data)
+    assert said["values"]["bytes"] == sum(max(0, int(row["valueSize"])) for row in data)
+    assert said["keys"]["nulls"] == sum(row["keySize"] == "-1" for row in data)
+    assert said["values"]["nulls"] == sum(row["valueSize"] == "-1" for row in data)
+
+
+def verified(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("verify", path, "--json", "--only", "bytes").stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_files_count_as_verify_counts_them(
+    damage: Callable[[bytearray, random.Random], None], tmp_path: Path
+) -> None:
+    dice = random.Random(damage.__name__)
+    for path in sorted(FIXTURES.rglob("*.log")):
+        data = bytearray(path.read_bytes())
+        if not data:
+            continue
+        damage(data, dice)
+        copy = tmp_path / path.parent.name / path.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(data)
+        (said,) = stats(copy)
+        summary = verified(copy)
+        assert (said["bytes"], said["batches"], said["records"]) == (
+            summary["bytes"],
+            summary["batches"],
+            summary["records"],
+        ), path
+        assert said["dataRecords"] + said["controlRecords"] + said["undecodedRecords"] == said["records"], path
+        assert run("stats", copy, "--full").exit_code == 0
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    dice = random.Random(damage.__name__)
+    for disk in (SHARED / "disks" / "kafka-4.3" / "crash-1", SHARED / "disks" / "kafka-2.8-legacy"):
+        copy = tmp_path / disk.name
+        for path in sorted(disk.rglob("*")):
+            if path.is_file() and 0 < path.stat().st_size < 300_000:
+                data = bytearray(path.read_bytes())
+                damage(data, dice)
+                target = copy / path.relative_to(disk)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+        for options in ((), ("--detail",), ("--json",)):
+            assert run("stats", copy, *options).exit_code == 0
+
+
+def test_total_is_the_sum() -> None:
+    *parts, total = stats(FIXTURES / "clean-1", "--top", "1000")
+    assert [each["scope"] for each in parts] == ["partition"] * len(parts)
+    assert total["scope"] == "total"
+    assert total["partitions"] == len(parts) > 20
+    for name in ("bytes", "batches", "records", "dataRecords", "recordBytes", "untimedRecords"):
+        assert total[name] == sum(each[name] for each in parts), name
+    for name in ("keys", "values"):
+        assert total[name]["nulls"] == sum(each[name]["nulls"] for each in parts)
+        assert total[name]["most"] == max(each[name]["most"] or 0 for each in parts)
+    found = {
+        (each["topic"], each["key"], each.get("keyEncoding")): each["records"] for each in total["topKeys"]["keys"]
+    }
+    for each in parts:
+        for key in each["topKeys"]["keys"]:
+            assert found[(each["topic"], key["key"], key.get("keyEncoding"))] >= key["records"]
+
+
+def test_choosing_topics() -> None:
+    assert {each["topic"] for each in stats(FIXTURES / "clean-1", "--topic", "orders-*")[:-1]} == {
+        f"orders-{codec}" for codec in craft.CODECS
+    }
+    assert all(each["topic"].startswith("__") for each in stats(FIXTURES / "clean-1", "--internal")[:-1])
+    nothing = run("stats", FIXTURES / "clean-1", "--topic", "none-such")
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert "no partition" in nothing.stderr
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    assert run("stats", tmp_path / "nothing").exit_code == 2
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / FIRST).symlink_to(tmp_path / "nowhere")
+    result = run("stats", tmp_path / "t-0")
+    assert result.exit_code == 2
+    assert "not read" in result.stdout
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    data = (FIXTURES / "clean-1" / "orders-lz4-0" / FIRST).read_bytes()
+    result = run("stats", "-", "--json", stdin=data)
+    assert json.loads(result.stdout)["records"] == 300
+
+
+def test_control_characters_stay_out(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / FIRST).write_bytes(craft.batch([craft.record(key=b"\x1b[2J\x9b", value=b"v")]))
+    for options in ((), ("--full",), ("--json",)):
+        result = run("stats", tmp_path / "t-0", *options)
+        assert result.exit_code == 0
+        assert "\x1b" not in result.stdout
+
+
+def test_impossible_timestamps_and_sizes(tmp_path: Path) -> None:
+    """Deltas that leave 64 bits, the largest base timestamp, and a key that is long."""
+    (tmp_path / "t-0").mkdir()
+    most = (1 << 63) - 1
+    rows = [craft.record(0, timestamp=most), craft.record(1, timestamp=-most), craft.record(2, key=b"k" * 5000)]
+    data = craft.batch(rows, baseTimestamp=most) + craft.batch([craft.record(timestamp=5)], offset=3, baseTimestamp=7)
+    (tmp_path / "t-0" / FIRST).write_bytes(data)
+    (said,) = stats(tmp_path / "t-0")
+    assert (said["untimedRecords"], said["oldest"], said["newest"]) == (3, 12, 12)
+    (key,) = said["topKeys"]["keys"]
+    assert (key["key"], key["keySize"], key["isCut"]) == ("k" * 64, 5000, True)
+
+
+def test_both_engines_say_the_same() -> None:
+    said = []
+    for engine in ("plain", ""):
+        done = subprocess.run(
+            [sys.executable, "-m", "kdump", "stats", str(FIXTURES), "--json"],
+            env={**os.environ, "KDUMP_ENGINE": engine},
+            capture_output=True,
+            check=True,
+        )
+        said.append(done.stdout)
+    assert said[0] == said[1]
+
+
+def test_no_colour_and_no_cut_in_a_pipe() -> None:
+    result = run("stats", FIXTURES / "clean-1" / "orders-none-0")
+    assert "\x1b" not in result.stdout
+    assert all(len(line) <= 100 for line in result.stdout.splitlines())
+
+
+def test_the_examples_of_the_help() -> None:
+    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump ")]
+    assert len(examples) >= 2
+    for example in examples:
+        said = shell(example)
+        assert "300" in said, example
+        assert "Traceback" not in said, example
+
+
+def test_memory(tmp_path: Path) -> None:
+    """As many keys as records, all of them long, and a moment of its own for each."""
+    (tmp_path / "t-0").mkdir()
+    with (tmp_path / "t-0" / FIRST).open("wb") as out:
+        for offset in range(0, 200_000, 1000):
+            rows = [
+                craft.record(
+                    delta, key=b"%0100d" % (offset + delta), value=b"v" * 50, timestamp=(offset + delta) * 60_000
+                )
+                for delta in range(1000)
+            ]
+            out.write(craft.batch(rows, offset=offset))
+    code = "import resource, subprocess, sys; s = subprocess.call(sys.argv[1:], stdout=2)"
+    code += "; print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    command = [sys.executable, "-m", "kdump", "stats", str(tmp_path / "t-0"), "--json"]
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+    status, peak = map(int, done.stdout.split())
+    assert status == 0, done.stderr
+    assert peak < 100 * 1024
+    said = json.loads(done.stderr)
+    assert len(said["times"]["buckets"]) <= 2048
+    assert 0 < said["topKeys"]["error"] <= 2 * 200_000 / 16_384
