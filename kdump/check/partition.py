@@ -15,11 +15,10 @@ from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.offsets import Offsets
 from kdump.check.options import Options
 from kdump.check.producers import Sequences, Snapshot, Snapshots
-from kdump.check.rule import Known, Marker, Part, Rule, Seen
+from kdump.check.rule import Known, Part, Rule, Seen
 from kdump.check.timestamps import Timestamps
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
-from kdump.format.control import decode_control
 from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
@@ -28,11 +27,11 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
-from kdump.log.payload import records
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
+from kdump.log.region import Batch, BatchLegacy, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
+from kdump.state.marker import marker_of
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
 """Bytes of a snapshot that is held against the log: a million producers."""
@@ -173,7 +172,7 @@ class PartitionCheck:
                     look_inside(region)
                 if deep:
                     yield from record_rules.findings(part, self.known, region)
-                marker = _marker(region)
+                marker = marker_of(region)
             count = region.recordCount or 0
             self._records += count if sound else 0
             self.totals.records += count if sound else 0
@@ -285,17 +284,6 @@ def _modified(window: Window, now: int) -> int:
     """The file's last change, epoch ms; the present for what has none."""
     source = window.source
     return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
-
-
-def _marker(batch: Batch) -> Marker | None:
-    """What a transaction marker says; None for any other batch, and for one that compaction has emptied."""
-    if not isinstance(batch, BatchV2) or not batch.isControlBatch or not batch.isTransactional:
-        return None
-    for record in records(batch):
-        control = decode_control(record.key, record.value)
-        if control.type in ("COMMIT", "ABORT"):
-            return Marker(control.type, control.coordinatorEpoch, record.timestamp)
-    return None
 
 
 def missing_indexes(partition: Partition) -> Iterator[Finding]:

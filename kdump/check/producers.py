@@ -10,24 +10,38 @@ from typing import Any
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.rule import DAY, LOST, NONE, Known, Part, Rule, Seen
-from kdump.format.batch import sequence
+from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import Producer, Producers
+from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, EXPIRATION, GAP, Break, Producers, follows
 
-HALF = 1 << 30
-WRAP = 1 << 31
+CODES = {
+    EPOCH_DECREASED: "producer-epoch-decreased",
+    EPOCH_START: "sequence-epoch-start",
+    GAP: "sequence-gap",
+    DUPLICATE: "sequence-duplicate",
+}
+
+
+def said(broken: Break) -> str:
+    """How a batch breaks with the one before it, in words."""
+    if broken.kind == EPOCH_DECREASED:
+        return f"epoch {broken.actual}, an earlier batch has {broken.expected}"
+    if broken.kind == EPOCH_START:
+        return f"epoch {broken.epoch} begins with sequence {broken.actual}"
+    return f"sequence {broken.actual} behind {broken.last_sequence} (offset {broken.last_offset})"
 
 
 class Sequences(Rule):
-    """Keeps the producers' state, for itself and for those that compare with it."""
+    """Keeps the producers' state, for itself and for those that compare with it. `broken`: how the batch that is being
+    looked at does not follow, None if it does."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
         self.quiet = known.internal
         self.state = Producers()
         self.damages = 0
+        self.broken: Break | None = None
 
     def region(self, part: Part, region: Region) -> Iterable[Finding]:
         self.damages += 1
@@ -35,86 +49,50 @@ class Sequences(Rule):
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         batch = seen.batch
+        self.broken = None
         if not seen.sound:
             self.damages += 1
             return NONE
         producer_id = batch.producerId
         if producer_id is None or producer_id < 0:
             return NONE
-        epoch = batch.producerEpoch or 0
         if batch.isControlBatch:
             if seen.marker is not None:
-                self._marker(producer_id, epoch, seen)
+                self.state.marker(batch, seen.marker)
             return NONE
         start = self.known.log_start
         below = start is not None and batch.lastOffset < start
         before = self.state.get(producer_id)
-        findings = NONE
         if not self.quiet and not below and before is not None and (batch.baseSequence or 0) >= 0:
-            findings = tuple(self._compared(seen, before, epoch))
-        now = self.state.touch(producer_id, epoch)
-        now.epoch = now.batch_epoch = max(now.epoch, epoch)
-        now.batch_epoch = epoch
-        now.last_sequence = batch.lastSequence if batch.lastSequence is not None else -1
-        now.last_offset = batch.lastOffset
-        now.offset_delta = batch.lastOffsetDelta or 0
-        now.batch_timestamp = now.timestamp = batch.maxTimestamp or -1
-        now.damages = self.damages
-        return findings
+            self.broken = follows(before, batch, self.damages)
+        self.state.data(batch, self.damages)
+        return NONE if self.broken is None else (self._found(seen, self.broken),)
 
-    def _marker(self, producer_id: int, epoch: int, seen: Seen) -> None:
-        assert seen.marker is not None
-        now = self.state.touch(producer_id, epoch)
-        if epoch > now.epoch:
-            # A marker that bumps the epoch starts a new history (ProducerStateEntry.maybeUpdateProducerEpoch).
-            now.epoch = epoch
-            now.last_sequence = now.last_offset = now.batch_epoch = -1
-        if seen.marker.coordinatorEpoch is not None:
-            now.coordinator_epoch = seen.marker.coordinatorEpoch
-        now.timestamp = seen.batch.maxTimestamp or -1
-
-    def _compared(self, seen: Seen, before: Producer, epoch: int) -> Iterator[Finding]:
+    def _found(self, seen: Seen, broken: Break) -> Finding:
         batch = seen.batch
-        base = batch.baseSequence or 0
-        if epoch < before.epoch:
-            said = f"epoch {epoch}, an earlier batch has {before.epoch}"
-            yield self._found("producer-epoch-decreased", seen, before, said, before.epoch, epoch)
-        elif epoch > before.epoch:
-            if base != 0:
-                said = f"epoch {epoch} begins with sequence {base}"
-                yield self._found("sequence-epoch-start", seen, before, said, 0, base)
-        elif before.last_sequence >= 0:
-            expected = sequence(before.last_sequence, 1)
-            ahead = (base - expected) % WRAP
-            if ahead == 0:
-                return
-            code = "sequence-gap" if ahead < HALF else "sequence-duplicate"
-            said = f"sequence {base} behind {before.last_sequence} (offset {before.last_offset})"
-            yield self._found(code, seen, before, said, expected, base)
-
-    def _found(self, code: str, seen: Seen, before: Producer, said: str, expected: int, actual: int) -> Finding:
-        batch = seen.batch
+        message = f"producer {batch.producerId}: "
+        message += said(broken)
         severity = consequence = None
-        if (batch.maxTimestamp or 0) - before.timestamp > DAY:
+        if broken.idle > EXPIRATION:
             severity = INFO
             consequence = "the broker had forgotten the producer by then, and took the batch"
-        if code != "sequence-duplicate":
+        if broken.kind != DUPLICATE:
             if self.known.compacted:
                 severity = INFO
                 consequence = "the cleaner has removed batches of this producer"
-            if before.damages != self.damages:
+            if broken.damaged:
                 severity = INFO
-                said += "; damage lies between the two"
+                message += "; damage lies between the two"
                 consequence = LOST
         return found(
-            code,
+            CODES[broken.kind],
             seen.part.target,
-            f"producer {batch.producerId}: {said}",
+            message,
             position=batch.position,
             size=batch.size,
             offset=batch.baseOffset,
-            expected=expected,
-            actual=actual,
+            expected=broken.expected,
+            actual=broken.actual,
             severity=severity,
             consequence=consequence,
         )
@@ -155,7 +133,7 @@ class Snapshots(Rule):
                 wrong = ("lastOffset", disk.last_offset, entry["lastOffset"])
             elif disk.last_offset == entry["lastOffset"]:
                 for name, values in (
-                    ("epoch", (disk.batch_epoch, disk.epoch)),
+                    ("epoch", (disk.batch_epoch, disk.epoch, disk.highest_epoch)),
                     ("lastSequence", (disk.last_sequence,)),
                     ("offsetDelta", (disk.offset_delta,)),
                     ("timestamp", (disk.batch_timestamp, disk.timestamp)),

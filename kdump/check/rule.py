@@ -11,6 +11,7 @@ from kdump.log.disk import Segment
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
 from kdump.log.region import Batch, Region
+from kdump.state.marker import Marker
 
 DAY = 86_400_000
 
@@ -93,14 +94,6 @@ class Part(NamedTuple):
     recovers: bool | None
     modified: int
     size: int | None
-
-
-class Marker(NamedTuple):
-    """A transaction marker: COMMIT or ABORT."""
-
-    type: str
-    coordinatorEpoch: int | None
-    timestamp: int | None
 
 
 class Seen(NamedTuple):
