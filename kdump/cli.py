@@ -19,6 +19,7 @@ COMMANDS = {
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
+    "transactions": "Show transactions: committed, aborted, open, hanging; what holds the last stable offset back.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
 }
 """Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 from kdump.check import records as record_rules
@@ -14,7 +15,7 @@ from kdump.check.finding import Finding, found
 from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.offsets import Offsets
 from kdump.check.options import Options
-from kdump.check.producers import Sequences, Snapshot, Snapshots
+from kdump.check.producers import Row, Sequences, Snapshots
 from kdump.check.rule import Known, Part, Rule, Seen
 from kdump.check.timestamps import Timestamps
 from kdump.check.totals import Totals
@@ -35,6 +36,8 @@ from kdump.state.marker import marker_of
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
 """Bytes of a snapshot that is held against the log: a million producers."""
+MOST_ABORTED = 1_000_000
+"""Entries of a .txnindex that are held against its segment."""
 HELD = 1000
 """Findings that wait until it is known what a truncation at their place loses."""
 
@@ -73,7 +76,9 @@ class PartitionCheck:
         if "producers" in chosen or snapshots:
             sequences = Sequences(known)
             if snapshots:
-                rules.append(Snapshots(sequences, list(self._snapshots())))  # before the batch changes the state
+                rules.append(
+                    Snapshots(sequences, self.partition.snapshots, self.snapshot)
+                )  # before the batch changes the state
             rules.append(sequences)
         indexes = "indexes" in chosen and not self.alone
         if "transactions" in chosen or indexes:
@@ -246,25 +251,27 @@ class PartitionCheck:
         finally:
             window.source.close()
 
-    def _snapshots(self) -> Iterator[Snapshot]:
-        for at in self.partition.snapshots:
-            rows: list[tuple[int, dict[str, Any]]] = []
-            try:
-                if os.path.getsize(at.path) > MOST_SNAPSHOT:
-                    continue
-                window = self.options.open(at)
-            except (SourceError, OSError):
-                continue
-            sound = True
-            for item in read_entries(PRODUCER_SNAPSHOT, window, 0):
-                if isinstance(item, Entry):
-                    if item.type:
-                        rows.append((item.position, item.values))
-                else:
-                    sound = False
-            window.source.close()
-            if sound:
-                yield at, rows
+    def snapshot(self, at: Target) -> Iterator[Row] | None:
+        """The entries of a snapshot of producer states; None where it is not sound. Read twice, for its checksum tells
+        only at the end, and it may hold a million."""
+        try:
+            if os.path.getsize(at.path) > MOST_SNAPSHOT:
+                return None
+            with closing(self.options.open(at).source) as source:
+                if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
+                    return None
+        except (SourceError, OSError):
+            return None
+        return self._snapshot(at)
+
+    def _snapshot(self, at: Target) -> Iterator[Row]:
+        try:
+            with closing(self.options.open(at).source) as source:
+                for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0):
+                    if isinstance(item, Entry) and item.type:
+                        yield item.position, item.values
+        except SourceError as error:
+            self._refused(at, error)
 
     def _aborted(self, part: Part) -> tuple[Target | None, list[tuple[int, dict[str, int]]]] | None:
         """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.
@@ -274,7 +281,7 @@ class PartitionCheck:
             return (None, []) if INDEX in part.segment.beside else None
         rows: list[tuple[int, dict[str, int]]] = []
         for item in self.entries(at, TXN_INDEX):
-            if not isinstance(item, Entry):
+            if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
                 return None
             rows.append((item.position, item.values))
         return at, rows

@@ -5,12 +5,12 @@ Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen
+from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen, hides
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, EXPIRATION, GAP, Break, Producers, follows
@@ -44,7 +44,7 @@ class Sequences(Rule):
         self.broken: Break | None = None
 
     def region(self, part: Part, region: Region) -> Iterable[Finding]:
-        self.damages += 1
+        self.damages += hides(part, region)
         return NONE
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
@@ -98,33 +98,37 @@ class Sequences(Rule):
         )
 
 
-Snapshot = tuple[Target, list[tuple[int, dict[str, Any]]]]
-"""A snapshot's file, and its entries: where each stands, and its values."""
+Row = tuple[int, dict[str, Any]]
+"""An entry of a snapshot: where it stands, and its values."""
 
 
 class Snapshots(Rule):
-    """Each snapshot is compared when the batches below its offset have been seen."""
+    """Each snapshot is compared when the batches below its offset have been seen. `read` gives its entries, None where
+    it is not sound."""
 
-    def __init__(self, sequences: Sequences, snapshots: list[Snapshot]) -> None:
+    def __init__(
+        self, sequences: Sequences, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
+    ) -> None:
         self.sequences = sequences
-        self.waiting = sorted(snapshots, key=lambda snapshot: snapshot[0].name_offset or 0)
+        self.read = read
+        self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         if not self.waiting or not seen.sound:
             return NONE
         base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
         findings: list[Finding] = []
-        while self.waiting and (self.waiting[0][0].name_offset or 0) <= base:
-            findings.extend(self._compare(*self.waiting.pop(0)))
+        while self.waiting and (self.waiting[0].name_offset or 0) <= base:
+            findings.extend(self._compare(self.waiting.pop(0)))
         return findings
 
     def end(self) -> Iterable[Finding]:
-        return [finding for snapshot in self.waiting for finding in self._compare(*snapshot)]
+        return [finding for at in self.waiting for finding in self._compare(at)]
 
-    def _compare(self, at: Target, entries: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
+    def _compare(self, at: Target) -> Iterator[Finding]:
         if self.sequences.damages:
             return
-        for position, entry in entries:
+        for position, entry in self.read(at) or ():
             disk = self.sequences.state.get(entry["producerId"])
             if disk is None or disk.last_offset < 0 or entry["lastOffset"] < 0:
                 continue

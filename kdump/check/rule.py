@@ -10,7 +10,7 @@ from kdump.check.finding import Finding
 from kdump.log.disk import Segment
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
-from kdump.log.region import Batch, Region
+from kdump.log.region import PADDING, TORN, Batch, Region
 from kdump.state.marker import Marker
 
 DAY = 86_400_000
@@ -94,6 +94,13 @@ class Part(NamedTuple):
     recovers: bool | None
     modified: int
     size: int | None
+
+
+def hides(part: Part, region: Region) -> bool:
+    """Whether bytes that are no batch may have been batches that counted. What a restart cuts off the end of a log
+    never did: zeros, or a batch that was being written."""
+    at_end = part.last and part.size is not None and region.end == part.size
+    return not (at_end and (region.kind == PADDING or (region.kind == TORN and part.recovers is not False)))
 
 
 class Seen(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.check.rule import NONE, Known, Part, Rule, Seen, hides
 from kdump.check.timestamps import utc
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -34,7 +34,7 @@ class Transactions(Rule):
         return self.damages > 0
 
     def region(self, part: Part, region: Region) -> Iterable[Finding]:
-        self.damages += 1
+        self.damages += hides(part, region)
         return NONE
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
@@ -87,6 +87,15 @@ class Transactions(Rule):
         for producer_id, running in self.state.open.items():
             yield self._left_open(producer_id, running)
 
+    def is_hanging(self, producer_id: int, running: state.Open) -> bool | None:
+        """Whether nobody will end an open transaction: its coordinator does not know it as ongoing. None where what the
+        coordinators say is not here, or not complete."""
+        known = self.known
+        if known.coordinator is None or known.topic is None or known.partition is None:
+            return None
+        ongoing = known.coordinator.ongoing(producer_id, running.epoch, known.topic, known.partition)
+        return None if ongoing is None else not ongoing
+
     def _left_open(self, producer_id: int, running: state.Open) -> Finding:
         known = self.known
         code, severity = "transaction-open", None
@@ -96,9 +105,8 @@ class Transactions(Rule):
             f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} {records} from offset "
             f"{running.first_offset}, begun {utc(running.timestamp)}"
         )
-        if known.coordinator is not None and known.topic is not None and known.partition is not None:
-            ongoing = known.coordinator.ongoing(producer_id, running.epoch, known.topic, known.partition)
-            code = "transaction-hanging" if ongoing is False else code
+        if self.is_hanging(producer_id, running):
+            code = "transaction-hanging"
         if code == "transaction-hanging":
             message += "; the coordinator does not know it as ongoing"
         if code == "transaction-open" and age > known.transaction_timeout:

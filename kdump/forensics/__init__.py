@@ -1,0 +1,1 @@
+"""Questions -> answers, each put together from what state and check know."""

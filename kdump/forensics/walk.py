@@ -1,0 +1,87 @@
+"""One partition, every batch in order, with what `kdump verify` says of its producers and transactions on the way: who
+asks a question watches, and nothing is decided twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.check.options import Options
+from kdump.check.partition import PartitionCheck
+from kdump.check.producers import Row, Sequences, Snapshots
+from kdump.check.rule import Known, Part, Rule, Seen
+from kdump.check.totals import Totals
+from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.log.disk import Partition
+from kdump.log.paths import Target
+from kdump.log.region import Region
+from kdump.state.transactions import Open
+
+
+class Walk(PartitionCheck):
+    """The walk. `sequences` and `transactions` have the state behind the batch at hand when a watcher sees it."""
+
+    sequences: Sequences
+    transactions: Transactions
+
+    def __init__(self, partition: Partition, known: Known, options: Options, totals: Totals) -> None:
+        super().__init__(partition, known, options, totals)
+        self.damaged: list[tuple[str, int]] = []
+        """File and position of the first damages."""
+
+    def _make_rules(self) -> list[Rule]:
+        self.sequences, self.transactions = Sequences(self.known), Transactions(self.known)
+        index = TransactionIndex(self.transactions, self.known, self._aborted)
+        return [
+            Snapshots(self.sequences, self.partition.snapshots, self.snapshot),  # before the batch changes the state
+            self.sequences,
+            self.transactions,
+            index,
+        ]
+
+    def run(self, *watchers: Rule) -> Iterator[Any]:
+        """Findings, and what the watchers answer, in the order of the log."""
+        self._rules += watchers
+        return iter(self.findings())
+
+    def aborted(self, part: Part) -> tuple[Target | None, list[Row]] | None:
+        """The entries of the segment's .txnindex, and the file (None: there is none); None where it is not sound."""
+        return self._aborted(part)
+
+    def close_by_index(self, entry: dict[str, int]) -> Open | None:
+        """The open transaction that a .txnindex says was aborted, and whose marker damage has taken; it is open no
+        more. None where there is none, or data of a later one may have been added to it."""
+        running = self.transactions.state.open.get(entry["producerId"])
+        if running is None or max(running.first_offset, running.last_offset) > entry["lastOffset"]:
+            return None
+        return self.transactions.state.open.pop(entry["producerId"])
+
+    def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
+        """The open transactions of the snapshot of producer states at the first offset of the first segment, those that
+        began first in front: what the log below would have told. None where the log begins at 0, or there is no such
+        snapshot, or it is not sound."""
+        first = self.partition.segments[0].offset if self.partition.segments else 0
+        for at in self.partition.snapshots if first > 0 else ():
+            if at.name_offset == first:
+                rows = self.snapshot(at)
+                if rows is None:
+                    return None
+                found = [row for row in rows if row[1]["currentTxnFirstOffset"] >= 0]
+                return at, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
+        return None
+
+
+class Watch(Rule):
+    """Who watches a walk: `batch`, `finish` and `end` answer what they like."""
+
+    def batch(self, seen: Seen) -> Any:
+        return ()
+
+    def region(self, part: Part, region: Region) -> Any:
+        return ()
+
+    def finish(self, part: Part) -> Any:
+        return ()
+
+    def end(self) -> Any:
+        return ()
