@@ -36,10 +36,10 @@ class Sequences(Rule):
     """Keeps the producers' state, for itself and for those that compare with it. `broken`: how the batch that is being
     looked at does not follow, None if it does."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Known, state: Producers | None = None) -> None:
         self.known = known
         self.quiet = known.internal
-        self.state = Producers()
+        self.state = Producers() if state is None else state
         self.damages = 0
         self.broken: Break | None = None
 

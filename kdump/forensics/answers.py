@@ -118,6 +118,111 @@ class Difference(NamedTuple):
     message: str
 
 
+LIVE, EXPIRED, UNKNOWN = "live", "expired", "unknown"
+
+
+class Producer(NamedTuple):
+    """A producer id in one partition: what its batches on the disk say, and what a broker that starts on this disk
+    would know of it.
+
+    On the disk: `firstEpoch` to `lastEpoch`, its data from `firstOffset` to `lastDataOffset` (of `lastBatchTimestamp`),
+    and how many of its data batches did not follow the one before: a gap in the sequences, a sequence that had come
+    already, an older epoch (`fenced`), a new epoch that does not begin with sequence 0.
+
+    In the broker, by the names of ProducerSnapshot: `epoch` to `currentTxnFirstOffset`, None where it would not know
+    the producer. `state`: live; expired: idle for producer.id.expiration.ms, so that the broker drops it; unknown: on
+    the disk, and not in the snapshot that the broker begins with (`stateFrom`; "log" where it replays all).
+    `inSnapshot` tells whether that snapshot has it, None without one.
+
+    `file` and `position` are its last batch or marker on the disk; the entry of the snapshot, if there is none.
+    """
+
+    source: str
+    topic: str | None
+    partition: int | None
+    transactionalId: str | None
+    producerId: int
+    firstEpoch: int | None
+    lastEpoch: int | None
+    batches: int
+    records: int
+    bytes: int
+    firstOffset: int | None
+    lastDataOffset: int | None
+    firstTimestamp: int | None
+    lastBatchTimestamp: int | None
+    commits: int
+    aborts: int
+    gaps: int
+    duplicates: int
+    fenced: int
+    epochStarts: int
+    state: str
+    epoch: int | None
+    lastSequence: int | None
+    lastOffset: int | None
+    offsetDelta: int | None
+    timestamp: int | None
+    coordinatorEpoch: int | None
+    currentTxnFirstOffset: int | None
+    stateFrom: str
+    inSnapshot: bool | None
+    idle: int | None
+    file: str
+    position: int
+    remarks: tuple[str, ...] = ()
+
+
+class ProducerEvent(NamedTuple):
+    """Something in a producer's history, at `offset`. `event`: first (its first batch here), epoch (its data have a new
+    epoch), gap, duplicate, fenced (an older epoch), epochStart (a new epoch that does not begin with sequence 0),
+    forgotten (idle for so long that a broker had forgotten it), COMMIT or ABORT (a marker). `baseSequence` and
+    `lastSequence` are the batch's, -1 for a marker."""
+
+    source: str
+    topic: str | None
+    partition: int | None
+    offset: int
+    timestamp: int | None
+    transactionalId: str | None
+    producerId: int
+    producerEpoch: int
+    event: str
+    baseSequence: int
+    lastSequence: int
+    message: str
+    file: str
+    position: int
+
+
+class PartitionProducers(NamedTuple):
+    """A partition, behind all its producers. `stateFrom`: the snapshot that a broker begins with, as of `stateOffset`,
+    and replays the log behind; "log" where it replays all; "nothing" where it forgets all, or the newest segment was
+    not asked for. `damages`: stretches that could not be taken into account; `forgotten`: producers for which there was
+    no room."""
+
+    source: str
+    topic: str | None
+    partition: int | None
+    path: str
+    logStartOffset: int | None
+    logEndOffset: int | None
+    producers: int
+    live: int
+    expired: int
+    unknown: int
+    gaps: int
+    duplicates: int
+    fenced: int
+    epochStarts: int
+    snapshotOnly: int
+    stateFrom: str
+    stateOffset: int | None
+    segments: int
+    damages: int
+    forgotten: int
+
+
 class Note(NamedTuple):
     """What could not be read, or not be taken into account. `source`: a path; empty where the message says it."""
 

@@ -17,6 +17,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from kdump.check.options import Options
@@ -94,7 +95,7 @@ class View:
     def sort(self) -> None:
         """Put what an index told later in its place."""
         for producer_id, lasts in self.lasts.items():
-            if any(one > other for one, other in zip(lasts, lasts[1:])):
+            if any(one > other for one, other in pairwise(lasts)):
                 order = sorted(zip(lasts, self.firsts[producer_id]))
                 self.lasts[producer_id] = array("q", (last for last, _ in order))
                 self.firsts[producer_id] = array("q", (first for _, first in order))

@@ -15,6 +15,7 @@ from kdump.check.transactions import TransactionIndex, Transactions
 from kdump.log.disk import Partition
 from kdump.log.paths import Target
 from kdump.log.region import Region
+from kdump.state.producers import Producers
 from kdump.state.transactions import Open
 
 
@@ -24,13 +25,14 @@ class Walk(PartitionCheck):
     sequences: Sequences
     transactions: Transactions
 
-    def __init__(self, partition: Partition, known: Known, options: Options, totals: Totals) -> None:
+    def __init__(
+        self, partition: Partition, known: Known, options: Options, totals: Totals, state: Producers | None = None
+    ) -> None:
+        self._state = state
         super().__init__(partition, known, options, totals)
-        self.damaged: list[tuple[str, int]] = []
-        """File and position of the first damages."""
 
     def _make_rules(self) -> list[Rule]:
-        self.sequences, self.transactions = Sequences(self.known), Transactions(self.known)
+        self.sequences, self.transactions = Sequences(self.known, self._state), Transactions(self.known)
         index = TransactionIndex(self.transactions, self.known, self._aborted)
         return [
             Snapshots(self.sequences, self.partition.snapshots, self.snapshot),  # before the batch changes the state

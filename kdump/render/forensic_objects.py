@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.check.finding import Finding
-from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, PartitionTransactions, Transaction
+from kdump.forensics.answers import (
+    CoordinatorTransaction,
+    Difference,
+    Note,
+    PartitionProducers,
+    PartitionTransactions,
+    Producer,
+    ProducerEvent,
+    Transaction,
+)
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.objects import finding_object
@@ -17,6 +26,9 @@ TYPES: dict[type, str] = {
     PartitionTransactions: "transactionPartition",
     CoordinatorTransaction: "transactionCoordinator",
     Difference: "transactionDifference",
+    Producer: "producer",
+    ProducerEvent: "producerEvent",
+    PartitionProducers: "producerPartition",
     Note: "note",
 }
 PATHS = ("source", "file", "path", "markerFile", "seededFrom", "stateFrom", "coordinator")

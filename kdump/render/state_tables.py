@@ -7,9 +7,9 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
+from kdump.render import forensic_tables as forensic
 from kdump.render.columns import UnknownColumn
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
-from kdump.render.forensic_tables import NO_ZERO as FORENSIC_NO_ZERO
 from kdump.render.key import Key
 from kdump.render.output import Output
 from kdump.render.shown import Shown
@@ -139,7 +139,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
 
 BAD = ("offline", "under-min-isr")
 NO_ZERO: tuple[str, ...] = (
-    *FORENSIC_NO_ZERO,
+    *forensic.NO_ZERO,
     "remarks",
     "pending",
     "lagUnknown",
@@ -150,7 +150,7 @@ NO_ZERO: tuple[str, ...] = (
     "outOfSync",
 )
 """Where zero is what most rows have, and says nothing."""
-NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch")
+NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch", *forensic.NO_MINUS_ONE)
 """Where -1 is Kafka's way to say nothing."""
 
 

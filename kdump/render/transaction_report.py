@@ -14,17 +14,16 @@ from kdump.forensics.answers import (
     Transaction,
 )
 from kdump.render.durations import duration_text
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import printable
 from kdump.render.forensic_objects import answer_object
+from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
-from kdump.render.report import STYLE
 from kdump.render.state_tables import StateTables, style
-from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
 
 MOST_DETAILS = 100
-"""Open transactions, and findings, of a partition that are told in full; of those beyond only the number."""
+"""Open transactions of a partition that are told in full; of those beyond only the number."""
 
 
 class TransactionReport:
@@ -34,7 +33,7 @@ class TransactionReport:
         self.output = output
         self.tables = tables
         self.ledger = ledger
-        self.paint = painter(output.colour)
+        self.lines = Lines(output)
         self.rows: Table | None = None
         self.shown = 0
         self.partitions = 0
@@ -43,22 +42,14 @@ class TransactionReport:
         self._summary: list[PartitionTransactions] = []
         self._details: list[tuple[PartitionTransactions, list[Transaction]]] = []
         self._open: list[Transaction] = []
-        self._said: list[Finding | Difference] = []
-        self._kept: list[Finding | Difference] = []
-        self._untold = 0
 
     def add(self, answer: Any) -> None:
         if isinstance(answer, Transaction):
             self._transaction(answer)
         elif isinstance(answer, PartitionTransactions):
             self._partition(answer)
-        elif isinstance(answer, (Finding, Difference)) and not (
-            isinstance(answer, Finding) and answer.severity == "info"
-        ):
-            if len(self._said) < MOST_DETAILS:
-                self._said.append(answer)
-            else:
-                self._untold += 1
+        elif isinstance(answer, (Finding, Difference)):
+            self.lines.keep(answer)
 
     def _transaction(self, row: Transaction) -> None:
         if row.state in (OPEN, HANGING) and len(self._open) < MOST_DETAILS:
@@ -87,15 +78,11 @@ class TransactionReport:
             if has:
                 self.shown += 1
                 self._end(partition, self._open)
-            self._findings(self._said)
-            self._said = []
-        elif has or self._said:
-            if has:
-                self._summary.append(partition)
+            self.shown += self.lines.write()
+        elif has:
+            self._summary.append(partition)
             if self._open:
                 self._details.append((partition, self._open))
-            self._kept += self._said[: MOST_DETAILS - len(self._kept)]
-            self._said = []
         self._open = []
 
     def finish(self) -> None:
@@ -108,9 +95,9 @@ class TransactionReport:
         for partition, rows in self._details:
             self.output.line("")
             self._end(partition, rows)
-        if self._kept and self.shown:
+        if self.lines.waiting and self.shown:
             self.output.line("")
-        self._findings(self._kept)
+        self.shown += self.lines.write()
 
     def coordinator(self, rows: list[CoordinatorTransaction]) -> None:
         """What the coordinators say, as a table."""
@@ -118,7 +105,7 @@ class TransactionReport:
 
     def _end(self, partition: PartitionTransactions, rows: list[Transaction]) -> None:
         zone = self.tables.zone
-        name = _name(partition)
+        name = place_text(partition)
         counts = [(getattr(partition, word), word) for word in ("committed", "aborted", "open", "hanging")]
         text = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transaction left"
         text = f"{name}: {text}"
@@ -132,20 +119,18 @@ class TransactionReport:
                 text += f", held back by producer {partition.heldBy}"
         if partition.highWatermark is not None and partition.highWatermark < (partition.lastStableOffset or 0):
             text += f"; the high watermark was {partition.highWatermark} when it was written down last"
-        self._text(text, name)
+        self.lines.text(text, name)
         if partition.emptyMarkers:
             emptied = "marker that compaction has" if partition.emptyMarkers == 1 else "markers that compaction has"
-            self._text(f"  {partition.emptyMarkers} {emptied} emptied: nothing of their transactions is left")
+            self.lines.text(f"  {partition.emptyMarkers} {emptied} emptied: nothing of their transactions is left")
         if partition.seededFrom is not None:
-            self._text(f"  what was open at the first offset here is taken from {_file(partition.seededFrom)}")
-        if partition.damages:
-            many = "1 damaged stretch" if partition.damages == 1 else f"{partition.damages} damaged stretches"
-            self._text(f"  {many} could not be taken into account", paint="torn")
+            self.lines.text(f"  what was open at the first offset here is taken from {file_text(partition.seededFrom)}")
+        self.lines.damages(partition.damages)
         for row in rows:
             self._detail(row, zone)
         more = partition.open + partition.hanging - len(rows)
         if more > 0 and rows:
-            self._text(f"  … and {more} more that have not ended: --open --json has them")
+            self.lines.text(f"  … and {more} more that have not ended: --open --json has them")
 
     def _detail(self, row: Transaction, zone: Any) -> None:
         whose = f"producer {row.producerId}, epoch {row.producerEpoch}"
@@ -157,45 +142,12 @@ class TransactionReport:
             text += f", begun {iso(row.begun, zone)}, {duration_text(row.age)} ago"
         if row.idle is not None and row.idle != row.age:
             text += f", last written {duration_text(row.idle)} ago"
-        self._text(text, f"{row.state}:", "bad" if row.state == HANGING else "torn")
-        self._text(f"    at byte {row.position} of {_file(row.file)}")
+        self.lines.text(text, f"{row.state}:", "bad" if row.state == HANGING else "torn")
+        self.lines.text(f"    at byte {row.position} of {file_text(row.file)}")
         for remark in row.remarks:
-            self._text(f"    {printable(remark)}")
+            self.lines.text(f"    {printable(remark)}")
         if row.abort is not None:
-            self._text("    to abort it:")
+            self.lines.text("    to abort it:")
             self.output.line(f"      {printable(row.abort)}")
-            self._text("    on brokers before 3.0:")
+            self.lines.text("    on brokers before 3.0:")
             self.output.line(f"      {printable(row.abortBefore3 or '')}")
-
-    def _findings(self, said: list[Finding | Difference]) -> None:
-        for each in said:
-            if isinstance(each, Finding):
-                where = f"{_file(each.file)} at {each.position}"
-                text = f"  {each.severity} {each.code}, {where}: {printable(each.message)}"
-                self._text(text, each.code, STYLE[each.severity])
-            else:
-                where = f"{_file(each.file)} at {each.position}" if each.offset is not None else _file(each.file)
-                text = f"  differs, {printable(each.transactionalId)}, producer {each.producerId} epoch "
-                text += f"{each.producerEpoch}, {where}: {printable(each.message)} (offset {each.coordinatorOffset} of "
-                text += f"{_file(each.coordinator)})"
-                self._text(text, "differs", "bad")
-        if self._untold:
-            self._text(f"  … and {self._untold} more: kdump verify tells all")
-            self._untold = 0
-
-    def _text(self, text: str, head: str = "", paint: str = "head") -> None:
-        indent = len(text) - len(text.lstrip())
-        for number, line in enumerate(self.output.wrapped(text, indent + 2)):
-            shown = " " * indent + line.lstrip() if number == 0 else line
-            self.output.line(shown.replace(head, self.paint(head, paint), 1) if head and number == 0 else shown)
-
-
-def _name(partition: PartitionTransactions) -> str:
-    if partition.topic is not None:
-        return printable(f"{partition.topic}-{partition.partition}")
-    return printable(path_text(partition.path))
-
-
-def _file(path: str) -> str:
-    """A file by its directory and name: what tells it from others, and fits a line."""
-    return printable("/".join(path_text(path).split("/")[-2:]))

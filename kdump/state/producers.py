@@ -7,8 +7,8 @@ replay has it (AppendOrigin.REPLICATION), which refuses nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.format.batch import sequence
@@ -76,11 +76,12 @@ class Break(NamedTuple):
 
 
 class Producers:
-    """Producers by id, as of the batches that were told so far. `forgotten` counts those for whom there was no room."""
+    """Producers by id, as of the batches that were told so far. `forgotten` counts those for whom there was no room;
+    `make` makes one from its id's first epoch."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, make: Callable[[int], Producer] | None = None) -> None:
         self.by_id: OrderedDict[int, Producer] = OrderedDict()
-        self.most = MOST_PRODUCERS if most is None else most
+        self.make = make or (lambda epoch: Producer(epoch, epoch))
         self.forgotten = 0
 
     def get(self, producer_id: int) -> Producer | None:
@@ -92,30 +93,11 @@ class Producers:
         if producer is not None:
             self.by_id.move_to_end(producer_id)
             return producer
-        producer = self.by_id[producer_id] = Producer(epoch, epoch)
-        if len(self.by_id) > self.most:
+        producer = self.by_id[producer_id] = self.make(epoch)
+        if len(self.by_id) > MOST_PRODUCERS:
             self.by_id.popitem(last=False)
             self.forgotten += 1
         return producer
-
-    def seed(self, entry: Mapping[str, int]) -> None:
-        """A producer as a snapshot has it (ProducerStateManager.loadProducerEntry), by the names of its layout."""
-        producer = self.touch(entry["producerId"], entry["epoch"])
-        producer.epoch = producer.highest_epoch = entry["epoch"]
-        has_batch = entry["lastOffset"] >= 0
-        producer.batch_epoch = entry["epoch"] if has_batch else -1
-        producer.last_sequence = entry["lastSequence"] if has_batch else -1
-        producer.last_offset = entry["lastOffset"] if has_batch else -1
-        producer.offset_delta = entry["offsetDelta"] if has_batch else 0
-        producer.batch_timestamp = producer.timestamp = entry["timestamp"]
-        producer.coordinator_epoch = entry["coordinatorEpoch"]
-        producer.txn_first_offset = max(-1, entry["currentTxnFirstOffset"])
-
-    def copy(self) -> Producers:
-        """The same, to go on from."""
-        other = Producers(self.most)
-        other.by_id = OrderedDict((number, replace(producer)) for number, producer in self.by_id.items())
-        return other
 
     def data(self, batch: Batch, damages: int = 0) -> None:
         """A data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
