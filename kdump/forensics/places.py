@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from kdump.check.options import Options
@@ -14,8 +15,10 @@ from kdump.log.careful import careful
 from kdump.log.disk import LogDirectory, Partition, Segment, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.log.kinds import Kind
 from kdump.log.paths import Target
 from kdump.log.source import Source, open_source
+from kdump.log.window import Window
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
 """Kafka writes these without producer ids."""
@@ -73,20 +76,34 @@ def _is_alone(at: Target) -> bool:
     return at.path == "-" or "://" in at.path
 
 
+def _kind(at: Target, options: Options) -> Kind:
+    """What a file is, by its name or its content; a stream is taken for a segment. Raises SourceError."""
+    if _is_alone(at):
+        return kinds.SEGMENT
+    if not os.path.exists(at.path):
+        raise SourceError(f"{at.path}: no such file or directory")
+    if not os.path.isfile(at.path) or at.kind is not None:
+        return at.kind or kinds.SEGMENT
+    with closing(options.open(at).source) as source:
+        return kinds.by_content(Window(source))
+
+
 def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[Asked]:
     """Some segments of one directory, with the indexes and snapshots beside them."""
     wanted: dict[str, Target] = {}
     for unit in here:
         at = unit.target
         assert at is not None
-        if at.kind is not None and at.kind is not kinds.SEGMENT:
-            refused(SourceError(f"{at.path}: {at.kind.title}, not a segment; kdump inspect shows it"))
+        try:
+            kind = _kind(at, options)
+        except SourceError as error:
+            refused(error)
+            continue
+        if kind is not kinds.SEGMENT:
+            refused(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
         elif _is_alone(at) or at.kind is None:
             alone = Partition(at.path, at.source, at.topic, at.partition, "", [Segment("", at.name_offset or 0, at)])
             yield Asked(alone, unit.known, options, unit.size, is_part=True, was_named=True)
-        elif not os.path.isfile(at.path):
-            reason = "not a file" if os.path.exists(at.path) else "no such file or directory"
-            refused(SourceError(f"{at.path}: {reason}"))
         else:
             wanted[os.path.basename(at.path)] = at
     if not wanted:

@@ -74,6 +74,8 @@ class View:
     firsts: dict[int, array[int]] = field(default_factory=dict)
     lasts: dict[int, array[int]] = field(default_factory=dict)
     count: int = 0
+    is_full: bool = False
+    """There were more aborted transactions than are kept: nothing can be shown."""
     segments: int = 0
     indexes: int = 0
     snapshot: str = ""
@@ -85,9 +87,8 @@ class View:
 
     def add(self, producer_id: int, first: int, last: int) -> None:
         if self.count >= MOST_ABORTED:
-            raise SourceError(
-                f"more than {MOST_ABORTED} aborted transactions: choose segments, and show them one by one"
-            )
+            self.is_full = True
+            return
         self.count += 1
         self.firsts.setdefault(producer_id, array("q")).append(first)
         self.lasts.setdefault(producer_id, array("q")).append(last)
@@ -228,8 +229,9 @@ class ReadCommitted:
                         view.by_index += 1
         view.sort()
         tracker = walk.transactions.state
-        if tracker.untracked:
-            raise SourceError(f"{place.path}: more than {len(tracker.open)} open transactions")
+        if view.is_full or tracker.untracked:
+            many = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
+            raise SourceError(f"{place.path}: more than {many} transactions: show its segments one by one")
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
         view.damages = walk.transactions.damages
         view.unread = totals.unread
