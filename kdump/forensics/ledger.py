@@ -22,7 +22,6 @@ from kdump.forensics.answers import (
 )
 from kdump.forensics.walk import Walk, Watch
 from kdump.format.transaction_record import Transaction as CoordinatorRecord
-from kdump.log.paths import Target
 from kdump.state.coordinator import Coordinator
 from kdump.state.coordinator_history import Decision, Life
 from kdump.state.marker import ABORT, COMMIT
@@ -58,9 +57,6 @@ class Ledger(Watch):
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
         self.empty = 0
         self.seeded: str | None = None
-        self.index: dict[int, tuple[int, dict[str, int]]] = {}
-        self.index_at: Target | None = None
-        self.is_index_sound = False
         self.markers: dict[Life, tuple[str, int, str, int]] = {}
         self._seed()
 
@@ -72,14 +68,8 @@ class Ledger(Watch):
             for position, entry in rows:
                 self.walk.transactions.state.seed(at, position, 38, entry)
 
-    def begin(self, part: Part) -> Any:
-        read = self.walk.aborted(part)
-        self.is_index_sound = read is not None
-        self.index_at, entries = read if read is not None else (None, [])
-        self.index = {entry["lastOffset"]: (position, entry) for position, entry in entries}
-        return ()
-
     def batch(self, seen: Seen) -> Iterator[Any]:
+        yield from self._lost()
         ended, batch = self.walk.transactions.ended, seen.batch
         if ended is not None:
             yield self._ended(seen, ended)
@@ -89,15 +79,13 @@ class Ledger(Watch):
     def _ended(self, seen: Seen, ended: Ended) -> Transaction:
         state = OUTCOME[ended.marker.type]
         self.counts[state] += 1
-        entry = self.index.pop(ended.offset, None)
-        in_index = None
-        if state == ABORTED and self.is_index_sound:
-            in_index = entry is not None and entry[1]["producerId"] == ended.producer_id
+        entry = self.walk.entries_of_index.entry
+        in_index = entry is not None if state == ABORTED and self.walk.entries_of_index.is_sound else None
         begun = ended.transaction
         path, position = seen.part.target.path, seen.batch.position
         self._remember(ended, path, position)
         remarks = self._of_data(begun) if begun is not None else [self._without_data(seen)]
-        first = begun.first_offset if begun else entry[1]["firstOffset"] if entry and in_index else None
+        first = begun.first_offset if begun else entry["firstOffset"] if entry else None
         row = self._row(ended.producer_id, begun, state)
         return row._replace(
             firstOffset=first,
@@ -166,25 +154,27 @@ class Ledger(Watch):
         return NO_DATA_BELOW.format(first=first) if first > 0 and self.seeded is None else NO_DATA
 
     def finish(self, part: Part) -> Iterator[Any]:
-        """Entries of the .txnindex whose markers damage has taken."""
-        if self.walk.transactions.damages and self.index_at is not None:
-            for last, (position, entry) in sorted(self.index.items()):
-                yield self._by_index(self.index_at, last, position, entry)
-        self.index = {}
+        yield from self._lost()
+        self.walk.entries_of_index.unmatched.clear()  # a finding says it
 
-    def _by_index(self, at: Target, last: int, position: int, entry: dict[str, int]) -> Transaction:
-        running = self.walk.close_by_index(entry)
-        self.counts[ABORTED] += 1
-        return self._row(entry["producerId"], running, ABORTED)._replace(
-            firstOffset=entry["firstOffset"],
-            age=None,
-            idle=None,
-            markerOffset=last,
-            inTxnIndex=True,
-            remarks=(ONLY_INDEX,),
-            file=at.path,
-            position=position,
-        )
+    def _lost(self) -> Iterator[Transaction]:
+        """The transactions whose ABORT markers damage has taken."""
+        entries = self.walk.entries_of_index
+        taken, entries.lost = entries.lost, []
+        for at, position, entry, closed in taken:
+            self.counts[ABORTED] += 1
+            remarks = [ONLY_INDEX, *(self._of_data(closed) if closed is not None else ())]
+            row = self._row(entry["producerId"], closed, ABORTED)
+            yield row._replace(
+                firstOffset=entry["firstOffset"],
+                age=None,
+                idle=None,
+                markerOffset=entry["lastOffset"],
+                inTxnIndex=True,
+                remarks=tuple(each for each in remarks if each != DAMAGE_WITHIN),
+                file=at.path,
+                position=position,
+            )
 
     def end(self) -> Iterator[Any]:
         tracker = self.walk.transactions.state

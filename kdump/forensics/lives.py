@@ -130,7 +130,7 @@ class Lives(Watch):
         if life.batches == 0:
             yield self._event(seen, "first", f"begins with sequence {batch.baseSequence}")
         elif broken is None and epoch > life.heard_epoch:
-            yield self._event(seen, "epoch", f"{life.heard_epoch} before, and no marker raised it")
+            yield self._event(seen, "epoch", f"behind epoch {life.heard_epoch}, with no marker between")
         if broken is not None:
             event = FORGOTTEN if broken.idle > self.expiration else EVENTS[broken.kind]
             lost = "; damage lies between the two" if broken.damaged else ""

@@ -12,11 +12,11 @@ from kdump.check.producers import Row, Sequences, Snapshots
 from kdump.check.rule import Known, Part, Rule, Seen
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.forensics.index_entries import IndexEntries
 from kdump.log.disk import Partition
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import Producers
-from kdump.state.transactions import Open
 
 
 class Walk(PartitionCheck):
@@ -24,6 +24,7 @@ class Walk(PartitionCheck):
 
     sequences: Sequences
     transactions: Transactions
+    entries_of_index: IndexEntries
 
     def __init__(
         self, partition: Partition, known: Known, options: Options, totals: Totals, state: Producers | None = None
@@ -33,10 +34,12 @@ class Walk(PartitionCheck):
 
     def _make_rules(self) -> list[Rule]:
         self.sequences, self.transactions = Sequences(self.known, self._state), Transactions(self.known)
+        self.entries_of_index = IndexEntries(self.transactions, self._aborted)
         index = TransactionIndex(self.transactions, self.known, self._aborted)
         return [
             Snapshots(self.sequences, self.partition.snapshots, self.snapshot),  # before the batch changes the state
             self.sequences,
+            self.entries_of_index,
             self.transactions,
             index,
         ]
@@ -45,18 +48,6 @@ class Walk(PartitionCheck):
         """Findings, and what the watchers answer, in the order of the log."""
         self._rules += watchers
         return iter(self.findings())
-
-    def aborted(self, part: Part) -> tuple[Target | None, list[Row]] | None:
-        """The entries of the segment's .txnindex, and the file (None: there is none); None where it is not sound."""
-        return self._aborted(part)
-
-    def close_by_index(self, entry: dict[str, int]) -> Open | None:
-        """The open transaction that a .txnindex says was aborted, and whose marker damage has taken; it is open no
-        more. None where there is none, or data of a later one may have been added to it."""
-        running = self.transactions.state.open.get(entry["producerId"])
-        if running is None or max(running.first_offset, running.last_offset) > entry["lastOffset"]:
-            return None
-        return self.transactions.state.open.pop(entry["producerId"])
 
     def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
         """The open transactions of the snapshot of producer states at the first offset of the first segment, those that

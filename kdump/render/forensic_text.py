@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 from kdump.check.catalogue import INFO
@@ -63,9 +64,13 @@ class Lines:
     def text(self, text: str, head: str = "", paint: str = "head") -> None:
         """The text, in as many lines as it takes; `head` is painted where it comes first."""
         indent = " " * (len(text) - len(text.lstrip()))
-        for number, line in enumerate(self.output.wrapped(text, len(indent) + 2)):
-            shown = indent + line.lstrip() if number == 0 else line
-            self.output.line(shown.replace(head, self.paint(head, paint), 1) if head and number == 0 else shown)
+        width = self.output.width
+        lines = [text]
+        if width is not None:
+            rest = indent + "  "
+            lines = wrap(text.lstrip(), width, initial_indent=indent, subsequent_indent=rest, break_on_hyphens=False)
+        for number, line in enumerate(lines):
+            self.output.line(line.replace(head, self.paint(head, paint), 1) if head and number == 0 else line)
 
 
 def place_text(partition: Any) -> str:

@@ -338,6 +338,18 @@ def test_a_marker_that_is_damaged(tmp_path: Path) -> None:
     assert [each.code for each in answers if isinstance(each, Finding)] == ["crc-mismatch"]
 
 
+def test_what_follows_a_damaged_marker_is_another_transaction(tmp_path: Path) -> None:
+    log = [data(0, 1), marker(1, 1, 1, commit=False), data(2, 1, 1), marker(3, 1, 2)]
+    folder = partition(tmp_path, b"".join(log))
+    (folder / f"{0:020}.log").write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3] + bytes(512))
+    answers = ask(folder)
+    assert [(r.state, r.firstOffset, r.lastOffset, r.records, r.markerOffset, r.inTxnIndex) for r in rows(answers)] == [
+        ("aborted", 0, 0, 1, 1, True),
+        ("committed", 2, 2, 1, 3, None),
+    ]
+    assert rows(answers)[1].remarks == ()
+
+
 def test_two_transactions_that_damage_has_made_one(tmp_path: Path) -> None:
     log = [data(0, 1), marker(1, 1, 1), data(2, 1, 1), marker(3, 1, 2, commit=False)]
     folder = partition(tmp_path, b"".join(log))
