@@ -13,7 +13,17 @@ from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen, hides
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, EXPIRATION, GAP, Break, Producers, follows
+from kdump.state.producers import (
+    DUPLICATE,
+    EPOCH_DECREASED,
+    EPOCH_START,
+    EXPIRATION,
+    GAP,
+    Break,
+    Producer,
+    Producers,
+    follows,
+)
 
 CODES = {
     EPOCH_DECREASED: "producer-epoch-decreased",
@@ -112,11 +122,14 @@ class Snapshots(Rule):
         self.sequences = sequences
         self.read = read
         self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
+        self.first: int | None = None
+        """The first offset on the disk."""
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         if not self.waiting or not seen.sound:
             return NONE
         base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
+        self.first = base if self.first is None else self.first
         findings: list[Finding] = []
         while self.waiting and (self.waiting[0].name_offset or 0) <= base:
             findings.extend(self._compare(self.waiting.pop(0)))
@@ -130,10 +143,12 @@ class Snapshots(Rule):
             return
         for position, entry in self.read(at) or ():
             disk = self.sequences.state.get(entry["producerId"])
-            if disk is None or disk.last_offset < 0 or entry["lastOffset"] < 0:
+            if disk is None:
                 continue
-            wrong: tuple[str, int, int] | None = None
-            if disk.last_offset > entry["lastOffset"]:
+            wrong = self._open(disk, entry["currentTxnFirstOffset"])
+            if wrong or disk.last_offset < 0 or entry["lastOffset"] < 0:
+                pass
+            elif disk.last_offset > entry["lastOffset"]:
                 wrong = ("lastOffset", disk.last_offset, entry["lastOffset"])
             elif disk.last_offset == entry["lastOffset"]:
                 for name, values in (
@@ -156,3 +171,10 @@ class Snapshots(Rule):
                     expected=expected,
                     actual=actual,
                 )
+
+    def _open(self, disk: Producer, said: int) -> tuple[str, int, int] | None:
+        """How the open transaction of a snapshot is not the log's. One that began below the first offset here is
+        known by the snapshot alone; compaction may have removed where it began."""
+        if self.sequences.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
+            return None
+        return "currentTxnFirstOffset", disk.txn_first_offset, said

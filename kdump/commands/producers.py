@@ -88,7 +88,8 @@ class _Run:
             None if self.names is None else self.tables.open("producerEvent" if row is ProducerEvent else "producer")
         )
         size = done = seen = 0
-        with Progress("producers", self.output, always=not self.options["as_json"]) as progress:
+        waits = not (self.options["as_json"] or self.options["history"])
+        with Progress("producers", self.output, always=waits) as progress:
 
             def met(count: int) -> None:
                 nonlocal done

@@ -131,8 +131,16 @@ class Show:
             say_of(at, "--read-committed is for segments: nothing of this is shown")
             return opened
         self._drained()
+        done = 0
+
+        def met(count: int) -> None:
+            nonlocal done
+            done += count
+            progress.at(done, None)
+
         try:
-            self.committed.turn_to(at, window)
+            with Progress(f"{at.path}: transactions", self.output, always=True) as progress:
+                self.committed.turn_to(at, window, met)
         except SourceError as error:
             self.files.refused(error)
             window.source.close()

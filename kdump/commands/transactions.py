@@ -7,11 +7,13 @@ from typing import Any
 import click
 
 from kdump.commands.files import complain
+from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
 from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Note, PartitionTransactions
 from kdump.forensics.places import Asked
 from kdump.forensics.transactions import STATES, Question, transactions
+from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.region import Limits
 from kdump.render.forensic_objects import answer_line, answer_object
 from kdump.render.output import Output
@@ -19,6 +21,8 @@ from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style
 from kdump.render.transaction_report import TransactionReport
 
+ASK_FOR_ROWS = ("listing", "only_open", "states", "producer_ids", "names")
+"""Options that are about single transactions."""
 NOW_HELP = "Reckon ages as of this time: ISO-8601, epoch ms, -2h.  [the clock]"
 EXAMPLES = """
 \b
@@ -87,7 +91,7 @@ class _Run:
         coordinators: list[CoordinatorTransaction] = []
         report: TransactionReport | None = None
         flat = self._flat()
-        with Progress("transactions", self.output, always=not self.options["as_json"]) as progress:
+        with Progress("transactions", self.output, always=self._waits(paths)) as progress:
 
             def met(size: int) -> None:
                 self.done += size
@@ -99,6 +103,8 @@ class _Run:
             def started(place: Asked) -> None:
                 nonlocal report
                 self.seen += 1
+                if place.was_named and place.partition.topic == TRANSACTION_TOPIC:
+                    self.options["coordinator"] = True  # it holds no transactions but what is said of them
                 if report is None:
                     ledger = self._lists(place)
                     report = TransactionReport(self.output, self.tables, ledger=ledger)
@@ -126,10 +132,14 @@ class _Run:
             return
         self.output.line(answer_line(answer))
 
+    def _waits(self, paths: tuple[str, ...]) -> bool:
+        """Whether the rows come at the end: one a partition."""
+        rows_come = self.options["as_json"] or any(self.options[name] for name in ASK_FOR_ROWS)
+        return not rows_come and all(map(is_log_directory, paths))
+
     def _lists(self, place: Asked) -> bool:
         """Whether every transaction gets a row: what was named is no directory of several partitions."""
-        asked = ("listing", "only_open", "states", "producer_ids", "names")
-        return place.was_named or any(self.options[name] for name in asked)
+        return place.was_named or any(self.options[name] for name in ASK_FOR_ROWS)
 
     def _flat(self) -> Any:
         """With --columns there is one table, of transactions over all partitions, and nothing else."""

@@ -82,6 +82,7 @@ class ReadCommitted:
         self.view = View()
         self.left_out = LeftOut()
         self._folder: str | None = None
+        self._met: Callable[[int], None] = lambda count: None
         self._lock = threading.Lock()  # batches are shown by several threads
 
     def sees(self, batch: Batch) -> bool:
@@ -108,8 +109,10 @@ class ReadCommitted:
             return False
         return True
 
-    def turn_to(self, at: Target, window: Window) -> None:
-        """The batches that are asked about next are those of this file. Raises SourceError."""
+    def turn_to(self, at: Target, window: Window, met: Callable[[int], None] = lambda count: None) -> None:
+        """The batches that are asked about next are those of this file. `met` hears of bytes as they are read. Raises
+        SourceError."""
+        self._met = met
         is_stream = at.path == "-" or "://" in at.path
         folder = "" if is_stream else os.path.dirname(os.path.abspath(at.path))
         name = os.path.basename(at.path)
@@ -138,6 +141,7 @@ class ReadCommitted:
         first = place.segments[0].offset
         self.view = view = View(start=first, alone=alone)
         walk = Walk(place, Known(last=None), self._options(window), totals)
+        walk.met = self._met
         for _ in walk.run(_Collect(walk, view)):
             pass
         for at in place.orphans:  # of segments that are not here

@@ -36,7 +36,7 @@ TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
 """Findings that say what the row of the transaction says."""
 DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
 """Findings of bytes that could not be taken into account."""
-TOLD = ("transaction-", "txn-index-")
+TOLD = ("transaction-", "txn-index-", "snapshot-")
 """How the codes of findings begin that are told beside those of damaged bytes."""
 
 

@@ -316,6 +316,25 @@ def test_a_txnindex_that_the_log_contradicts(tmp_path: Path, entry: Any, field: 
     assert field in found[0].message
 
 
+@pytest.mark.parametrize(("said", "is_wrong"), [(-1, True), (1, True), (2, False), (3, True)])
+def test_a_snapshot_that_says_something_else_is_open(tmp_path: Path, said: int, is_wrong: bool) -> None:
+    log = data(0, 1) + marker(1, 1, 1) + data(2, 1, 1)
+    folder = partition(tmp_path, log)
+    (folder / f"{3:020}.snapshot").write_bytes(snapshot((1, 1, 0, 2, 0, NOW - 900_000, 0, said)))
+    found = [each for each in ask(folder) if isinstance(each, Finding)]
+    assert [each.code for each in found] == ["snapshot-mismatch"] * is_wrong
+    if is_wrong:
+        assert "currentTxnFirstOffset" in found[0].message
+        assert (found[0].expected, found[0].actual) == (2, said)
+
+
+def test_a_snapshot_of_what_began_below_the_log_is_right(tmp_path: Path) -> None:
+    folder = partition(tmp_path, data(100, 1) + data(101, 1, baseSequence=1))
+    entry = (1, 0, 1, 101, 0, NOW - 900_000, 0, 42)
+    (folder / f"{102:020}.snapshot").write_bytes(snapshot(entry))
+    assert not [each for each in ask(folder) if isinstance(each, Finding)]
+
+
 # --- Damage, and the hostile ------------------------------------------------------------------------------------------
 
 

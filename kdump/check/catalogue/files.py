@@ -138,7 +138,8 @@ FILES = (
         "snapshot-mismatch",
         "snapshots",
         ERROR,
-        "A snapshot of producer states says something else of a producer than the batches below its offset.",
+        "A snapshot of producer states says something else of a producer, or of its open transaction, than the "
+        "batches below its offset.",
         "the broker believes the snapshot: it refuses sound batches of the producer, or takes duplicates",
         "Stop the broker and delete this file: the state is rebuilt from an older one and the log",
         "ProducerStateManager.loadFromSnapshot, takeSnapshot",
