@@ -39,6 +39,7 @@ NO_DATA_DAMAGED = "no sound data of it is left: damage lies before its marker"
 ONLY_INDEX = "its marker cannot be read; the .txnindex says that it was aborted"
 DAMAGE_WITHIN = "damage lies between its first batch and its end: it may be two, or records of it may be lost"
 EPOCHS = "its data have the epochs {first} to {last}, with no marker between"
+NO_ID = "no transactional id has its producer id, says __transaction_state, all of which is here"
 LATER = "its marker may stand in a later segment, which was not asked for"
 UNKNOWN = (
     "whether its coordinator will end it is not known here: ask kafka-transactions.sh find-hanging before aborting it"
@@ -199,6 +200,8 @@ class Ledger(Watch):
         record = self.coordinator.of_producer(producer_id) if self.coordinator else None
         if record is not None:
             remarks.append(self._of_coordinator(record, hanging))
+        elif hanging:
+            remarks.append(NO_ID)
         if is_later:
             remarks.append(LATER)
         elif hanging is None and is_old:

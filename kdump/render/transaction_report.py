@@ -117,6 +117,8 @@ class TransactionReport:
                 text += ", the log end"
             else:
                 text += f", held back by producer {partition.heldBy}"
+                name_of = next((row.transactionalId for row in rows if row.producerId == partition.heldBy), None)
+                text += f" ({printable(name_of)})" if name_of is not None else ""
         if partition.highWatermark is not None and partition.highWatermark < (partition.lastStableOffset or 0):
             text += f"; the high watermark was {partition.highWatermark} when it was written down last"
         self.lines.text(text, name)
