@@ -150,7 +150,8 @@ def test_a_disk_without_transactions_says_so() -> None:
 
 def test_differences_and_damage_are_shown(tmp_path: Path) -> None:
     partition(tmp_path, data(0, 1) + marker(1, 1, 1, commit=False) + data(2, 3))
-    coordinator(tmp_path, ("tx\x1b[31m", 1, 1, "PrepareCommit", {"payments": [0]}))
+    name = "tx\x1b[31m"
+    coordinator(tmp_path, (name, 1, 1, "PrepareCommit", {"payments": [0]}), (name, 1, 1, "CompleteCommit", {}))
     log = tmp_path / "payments-0" / f"{0:020}.log"
     log.write_bytes(log.read_bytes() + flip(data(3, 4), 8 * 66) + data(4, 5))
     for options in ([], ["--list"]):

@@ -29,16 +29,16 @@ def transactions(
     `paths`: segments, directories of partitions, log directories, or directories above. `now`: epoch ms that ages are
     reckoned from, by default the clock; `timeout`: ms after which an open transaction is old. `topics`, `states`
     (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` leave out the others. Raises SourceError
-    for what cannot be read, unless `refused` is told of it.
+    for what cannot be read, unless `refused` is told of it, and ValueError for a state that there is not.
     """
-    wanted = frozenset(topics)
+    wanted = _set(topics)
     question = of_transactions.Question(
         now=now,
         timeout=timeout,
         topic=lambda name: not wanted or name in wanted,
-        states=frozenset(states),
+        states=_states(states, of_transactions.STATES),
         producer_ids=frozenset(producer_ids),
-        transactional_ids=frozenset(transactional_ids),
+        transactional_ids=_set(transactional_ids),
     )
     return of_transactions.transactions(paths, question, refused=refused)
 
@@ -62,15 +62,27 @@ def producers(
     expired, unknown; `broken`: only producers with a batch that does not follow; `events`: what happened to them, too,
     where it did. `expiration`: producer.id.expiration.ms of the broker.
     """
-    wanted = frozenset(topics)
+    wanted = _set(topics)
     question = of_producers.Question(
         now=now,
         expiration=expiration,
         topic=lambda name: not wanted or name in wanted,
-        states=frozenset(states),
+        states=_states(states, of_producers.STATES),
         producer_ids=frozenset(producer_ids),
-        transactional_ids=frozenset(transactional_ids),
+        transactional_ids=_set(transactional_ids),
         broken=broken,
         events=events,
     )
     return of_producers.producers(paths, question, refused=refused)
+
+
+def _set(values: Iterable[str]) -> frozenset[str]:
+    """A text by itself is one value, and not its letters."""
+    return frozenset((values,) if isinstance(values, str) else values)
+
+
+def _states(values: Iterable[str], known: tuple[str, ...]) -> frozenset[str]:
+    states = _set(values)
+    if not states <= set(known):
+        raise ValueError(f"no state {', '.join(sorted(states - set(known)))}; there are {', '.join(known)}")
+    return states

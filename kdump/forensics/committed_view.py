@@ -54,6 +54,7 @@ class View:
     snapshot: str = ""
     alone: bool = False
     damages: int = 0
+    has_transactions: bool = False
     by_index: int = 0
     """Aborted transactions that only a .txnindex tells of."""
     unread: list[str] = field(default_factory=list)

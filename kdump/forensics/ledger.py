@@ -245,18 +245,20 @@ class Ledger(Watch):
 
     def _differences(self, coordinator: Coordinator) -> Iterator[Difference]:
         """Where the last marker of a producer's epoch is not what its coordinator decided last."""
-        if self.known.topic is None or self.known.partition is None or self.known.last is False:
+        if self.known.topic is None or self.known.partition is None or self.known.last is False or coordinator.problems:
             return
         lives = coordinator.history.decided.get((self.known.topic, self.known.partition), {})
         walk = self.walk
         is_whole = not (walk.transactions.damages or self.known.compacted or walk.partition.segments[0].offset)
         is_whole = is_whole and len(self.markers) < MOST_COMPARED
         for life, decision in lives.items():
+            if life not in coordinator.history.done:
+                continue  # in transaction version 1 the marker on the disk may be the one of the transaction before
             marker = self.markers.get(life)
             if marker is not None and marker[0] != decision.type:
                 message = f"the marker is {marker[0]}, its coordinator had decided {decision.type}"
                 yield self._difference(life, decision, marker, message)
-            elif marker is None and is_whole and life in coordinator.history.done:
+            elif marker is None and is_whole:
                 message = f"no marker, though its coordinator wrote that every partition has its {decision.type}"
                 yield self._difference(life, decision, None, message)
 

@@ -54,6 +54,8 @@ class _Collect(Watch):
 
     def batch(self, seen: Seen) -> Any:
         self._by_index()
+        if seen.batch.isTransactional:
+            self.view.has_transactions = True
         ended = self.walk.transactions.ended
         if ended is not None and ended.marker.type == ABORT and ended.transaction is not None:
             self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
@@ -160,7 +162,8 @@ class ReadCommitted:
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
         view.damages = walk.transactions.damages
         view.unread = totals.unread
-        for line in said(view, name, starts_late=first > 0 and not view.snapshot):
+        concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
+        for line in () if not concerned else said(view, name, starts_late=first > 0 and not view.snapshot):
             self.say(line)
 
     def end(self) -> None:

@@ -4,6 +4,7 @@ asks a question watches, and nothing is decided twice."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from kdump.check.options import Options
@@ -17,6 +18,7 @@ from kdump.log.disk import Partition
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import Producers
+from kdump.state.transactions import MOST_OPEN
 
 
 class Walk(PartitionCheck):
@@ -30,6 +32,7 @@ class Walk(PartitionCheck):
         self, partition: Partition, known: Known, options: Options, totals: Totals, state: Producers | None = None
     ) -> None:
         self._state = state
+        self._index: tuple[Target, tuple[Target | None, list[Row]] | None] | None = None
         super().__init__(partition, known, options, totals)
 
     def _make_rules(self) -> list[Rule]:
@@ -43,6 +46,12 @@ class Walk(PartitionCheck):
             self.transactions,
             index,
         ]
+
+    def _aborted(self, part: Part) -> tuple[Target | None, list[Row]] | None:
+        """Several ask for the entries of a segment's .txnindex."""
+        if self._index is None or self._index[0] is not part.target:
+            self._index = (part.target, super()._aborted(part))
+        return self._index[1]
 
     def run(self, *watchers: Rule) -> Iterator[Any]:
         """Findings, and what the watchers answer, in the order of the log."""
@@ -59,7 +68,7 @@ class Walk(PartitionCheck):
                 rows = self.snapshot(at)
                 if rows is None:
                     return None
-                found = [row for row in rows if row[1]["currentTxnFirstOffset"] >= 0]
+                found = list(islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MOST_OPEN))
                 return at, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
         return None
 

@@ -292,6 +292,17 @@ def test_no_marker_though_the_coordinator_is_done(tmp_path: Path) -> None:
     assert found.message.startswith("no marker, though")
 
 
+def test_a_decision_whose_markers_are_not_written_yet(tmp_path: Path) -> None:
+    """In transaction version 1 the marker on the disk is that of the transaction before."""
+    partition(tmp_path, data(0, 1) + marker(1, 1) + data(2, 1, baseSequence=1))
+    here: Any = {"payments": [0]}
+    states = ["PrepareCommit", "CompleteCommit", "PrepareAbort"]
+    coordinator(tmp_path, *(("tx", 1, 0, state, here if state[0] == "P" else {}) for state in states))
+    answers = ask(tmp_path)
+    assert not [each for each in answers if isinstance(each, Difference)]
+    assert "its marker has yet to be written" in rows(answers)[1].remarks[0]
+
+
 def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
     """All transactions of a producer have one epoch: the last marker counts, for that is what was decided last."""
     log = b"".join(data(2 * i, 1, baseSequence=i) + marker(2 * i + 1, 1, commit=i != 1) for i in range(3))
@@ -403,6 +414,14 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     shutil.copy(PAYMENTS.with_suffix(".txnindex"), tmp_path)
     ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, refused=told.append)
     assert "not a segment" in str(told[1])
+
+
+def test_a_state_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="no state opened"):
+        kdump.transactions(str(PAYMENTS), states="opened")
+    with pytest.raises(ValueError, match="live, expired, unknown"):
+        kdump.producers(str(PAYMENTS), states=["dead"])
+    assert [row.producerId for row in rows(ask(PAYMENTS, states="open"))] == [11]
 
 
 def test_a_damaged_snapshot_is_not_believed(tmp_path: Path) -> None:
