@@ -36,7 +36,7 @@ NO_STATE = "the broker was shut down cleanly, and there is no sound .snapshot: i
 @dataclass(slots=True)
 class Life(Producer):
     """A producer with its history on the disk. `heard`: the offset of its last batch or marker; `heard_epoch`: its
-    highest epoch so far, that of the batch at hand not counted until it has been told."""
+    highest epoch so far, that of the batch at hand not counted until it has been told; `ended`: of its last marker."""
 
     first_epoch: int = -1
     batches: int = 0
@@ -53,6 +53,7 @@ class Life(Producer):
     starts: int = 0
     heard: int = -1
     heard_epoch: int = -1
+    ended: int = -1
     file: str = ""
     position: int = 0
     is_told: bool = False
@@ -103,6 +104,7 @@ class Lives(Watch):
         life.heard, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
         life.heard_epoch = life.highest_epoch
         if ended is not None:
+            life.ended = ended.offset
             life.commits += ended.marker.type == "COMMIT"
             life.aborts += ended.marker.type == "ABORT"
             return
@@ -179,15 +181,12 @@ class Lives(Watch):
         since = -1 if base is None else base.name_offset or 0
         remarks: list[str] = []
         name = "" if base is None else base.path.rpartition("/")[2]
-        # What the log says behind the snapshot is what the broker replays; a coordinator's epoch stays.
         now: dict[str, int] | None = None
         replayed = life is not None and (base is None or life.heard >= since)
         if self.is_part:
             remarks.append(PART)
         elif life is not None and replayed and not self.starts_empty:
-            now = _as_entry(life)
-            if entry is not None and life.coordinator_epoch < 0:
-                now["coordinatorEpoch"] = entry["coordinatorEpoch"]
+            now = _replayed(life, entry, since)
         elif entry is not None:
             now = entry
         state = UNKNOWN
@@ -291,6 +290,21 @@ def _as_entry(life: Producer) -> dict[str, int]:
         "coordinatorEpoch": life.coordinator_epoch,
         "currentTxnFirstOffset": life.txn_first_offset,
     }
+
+
+def _replayed(life: Life, entry: dict[str, int] | None, since: int) -> dict[str, int]:
+    """What a broker knows that begins with `entry` and replays from offset `since` on: what the log here says, and of
+    what lies below its first offset the entry's words, where nothing behind it has changed them."""
+    now = _as_entry(life)
+    if entry is None:
+        return now
+    if life.coordinator_epoch < 0:
+        now["coordinatorEpoch"] = entry["coordinatorEpoch"]
+    if life.last_offset < 0 and life.epoch == entry["epoch"]:
+        now.update({name: entry[name] for name in ("lastSequence", "lastOffset", "offsetDelta")})
+    if life.ended < since and entry["currentTxnFirstOffset"] >= 0:
+        now["currentTxnFirstOffset"] = entry["currentTxnFirstOffset"]
+    return now
 
 
 def _time(timestamp: int) -> int | None:

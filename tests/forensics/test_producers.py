@@ -232,6 +232,18 @@ def test_a_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
     assert [each.code for each in mismatch] == ["snapshot-mismatch"]  # lastSequence 4, the log says 0
 
 
+def test_what_lies_below_the_log_the_snapshot_knows(tmp_path: Path) -> None:
+    """A transaction that began below, and goes on; and a marker of version 1, which leaves the sequence as it was."""
+    log = data(100, 9, transactional=False) + data(101, 1) + marker(102, 2, coordinator=8)
+    folder = partition(tmp_path, log)
+    (folder / f"{101:020}.snapshot").write_bytes(snapshot(entry(1, last=50, txn=40), entry(2, last=60, txn=60)))
+    found = rows(ask(folder))
+    assert (found[1].lastOffset, found[1].lastSequence, found[1].currentTxnFirstOffset) == (101, 0, 40)
+    assert (found[2].lastOffset, found[2].lastSequence, found[2].currentTxnFirstOffset) == (60, 4, -1)
+    assert found[2].coordinatorEpoch == 8
+    assert found[9].state == "unknown"
+
+
 def test_snapshots_that_a_broker_would_not_take(tmp_path: Path) -> None:
     folder = partition(tmp_path, b"".join(data(i, i, transactional=False) for i in range(1, 4)))
     good = snapshot(entry(1, last=1))
