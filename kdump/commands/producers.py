@@ -9,7 +9,7 @@ import click
 from kdump.commands.files import complain
 from kdump.commands.params import duration, limit_options
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
-from kdump.commands.transactions import NOW_HELP
+from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
 from kdump.forensics.answers import Note, Producer, ProducerEvent
 from kdump.forensics.places import Asked
 from kdump.forensics.producers import STATES, Question, producers
@@ -87,7 +87,7 @@ class _Run:
         table = (
             None if self.names is None else self.tables.open("producerEvent" if row is ProducerEvent else "producer")
         )
-        size = done = seen = 0
+        size = done = seen = untold = 0
         waits = not (self.options["as_json"] or self.options["history"])
         with Progress("producers", self.output, always=waits) as progress:
 
@@ -118,9 +118,12 @@ class _Run:
                 elif isinstance(answer, row):
                     value = answer_object(answer)
                     table.add(value, style(value))
+                else:
+                    untold += is_untold(answer)
         report.finish()
         if table is not None:
             table.flush()
+            tell_untold(untold)
         elif not self.options["as_json"] and seen and not report.shown:
             what = "no producer matches" if report.partitions else "no idempotent producer"
             complain(f"{what} in {seen} partition{'' if seen == 1 else 's'}")

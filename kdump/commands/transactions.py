@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding
 from kdump.commands.files import complain
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
-from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Note, PartitionTransactions
+from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
 from kdump.forensics.places import Asked
 from kdump.forensics.transactions import STATES, Question, transactions
 from kdump.log.internal_topics import TRANSACTION_TOPIC
@@ -66,6 +68,16 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     carry_out(run, paths, output)
 
 
+def is_untold(answer: Any) -> bool:
+    """Whether an answer says that something is wrong: a table of chosen columns has no place for it."""
+    return isinstance(answer, Difference) or (isinstance(answer, Finding) and answer.severity != INFO)
+
+
+def tell_untold(count: int) -> None:
+    if count:
+        complain(f"{count} finding{'' if count == 1 else 's'} not shown: without --columns, or with --json, they are")
+
+
 class _Run:
     """One run of the command."""
 
@@ -85,7 +97,7 @@ class _Run:
             transactional_ids=frozenset(options["names"]),
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
         )
-        self.total = self.done = self.seen = 0
+        self.total = self.done = self.seen = self.untold = 0
 
     def run(self, paths: tuple[str, ...]) -> None:
         coordinators: list[CoordinatorTransaction] = []
@@ -149,10 +161,11 @@ class _Run:
         table = self.tables.open(kind)
 
         def add(answer: Any) -> None:
-            value = None if isinstance(answer, PartitionTransactions) else answer
-            if type(value).__name__ == "Transaction":
-                row = answer_object(value)
+            if isinstance(answer, Transaction):
+                row = answer_object(answer)
                 table.add(row, style(row))
+            else:
+                self.untold += is_untold(answer)
 
         self.table = table
         return add
@@ -163,6 +176,7 @@ class _Run:
                 complain("no __transaction_state on these disks, or nothing in it that was asked for")
         elif flat:
             self.table.flush()
+            tell_untold(self.untold)
         elif report is not None:
             report.finish()
             if not report.partitions:

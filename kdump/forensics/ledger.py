@@ -15,20 +15,17 @@ from kdump.forensics.answers import (
     COMMITTED,
     HANGING,
     OPEN,
-    Difference,
     Note,
     PartitionTransactions,
     Transaction,
 )
+from kdump.forensics.differences import Differences
 from kdump.forensics.walk import Walk, Watch
 from kdump.format.transaction_record import Transaction as CoordinatorRecord
 from kdump.state.coordinator import Coordinator
-from kdump.state.coordinator_history import Decision, Life
 from kdump.state.marker import ABORT, COMMIT
 from kdump.state.transactions import Ended, Open
 
-MOST_COMPARED = 1_000_000
-"""Last markers of producers that are held against the coordinator."""
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
 
 LOST_BEGIN = "its first data lie below the first offset on this disk; {name} says where it began"
@@ -58,7 +55,7 @@ class Ledger(Watch):
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
         self.empty = 0
         self.seeded: str | None = None
-        self.markers: dict[Life, tuple[str, int, str, int]] = {}
+        self.differences = Differences(walk, coordinator)
         self._seed()
 
     def _seed(self) -> None:
@@ -84,7 +81,7 @@ class Ledger(Watch):
         in_index = entry is not None if state == ABORTED and self.walk.entries_of_index.is_sound else None
         begun = ended.transaction
         path, position = seen.part.target.path, seen.batch.position
-        self._remember(ended, path, position)
+        self.differences.add(ended, path, position)
         remarks = self._of_data(begun) if begun is not None else [self._without_data(seen)]
         first = begun.first_offset if begun else entry["firstOffset"] if entry else None
         row = self._row(ended.producer_id, begun, state)
@@ -181,8 +178,7 @@ class Ledger(Watch):
         tracker = self.walk.transactions.state
         for producer_id, running in tracker.open.items():
             yield self._open(producer_id, running)
-        if self.coordinator is not None:
-            yield from self._differences(self.coordinator)
+        yield from self.differences.found()
         if tracker.untracked:
             yield Note(
                 self.walk.partition.path, f"more than {len(tracker.open)} open transactions: others are left out"
@@ -236,51 +232,6 @@ class Ledger(Watch):
         elif record.state.startswith("Prepare"):
             said += ": its marker has yet to be written"
         return said
-
-    def _remember(self, ended: Ended, path: str, position: int) -> None:
-        if self.coordinator is not None and ended.producer_id in self.coordinator.history.names:
-            key = (ended.producer_id, ended.epoch)
-            if key in self.markers or len(self.markers) < MOST_COMPARED:
-                self.markers[key] = (ended.marker.type, ended.offset, path, position)
-
-    def _differences(self, coordinator: Coordinator) -> Iterator[Difference]:
-        """Where the last marker of a producer's epoch is not what its coordinator decided last."""
-        if self.known.topic is None or self.known.partition is None or self.known.last is False or coordinator.problems:
-            return
-        lives = coordinator.history.decided.get((self.known.topic, self.known.partition), {})
-        walk = self.walk
-        is_whole = not (walk.transactions.damages or self.known.compacted or walk.partition.segments[0].offset)
-        is_whole = is_whole and len(self.markers) < MOST_COMPARED
-        for life, decision in lives.items():
-            if life not in coordinator.history.done:
-                continue  # in transaction version 1 the marker on the disk may be the one of the transaction before
-            marker = self.markers.get(life)
-            if marker is not None and marker[0] != decision.type:
-                message = f"the marker is {marker[0]}, its coordinator had decided {decision.type}"
-                yield self._difference(life, decision, marker, message)
-            elif marker is None and is_whole:
-                message = f"no marker, though its coordinator wrote that every partition has its {decision.type}"
-                yield self._difference(life, decision, None, message)
-
-    def _difference(
-        self, life: Life, decision: Decision, marker: tuple[str, int, str, int] | None, message: str
-    ) -> Difference:
-        at = self.walk.partition
-        _, offset, file, position = marker if marker is not None else ("", None, at.path, 0)
-        return Difference(
-            source=at.source,
-            topic=self.known.topic,
-            partition=self.known.partition,
-            transactionalId=decision.transactionalId,
-            producerId=life[0],
-            producerEpoch=life[1],
-            offset=offset,
-            file=file,
-            position=position,
-            coordinator=decision.name,
-            coordinatorOffset=decision.offset,
-            message=message,
-        )
 
     def _partition(self) -> PartitionTransactions:
         walk, known = self.walk, self.known
