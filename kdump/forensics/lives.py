@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kdump.check.producers import said
 from kdump.check.rule import Seen
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
+from kdump.forensics.life import Life, replayed
 from kdump.forensics.walk import Walk, Watch
 from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.paths import Target
 from kdump.state.coordinator import Coordinator
-from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, Break, Producer, Producers
+from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, Break
 from kdump.state.transactions import Ended
 
 EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}
@@ -31,37 +31,6 @@ NOT_IN_SNAPSHOT = "not in {name}, which the broker begins with: it had expired, 
 ONLY_SNAPSHOT = "no batch of it is on this disk: only {name} knows it"
 PART = "what a broker knows of it now is in later segments, which were not asked for"
 NO_STATE = "the broker was shut down cleanly, and there is no sound .snapshot: it starts without producers"
-
-
-@dataclass(slots=True)
-class Life(Producer):
-    """A producer with its history on the disk. `heard`: the offset of its last batch or marker; `heard_epoch`: its
-    highest epoch so far, that of the batch at hand not counted until it has been told; `ended`: of its last marker."""
-
-    first_epoch: int = -1
-    batches: int = 0
-    records: int = 0
-    bytes: int = 0
-    first_offset: int = -1
-    last_data: int = -1
-    first_timestamp: int = -1
-    commits: int = 0
-    aborts: int = 0
-    gaps: int = 0
-    duplicates: int = 0
-    fenced: int = 0
-    starts: int = 0
-    heard: int = -1
-    heard_epoch: int = -1
-    ended: int = -1
-    file: str = ""
-    position: int = 0
-    is_told: bool = False
-
-
-def lives() -> Producers:
-    """The state that a walk keeps for `Lives`."""
-    return Producers(lambda epoch: Life(epoch, epoch, first_epoch=epoch))
 
 
 class Lives(Watch):
@@ -182,11 +151,11 @@ class Lives(Watch):
         remarks: list[str] = []
         name = "" if base is None else base.path.rpartition("/")[2]
         now: dict[str, int] | None = None
-        replayed = life is not None and (base is None or life.heard >= since)
+        is_replayed = life is not None and (base is None or life.heard >= since)
         if self.is_part:
             remarks.append(PART)
-        elif life is not None and replayed and not self.starts_empty:
-            now = _replayed(life, entry, since)
+        elif life is not None and is_replayed and not self.starts_empty:
+            now = replayed(life, entry, since)
         elif entry is not None:
             now = entry
         state = UNKNOWN
@@ -277,34 +246,6 @@ class Lives(Watch):
             damages=0,
             forgotten=walk.sequences.state.forgotten,
         )
-
-
-def _as_entry(life: Producer) -> dict[str, int]:
-    """What a snapshot would say of it (ProducerStateManager.writeSnapshot)."""
-    return {
-        "epoch": life.epoch,
-        "lastSequence": life.last_sequence,
-        "lastOffset": life.last_offset,
-        "offsetDelta": life.offset_delta,
-        "timestamp": life.timestamp,
-        "coordinatorEpoch": life.coordinator_epoch,
-        "currentTxnFirstOffset": life.txn_first_offset,
-    }
-
-
-def _replayed(life: Life, entry: dict[str, int] | None, since: int) -> dict[str, int]:
-    """What a broker knows that begins with `entry` and replays from offset `since` on: what the log here says, and of
-    what lies below its first offset the entry's words, where nothing behind it has changed them."""
-    now = _as_entry(life)
-    if entry is None:
-        return now
-    if life.coordinator_epoch < 0:
-        now["coordinatorEpoch"] = entry["coordinatorEpoch"]
-    if life.last_offset < 0 and life.epoch == entry["epoch"]:
-        now.update({name: entry[name] for name in ("lastSequence", "lastOffset", "offsetDelta")})
-    if life.ended < since and entry["currentTxnFirstOffset"] >= 0:
-        now["currentTxnFirstOffset"] = entry["currentTxnFirstOffset"]
-    return now
 
 
 def _time(timestamp: int) -> int | None:

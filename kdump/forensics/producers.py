@@ -11,7 +11,8 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import Totals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.lives import Lives, lives
+from kdump.forensics.life import lives
+from kdump.forensics.lives import Lives
 from kdump.forensics.places import Asked, Refused, asked
 from kdump.forensics.transactions import DAMAGES
 from kdump.forensics.walk import Walk
