@@ -13,8 +13,10 @@ API = {
     "Log": "kdump.forensics.opened",
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
+    "producers": "kdump.forensics.api",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
+    "transactions": "kdump.forensics.api",
     "Options": "kdump.check.options",
     "Limits": "kdump.log.region",
     "Region": "kdump.log.region",
@@ -27,6 +29,8 @@ API = {
 
 if TYPE_CHECKING:
     from kdump.check.options import Options as Options
+    from kdump.forensics.api import producers as producers
+    from kdump.forensics.api import transactions as transactions
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
     from kdump.forensics.opened import Log as Log

@@ -21,6 +21,8 @@ COMMANDS = {
     "diff": "Compare replicas or copies of a partition: where they part, and in which leader epochs.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
+    "transactions": "Show transactions: committed, aborted, open, hanging; what holds the last stable offset back.",
+    "producers": "Show producers: epochs, sequences, gaps; what a broker that starts would know of them.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
 }
 """Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""

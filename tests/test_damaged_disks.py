@@ -50,6 +50,7 @@ def cut_out(data: bytearray, dice: random.Random) -> None:
 
 DAMAGES = [flip_bits, truncate, zero_a_block, overwrite, insert, cut_out]
 FORMS = [["--json", "--records"], ["--hex"], [], ["--records"], ["--json"], ["-f", "%o %k %s %h\\n"], ["--last", "3"]]
+FORMS += [["--read-committed"], ["--read-committed", "--records", "--json"]]
 FORMS += [["--hex", "--decoder", "cluster-metadata"], ["--records", "--value-format", "json", "--key-format", "int64"]]
 
 
@@ -137,3 +138,13 @@ def test_verify_of_a_disk_with_every_file_damaged(
                 result = CliRunner().invoke(cli, [command, str(copy), *options])
                 assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
                 assert result.exit_code in (0, 2)
+        for command in ("transactions", "producers"):
+            for options in (
+                [],
+                ["--json"],
+                ["--list"],
+                ["--coordinator" if command == "transactions" else "--history"],
+            ):
+                result = CliRunner().invoke(cli, [command, str(copy), *options])
+                assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+                assert result.exit_code == 0

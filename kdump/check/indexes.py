@@ -55,6 +55,9 @@ class IndexRule(Rule):
     def reset(self) -> None:
         """A new segment."""
 
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        return stop  # whatever is found is told at the end
+
     def falls(self, before: Entry, entry: Entry) -> bool:
         raise NotImplementedError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 from kdump.check import records as record_rules
@@ -14,13 +15,12 @@ from kdump.check.finding import Finding, found
 from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.offsets import Offsets
 from kdump.check.options import Options
-from kdump.check.producers import Sequences, Snapshot, Snapshots
-from kdump.check.rule import Known, Marker, Part, Rule, Seen
+from kdump.check.producers import Row, Sequences, Snapshots
+from kdump.check.rule import Known, Part, Rule, Seen
 from kdump.check.timestamps import Timestamps
 from kdump.check.together import Together
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
-from kdump.format.control import decode_control
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, Item
@@ -30,14 +30,16 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
-from kdump.log.payload import records
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
+from kdump.log.region import Batch, BatchLegacy, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
+from kdump.state.marker import marker_of
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
 """Bytes of a snapshot that is held against the log: a million producers."""
+MOST_ABORTED = 1_000_000
+"""Entries of a .txnindex that are held against its segment."""
 HELD = 1000
 """Findings that wait until it is known what a truncation at their place loses."""
 
@@ -76,7 +78,9 @@ class PartitionCheck:
         if "producers" in chosen or snapshots:
             sequences = Sequences(known)
             if snapshots:
-                rules.append(Snapshots(sequences, list(self._snapshots())))  # before the batch changes the state
+                rules.append(
+                    Snapshots(sequences, self.partition.snapshots, self.snapshot)
+                )  # before the batch changes the state
             rules.append(sequences)
         indexes = "indexes" in chosen and not self.alone
         if "transactions" in chosen or indexes:
@@ -189,7 +193,7 @@ class PartitionCheck:
                 look_inside(batch)
             if "records" in self.options.chosen:
                 yield from record_rules.findings(part, self.known, batch)
-            marker = _marker(batch)
+            marker = marker_of(batch)
         if sound:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             self._count(1, batch.recordCount or 0, base, batch.lastOffset)
@@ -260,25 +264,27 @@ class PartitionCheck:
         finally:
             window.source.close()
 
-    def _snapshots(self) -> Iterator[Snapshot]:
-        for at in self.partition.snapshots:
-            rows: list[tuple[int, dict[str, Any]]] = []
-            try:
-                if os.path.getsize(at.path) > MOST_SNAPSHOT:
-                    continue
-                window = self.options.open(at)
-            except (SourceError, OSError):
-                continue
-            sound = True
-            for item in read_entries(PRODUCER_SNAPSHOT, window, 0):
-                if isinstance(item, Entry):
-                    if item.type:
-                        rows.append((item.position, item.values))
-                else:
-                    sound = False
-            window.source.close()
-            if sound:
-                yield at, rows
+    def snapshot(self, at: Target) -> Iterator[Row] | None:
+        """The entries of a snapshot of producer states; None where it is not sound. Read twice, for its checksum tells
+        only at the end, and it may hold a million."""
+        try:
+            if os.path.getsize(at.path) > MOST_SNAPSHOT:
+                return None
+            with closing(self.options.open(at).source) as source:
+                if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
+                    return None
+        except (SourceError, OSError):
+            return None
+        return self._snapshot(at)
+
+    def _snapshot(self, at: Target) -> Iterator[Row]:
+        try:
+            with closing(self.options.open(at).source) as source:
+                for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0):
+                    if isinstance(item, Entry) and item.type:
+                        yield item.position, item.values
+        except SourceError as error:
+            self._refused(at, error)
 
     def _aborted(self, part: Part) -> tuple[Target | None, list[tuple[int, dict[str, int]]]] | None:
         """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.
@@ -288,7 +294,7 @@ class PartitionCheck:
             return (None, []) if INDEX in part.segment.beside else None
         rows: list[tuple[int, dict[str, int]]] = []
         for item in self.entries(at, TXN_INDEX):
-            if not isinstance(item, Entry):
+            if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
                 return None
             rows.append((item.position, item.values))
         return at, rows
@@ -298,17 +304,6 @@ def _modified(window: Window, now: int) -> int:
     """The file's last change, epoch ms; the present for what has none."""
     source = window.source
     return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
-
-
-def _marker(batch: Batch) -> Marker | None:
-    """What a transaction marker says; None for any other batch, and for one that compaction has emptied."""
-    if not isinstance(batch, BatchV2) or not batch.isControlBatch or not batch.isTransactional:
-        return None
-    for record in records(batch):
-        control = decode_control(record.key, record.value)
-        if control.type in ("COMMIT", "ABORT"):
-            return Marker(control.type, control.coordinatorEpoch, record.timestamp)
-    return None
 
 
 def missing_indexes(partition: Partition) -> Iterator[Finding]:

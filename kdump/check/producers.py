@@ -5,20 +5,22 @@ Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.rule import DAY, LOST, NONE, Known, Part, Rule, Seen
+from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen, hides
 from kdump.format.batch import sequence
 from kdump.format.heads import (
+    ATTRIBUTES,
     BASE,
     LAST,
     MAX_TIMESTAMP,
     PRODUCER,
     PRODUCER_EPOCH,
     SEQUENCE,
+    TRANSACTIONAL,
     Chain,
     Heads,
     chains,
@@ -26,47 +28,71 @@ from kdump.format.heads import (
 )
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import MOST_PRODUCERS, Producer, Producers
+from kdump.state.producers import (
+    DUPLICATE,
+    EPOCH_DECREASED,
+    EPOCH_START,
+    EXPIRATION,
+    GAP,
+    MOST_PRODUCERS,
+    Break,
+    Producer,
+    Producers,
+    follows,
+)
 
-HALF = 1 << 30
-WRAP = 1 << 31
+CODES = {
+    EPOCH_DECREASED: "producer-epoch-decreased",
+    EPOCH_START: "sequence-epoch-start",
+    GAP: "sequence-gap",
+    DUPLICATE: "sequence-duplicate",
+}
+
+
+def said(broken: Break) -> str:
+    """How a batch breaks with the one before it, in words."""
+    if broken.kind == EPOCH_DECREASED:
+        return f"epoch {broken.actual}, an earlier batch has {broken.expected}"
+    if broken.kind == EPOCH_START:
+        return f"epoch {broken.epoch} begins with sequence {broken.actual}"
+    return f"sequence {broken.actual} behind {broken.last_sequence} (offset {broken.last_offset})"
 
 
 class Sequences(Rule):
-    """Keeps the producers' state, for itself and for those that compare with it."""
+    """Keeps the producers' state, for itself and for those that compare with it. `broken`: how the batch that is being
+    looked at does not follow, None if it does."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Known, state: Producers | None = None) -> None:
         self.known = known
         self.quiet = known.internal
-        self.state = Producers()
+        self.state = Producers() if state is None else state
         self.damages = 0
+        self.broken: Break | None = None
 
     def region(self, part: Part, region: Region) -> Iterable[Finding]:
-        self.damages += 1
+        self.damages += hides(part, region)
         return NONE
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         batch = seen.batch
+        self.broken = None
         if not seen.sound:
             self.damages += 1
             return NONE
         producer_id = batch.producerId
         if producer_id is None or producer_id < 0:
             return NONE
-        epoch = batch.producerEpoch or 0
         if batch.isControlBatch:
             if seen.marker is not None:
-                self._marker(producer_id, epoch, seen)
+                self.state.marker(batch, seen.marker)
             return NONE
         start = self.known.log_start
         below = start is not None and batch.lastOffset < start
         before = self.state.get(producer_id)
-        findings = NONE
         if not self.quiet and not below and before is not None and (batch.baseSequence or 0) >= 0:
-            findings = tuple(self._compared(seen, before, epoch))
-        last = batch.lastSequence if batch.lastSequence is not None else -1
-        self._wrote(producer_id, epoch, last, batch.lastOffset, batch.lastOffsetDelta or 0, batch.maxTimestamp or -1)
-        return findings
+            self.broken = follows(before, batch, self.damages)
+        self.state.data(batch, self.damages)
+        return NONE if self.broken is None else (self._found(seen, self.broken),)
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
         start = self.known.log_start
@@ -78,137 +104,115 @@ class Sequences(Rule):
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
     def _odd(self, heads: Heads, chain: Chain) -> bool:
-        """Whether the first batch of a producer does not follow the last that is known of it."""
+        """Whether the first batch of a producer does not simply go on where the last that is known of it has ended."""
         before = self.state.get(heads.of(chain.first, PRODUCER))
         if before is None:
             return False
-        expected = sequence(before.last_sequence, 1) if before.last_sequence >= 0 else None
-        differs = expected is not None and heads.of(chain.first, SEQUENCE) != expected
-        return differs or heads.of(chain.first, PRODUCER_EPOCH) != before.epoch
+        epoch = heads.of(chain.first, PRODUCER_EPOCH)
+        if epoch != before.epoch or epoch != before.highest_epoch:
+            return True
+        known = before.last_sequence >= 0 and before.batch_epoch == epoch
+        return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
 
     def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        self.broken = None
         for chain in chains(heads, first, stop, False)[1]:
             row = chain.last
-            delta = heads.of(row, LAST) - heads.of(row, BASE)
-            self._wrote(
+            offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
+            delta = offset - heads.of(row, BASE)
+            self.state.wrote(
                 heads.of(row, PRODUCER),
                 heads.of(row, PRODUCER_EPOCH),
                 sequence(heads.of(row, SEQUENCE), delta),
-                heads.of(row, LAST),
+                offset,
                 delta,
                 heads.of(row, MAX_TIMESTAMP),
+                begins if heads.of(row, ATTRIBUTES) & TRANSACTIONAL else None,
+                self.damages,
             )
 
-    def _wrote(self, producer_id: int, epoch: int, last_sequence: int, offset: int, delta: int, timestamp: int) -> None:
-        """What is known of a producer behind a batch of it."""
-        now = self.state.touch(producer_id, epoch)
-        now.epoch = max(now.epoch, epoch)
-        now.batch_epoch = epoch
-        now.last_sequence = last_sequence
-        now.last_offset = offset
-        now.offset_delta = delta
-        now.batch_timestamp = now.timestamp = timestamp or -1
-        now.damages = self.damages
-
-    def _marker(self, producer_id: int, epoch: int, seen: Seen) -> None:
-        assert seen.marker is not None
-        now = self.state.touch(producer_id, epoch)
-        if epoch > now.epoch:
-            # A marker that bumps the epoch starts a new history (ProducerStateEntry.maybeUpdateProducerEpoch).
-            now.epoch = epoch
-            now.last_sequence = now.last_offset = now.batch_epoch = -1
-        if seen.marker.coordinatorEpoch is not None:
-            now.coordinator_epoch = seen.marker.coordinatorEpoch
-        now.timestamp = seen.batch.maxTimestamp or -1
-
-    def _compared(self, seen: Seen, before: Producer, epoch: int) -> Iterator[Finding]:
+    def _found(self, seen: Seen, broken: Break) -> Finding:
         batch = seen.batch
-        base = batch.baseSequence or 0
-        if epoch < before.epoch:
-            said = f"epoch {epoch}, an earlier batch has {before.epoch}"
-            yield self._found("producer-epoch-decreased", seen, before, said, before.epoch, epoch)
-        elif epoch > before.epoch:
-            if base != 0:
-                said = f"epoch {epoch} begins with sequence {base}"
-                yield self._found("sequence-epoch-start", seen, before, said, 0, base)
-        elif before.last_sequence >= 0:
-            expected = sequence(before.last_sequence, 1)
-            ahead = (base - expected) % WRAP
-            if ahead == 0:
-                return
-            code = "sequence-gap" if ahead < HALF else "sequence-duplicate"
-            said = f"sequence {base} behind {before.last_sequence} (offset {before.last_offset})"
-            yield self._found(code, seen, before, said, expected, base)
-
-    def _found(self, code: str, seen: Seen, before: Producer, said: str, expected: int, actual: int) -> Finding:
-        batch = seen.batch
+        message = f"producer {batch.producerId}: "
+        message += said(broken)
         severity = consequence = None
-        if (batch.maxTimestamp or 0) - before.timestamp > DAY:
+        if broken.idle > EXPIRATION:
             severity = INFO
             consequence = "the broker had forgotten the producer by then, and took the batch"
-        if code != "sequence-duplicate":
+        if broken.kind != DUPLICATE:
             if self.known.compacted:
                 severity = INFO
                 consequence = "the cleaner has removed batches of this producer"
-            if before.damages != self.damages:
+            if broken.damaged:
                 severity = INFO
-                said += "; damage lies between the two"
+                message += "; damage lies between the two"
                 consequence = LOST
         return found(
-            code,
+            CODES[broken.kind],
             seen.part.target,
-            f"producer {batch.producerId}: {said}",
+            message,
             position=batch.position,
             size=batch.size,
             offset=batch.baseOffset,
-            expected=expected,
-            actual=actual,
+            expected=broken.expected,
+            actual=broken.actual,
             severity=severity,
             consequence=consequence,
         )
 
 
-Snapshot = tuple[Target, list[tuple[int, dict[str, Any]]]]
-"""A snapshot's file, and its entries: where each stands, and its values."""
+Row = tuple[int, dict[str, Any]]
+"""An entry of a snapshot: where it stands, and its values."""
 
 
 class Snapshots(Rule):
-    """Each snapshot is compared when the batches below its offset have been seen."""
+    """Each snapshot is compared when the batches below its offset have been seen. `read` gives its entries, None where
+    it is not sound."""
 
-    def __init__(self, sequences: Sequences, snapshots: list[Snapshot]) -> None:
+    def __init__(
+        self, sequences: Sequences, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
+    ) -> None:
         self.sequences = sequences
-        self.waiting = sorted(snapshots, key=lambda snapshot: snapshot[0].name_offset or 0)
+        self.read = read
+        self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
+        self.first: int | None = None
+        """The first offset on the disk."""
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         if not self.waiting or not seen.sound:
             return NONE
         base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
+        self.first = base if self.first is None else self.first
         findings: list[Finding] = []
-        while self.waiting and (self.waiting[0][0].name_offset or 0) <= base:
-            findings.extend(self._compare(*self.waiting.pop(0)))
+        while self.waiting and (self.waiting[0].name_offset or 0) <= base:
+            findings.extend(self._compare(self.waiting.pop(0)))
         return findings
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
         if not self.waiting:
             return stop
-        return within(heads, BASE, first, stop, 0, (self.waiting[0][0].name_offset or 0) - 1)
+        return (
+            first if self.first is None else within(heads, BASE, first, stop, 0, (self.waiting[0].name_offset or 0) - 1)
+        )
 
     def end(self) -> Iterable[Finding]:
-        return [finding for snapshot in self.waiting for finding in self._compare(*snapshot)]
+        return [finding for at in self.waiting for finding in self._compare(at)]
 
-    def _compare(self, at: Target, entries: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
+    def _compare(self, at: Target) -> Iterator[Finding]:
         if self.sequences.damages:
             return
-        for position, entry in entries:
+        for position, entry in self.read(at) or ():
             disk = self.sequences.state.get(entry["producerId"])
-            if disk is None or disk.last_offset < 0 or entry["lastOffset"] < 0:
+            if disk is None:
                 continue
-            wrong: tuple[str, int, int] | None = None
-            if disk.last_offset > entry["lastOffset"]:
+            wrong = self._open(disk, entry["currentTxnFirstOffset"])
+            if wrong or disk.last_offset < 0 or entry["lastOffset"] < 0:
+                pass
+            elif disk.last_offset > entry["lastOffset"]:
                 wrong = ("lastOffset", disk.last_offset, entry["lastOffset"])
             elif disk.last_offset == entry["lastOffset"]:
                 for name, values in (
-                    ("epoch", (disk.batch_epoch, disk.epoch)),
+                    ("epoch", (disk.batch_epoch, disk.epoch, disk.highest_epoch)),
                     ("lastSequence", (disk.last_sequence,)),
                     ("offsetDelta", (disk.offset_delta,)),
                     ("timestamp", (disk.batch_timestamp, disk.timestamp)),
@@ -227,3 +231,10 @@ class Snapshots(Rule):
                     expected=expected,
                     actual=actual,
                 )
+
+    def _open(self, disk: Producer, said: int) -> tuple[str, int, int] | None:
+        """How the open transaction of a snapshot is not the log's. One that began below the first offset here is
+        known by the snapshot alone; compaction may have removed where it began."""
+        if self.sequences.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
+            return None
+        return "currentTxnFirstOffset", disk.txn_first_offset, said

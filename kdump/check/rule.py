@@ -11,7 +11,8 @@ from kdump.format.heads import Heads
 from kdump.log.disk import Segment
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
-from kdump.log.region import Batch, Region
+from kdump.log.region import PADDING, TORN, Batch, Region
+from kdump.state.marker import Marker
 
 DAY = 86_400_000
 
@@ -96,12 +97,11 @@ class Part(NamedTuple):
     size: int | None
 
 
-class Marker(NamedTuple):
-    """A transaction marker: COMMIT or ABORT."""
-
-    type: str
-    coordinatorEpoch: int | None
-    timestamp: int | None
+def hides(part: Part, region: Region) -> bool:
+    """Whether bytes that are no batch may have been batches that counted. What a restart cuts off the end of a log
+    never did: zeros, or a batch that was being written."""
+    at_end = part.last and part.size is not None and region.end == part.size
+    return not (at_end and (region.kind == PADDING or (region.kind == TORN and part.recovers is not False)))
 
 
 class Seen(NamedTuple):
@@ -124,7 +124,7 @@ class Rule:
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
         """The first of the batches first..stop that must be looked at by itself; `stop` if there is none."""
-        return stop
+        return stop if type(self).batch is Rule.batch else first
 
     def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
         """The batches first..stop are as they should be."""

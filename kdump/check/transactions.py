@@ -6,15 +6,15 @@ Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; TransactionIndex
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen
+from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen, hides
 from kdump.check.timestamps import utc
 from kdump.format.heads import (
     ATTRIBUTES,
+    LAST,
     MAX_TIMESTAMP,
     PRODUCER,
     PRODUCER_EPOCH,
@@ -26,66 +26,52 @@ from kdump.format.heads import (
 )
 from kdump.log.paths import Target
 from kdump.log.region import Region
-
-
-@dataclass
-class Open:
-    """A transaction without a marker yet."""
-
-    target: Target
-    position: int
-    size: int
-    first_offset: int
-    epoch: int
-    timestamp: int
-    records: int = 0
+from kdump.state import transactions as state
+from kdump.state.marker import ABORT
 
 
 class Transactions(Rule):
-    """Which transactions are open, and which a marker has closed."""
+    """Which transactions are open, and which a marker has closed: `state`. `ended`: what the marker did that is being
+    looked at, None where the batch is none."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
-        self.open: dict[int, Open] = {}
-        self.epochs: dict[int, int] = {}
+        self.state = state.Transactions()
         self.newest = -1
-        self.damaged = False
-        self.closed: tuple[int, Open | None] | None = None
-        """Of the batch that is being looked at: the producer whose ABORT it is, and what that aborts."""
+        self.damages = 0
+        self.ended: state.Ended | None = None
+
+    @property
+    def damaged(self) -> bool:
+        return self.damages > 0
 
     def region(self, part: Part, region: Region) -> Iterable[Finding]:
-        self.damaged = True
+        self.damages += hides(part, region)
         return NONE
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         batch = seen.batch
-        self.closed = None
+        self.ended = None
         if not seen.sound:
-            self.damaged = True
+            self.damages += 1
             return NONE
         if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + DAY:
             self.newest = max(self.newest, batch.maxTimestamp)
         producer_id = batch.producerId
         if producer_id is None or producer_id < 0:
             return NONE
-        epoch, base = batch.producerEpoch or 0, batch.baseOffset or 0
         if batch.isControlBatch:
-            return list(self._marker(seen, producer_id, epoch)) if seen.marker else NONE
-        self._wrote(producer_id, epoch)
-        running = self.open.get(producer_id)
-        if batch.isTransactional:
-            if running is None:
-                timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
-                running = Open(seen.part.target, batch.position, batch.size, base, epoch, timestamp)
-                self.open[producer_id] = running
-            running.records += batch.recordCount or 0
-            return NONE
-        if running is None or self.damaged:
+            if seen.marker is None:
+                return NONE
+            self.ended = self.state.marker(batch, seen.marker)
+            return list(self._marker(seen, self.ended))
+        running = self.state.data(seen.part.target, batch, self.damages)
+        if batch.isTransactional or running is None or self.damaged:
             return NONE
         message = (
             f"producer {producer_id} writes outside a transaction, while that of offset {running.first_offset} is open"
         )
-        position, size = batch.position, batch.size
+        position, size, base = batch.position, batch.size, batch.baseOffset
         return [found("transaction-invalid", seen.part.target, message, position=position, size=size, offset=base)]
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
@@ -95,30 +81,24 @@ class Transactions(Rule):
     def _odd(self, heads: Heads, chain: Chain) -> bool:
         """Whether a producer begins a transaction, or writes outside of one."""
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL)
-        return transactional != (heads.of(chain.first, PRODUCER) in self.open)
+        return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
     def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
-        self.closed = None
+        self.ended = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         for chain in chains(heads, first, stop, False)[1]:
-            producer_id = heads.of(chain.first, PRODUCER)
-            self._wrote(producer_id, heads.of(chain.first, PRODUCER_EPOCH))
-            if producer_id in self.open:
-                self.open[producer_id].records += chain.records
+            producer_id, epoch = heads.of(chain.first, PRODUCER), heads.of(chain.first, PRODUCER_EPOCH)
+            last, timestamp = heads.of(chain.last, LAST), heads.of(chain.last, MAX_TIMESTAMP)
+            self.state.wrote(producer_id, epoch)
+            if producer_id in self.state.open:
+                self.state.open[producer_id].add(chain.records, chain.batches, chain.bytes, last, timestamp, epoch)
 
-    def _wrote(self, producer_id: int, epoch: int) -> None:
-        if len(self.epochs) < 1_000_000:
-            self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
-
-    def _marker(self, seen: Seen, producer_id: int, epoch: int) -> Iterator[Finding]:
-        batch = seen.batch
-        assert seen.marker is not None
-        closed = self.open.pop(producer_id, None)
-        if seen.marker.type == "ABORT":
-            self.closed = (producer_id, closed)
-        newest = self.epochs.get(producer_id, -1)
+    def _marker(self, seen: Seen, ended: state.Ended) -> Iterator[Finding]:
+        batch, epoch, newest = seen.batch, ended.epoch, ended.newest
         if epoch < newest:
-            message = f"{seen.marker.type} marker of producer {producer_id} with epoch {epoch}, its data have {newest}"
+            message = (
+                f"{ended.marker.type} marker of producer {ended.producer_id} with epoch {epoch}, its data have {newest}"
+            )
             yield found(
                 "transaction-invalid",
                 seen.part.target,
@@ -131,15 +111,23 @@ class Transactions(Rule):
                 severity=WARNING,
                 consequence="a coordinator that was fenced has written it; the transaction ends all the same",
             )
-        self.epochs[producer_id] = max(epoch, newest)
 
     def end(self) -> Iterable[Finding]:
         if self.known.last is False:  # what ends the transactions stands in later segments
             return
-        for producer_id, running in self.open.items():
+        for producer_id, running in self.state.open.items():
             yield self._left_open(producer_id, running)
 
-    def _left_open(self, producer_id: int, running: Open) -> Finding:
+    def is_hanging(self, producer_id: int, running: state.Open) -> bool | None:
+        """Whether nobody will end an open transaction: its coordinator does not know it as ongoing. None where what the
+        coordinators say is not here, or not complete."""
+        known = self.known
+        if known.coordinator is None or known.topic is None or known.partition is None:
+            return None
+        ongoing = known.coordinator.ongoing(producer_id, running.epoch, known.topic, known.partition)
+        return None if ongoing is None else not ongoing
+
+    def _left_open(self, producer_id: int, running: state.Open) -> Finding:
         known = self.known
         code, severity = "transaction-open", None
         records = "record" if running.records == 1 else "records"
@@ -148,9 +136,8 @@ class Transactions(Rule):
             f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} {records} from offset "
             f"{running.first_offset}, begun {utc(running.timestamp)}"
         )
-        if known.coordinator is not None and known.topic is not None and known.partition is not None:
-            ongoing = known.coordinator.ongoing(producer_id, running.epoch, known.topic, known.partition)
-            code = "transaction-hanging" if ongoing is False else code
+        if self.is_hanging(producer_id, running):
+            code = "transaction-hanging"
         if code == "transaction-hanging":
             message += "; the coordinator does not know it as ongoing"
         if code == "transaction-open" and age > known.transaction_timeout:
@@ -167,6 +154,15 @@ class Transactions(Rule):
         )
 
 
+class Aborted(NamedTuple):
+    """An ABORT marker, bytes position..position+size-1 of the segment. `whole`: its transaction's data is there."""
+
+    ended: state.Ended
+    whole: bool
+    position: int
+    size: int
+
+
 class TransactionIndex(Rule):
     """A segment's .txnindex and its ABORT markers say the same."""
 
@@ -175,21 +171,27 @@ class TransactionIndex(Rule):
         self.known = known
         self.entries = entries
         """Target -> (position, values) of each entry of that file, or None where it cannot be read."""
-        self.aborts: dict[int, tuple[int, bool, int, int]] = {}
+        self.first: int | None = None
+        """The first offset on the disk."""
+        self.aborts: dict[int, Aborted] = {}
 
     def begin(self, part: Part) -> Iterable[Finding]:
         self.aborts = {}
         return NONE
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
-        closed = self.transactions.closed
-        if closed is not None:
-            producer_id, aborted = closed
+        if self.first is None and seen.sound:
+            self.first = seen.batch.baseOffset
+        ended = self.transactions.ended
+        if ended is not None and ended.marker.type == ABORT:
+            aborted = ended.transaction
             start = self.known.log_start
             whole = aborted is not None and (start is None or aborted.first_offset >= start)
-            batch = seen.batch
-            self.aborts[batch.lastOffset] = (producer_id, whole, batch.position, batch.size)
+            self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
         return NONE
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        return first if self.first is None else stop
 
     def finish(self, part: Part) -> Iterable[Finding]:
         read = self.entries(part)
@@ -205,19 +207,47 @@ class TransactionIndex(Rule):
         for position, entry in entries:
             last = entry["lastOffset"]
             indexed.add(last)
-            marker = self.aborts.get(last)
-            if marker is None or marker[0] != entry["producerId"]:
+            abort = self.aborts.get(last)
+            if abort is None or abort.ended.producer_id != entry["producerId"]:
                 message = f"producer {entry['producerId']}: no ABORT marker of it at offset {last}"
                 yield found("txn-index-mismatch", at, message, position=position, size=34, offset=entry["firstOffset"])
-        for offset, (producer_id, whole, position, _) in self.aborts.items():
+            else:
+                yield from self._fields(at, position, entry, abort)
+        for offset, (ended, whole, position, _) in self.aborts.items():
             if offset not in indexed and whole and not self.known.compacted:
-                message = (
-                    f"the ABORT marker of producer {producer_id} at offset {offset} (byte {position}) has no entry"
-                )
+                message = f"the ABORT marker of producer {ended.producer_id} at offset {offset} (byte {position})"
+                message += " has no entry"
                 yield found("txn-index-mismatch", at, message, offset=offset)
 
+    def _fields(self, at: Target, position: int, entry: dict[str, int], abort: Aborted) -> Iterator[Finding]:
+        """What an entry says of the transaction beside its marker."""
+        ended = abort.ended
+        if not abort.whole or ended.transaction is None or self.known.compacted:
+            return
+        first, stable = ended.transaction.first_offset, ended.stable
+        # What began below the first segment is not known here; and a last stable offset that is too low only makes a
+        # search go on.
+        starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
+        for name, expected, is_wrong in (
+            ("firstOffset", first, starts_wrong),
+            ("lastStableOffset", stable, entry["lastStableOffset"] > stable),
+        ):
+            if is_wrong:
+                message = f"producer {ended.producer_id}: {name} {entry[name]} of the transaction that was aborted at "
+                message += f"offset {ended.offset}, the log says {expected}"
+                yield found(
+                    "txn-index-mismatch",
+                    at,
+                    message,
+                    position=position,
+                    size=34,
+                    offset=ended.offset,
+                    expected=expected,
+                    actual=entry[name],
+                )
+
     def _lost(self, part: Part) -> Iterator[Finding]:
-        missing = [offset for offset, (_, whole, _, _) in self.aborts.items() if whole]
+        missing = [offset for offset, abort in self.aborts.items() if abort.whole]
         if missing and not self.known.compacted:
             _, _, position, size = self.aborts[missing[0]]
             markers = "an ABORT marker" if len(missing) == 1 else f"{len(missing)} ABORT markers"

@@ -34,6 +34,7 @@ FORMAT_HELP = (
 SCHEMA_HELP = (
     "Schema of avro (.avsc) or protobuf (a descriptor set); of the values, or of the keys if only they have one."
 )
+COMMITTED_HELP = "Only what a read_committed consumer sees: no aborted records, none behind the last stable offset."
 FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """
 \b
@@ -65,6 +66,7 @@ Examples:
 @click.option("--header", "headers", metavar="K[=V]", multiple=True, help="Records with this header; all, if several.")
 @click.option("--control", is_flag=True, help="Only control batches.")
 @click.option("--transactional", is_flag=True, help="Only transactional batches.")
+@click.option("--read-committed", is_flag=True, help=COMMITTED_HELP)
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many rows.")
 @click.option("--last", type=click.IntRange(min=1), help="The last so many rows, without reading what is before.")
 @click.option("--follow", is_flag=True, help="Go on as the last file grows, as tail -f does.")
@@ -137,6 +139,10 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
         raise click.UsageError("--extract takes one record, and neither --last nor --columns")
     if options["follow"] and (options["extract"] or options["limit"]):
         raise click.UsageError("--follow does not end, so it goes with neither --extract nor --limit")
+    if options["read_committed"] and options["follow"]:
+        raise click.UsageError("--follow goes without --read-committed: what comes later decides what is committed")
+    if options["read_committed"] and options["control"]:
+        raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
     if options["follow"] and paths[-1] == "-":
         raise click.UsageError("--follow needs a file: standard input is read to its end anyway")
     if paths.count("-") > 1:
@@ -227,4 +233,5 @@ def _show_options(options: dict[str, Any]) -> ShowOptions:
         jobs=options["jobs"] or usual_jobs(),
         kind=options["kind"],
         decode=_decode_options(options),
+        read_committed=options["read_committed"],
     )

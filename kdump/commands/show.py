@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timezone, tzinfo
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,6 +38,9 @@ from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
 from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
 
+if TYPE_CHECKING:
+    from kdump.forensics.read_committed import ReadCommitted
+
 AS_USUAL = DecodeOptions()
 
 
@@ -59,6 +63,7 @@ class ShowOptions:
     kind: str | None = None
     """Name of the kind of file that is insisted on."""
     decode: DecodeOptions = AS_USUAL
+    read_committed: bool = False
 
 
 def say_of(at: Target, text: str) -> None:
@@ -73,7 +78,13 @@ class Show:
         self.selection = selection
         self.output = Output()
         self.left = options.limit
-        self.scan = Scan(selection, limits, options.records, options.window, options.use_index)
+        self.committed: ReadCommitted | None = None
+        if options.read_committed:
+            from kdump.forensics.read_committed import ReadCommitted
+
+            self.committed = ReadCommitted(limits, complain)
+            self.selection = replace(selection, gate=self.committed)
+        self.scan = Scan(self.selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
         self.quick: Quick | QuickRows | None = None
         """Who writes the records of the file at hand from their columns, where nothing hinders."""
@@ -109,6 +120,39 @@ class Show:
         finally:
             view.end()
             self.files.notes()
+            self._left_out()
+
+    def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
+        """The file and its kind; None if it cannot be read. What a read_committed consumer sees of it is known then."""
+        opened = self.files.open(at, keep=keep or self.committed is not None)
+        if opened is None or self.committed is None:
+            return opened
+        window, kind = opened
+        if kind not in BATCHES:
+            say_of(at, "--read-committed is for segments: nothing of this is shown")
+            return opened
+        self._drained()
+        done = 0
+
+        def met(count: int) -> None:
+            nonlocal done
+            done += count
+            progress.at(done, None)
+
+        try:
+            with Progress(f"{at.path}: transactions", self.output, always=True) as progress:
+                self.committed.turn_to(at, window, met)
+        except SourceError as error:
+            self.files.refused(error)
+            window.source.close()
+            return None
+        window.source.keep = keep
+        return opened
+
+    def _left_out(self) -> None:
+        # --last looks at batches more than once.
+        if self.committed is not None and not self.options.last:
+            self.committed.end()
 
     def extract(self, part: str) -> None:
         """The bare key or value of the one record that is chosen."""
@@ -135,7 +179,7 @@ class Show:
         """The first record that is chosen, and the second, which should not be."""
         first = None
         for at in self.files:
-            opened = self.files.open(at)
+            opened = self._open(at)
             if opened is None:
                 continue
             window, kind = opened
@@ -231,7 +275,7 @@ class Show:
 
     def _file(self, view: View, at: Target) -> None:
         view.file(at)
-        opened = self.files.open(at)
+        opened = self._open(at)
         if opened is None:
             return
         window, kind = opened
@@ -290,7 +334,7 @@ class Show:
         found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
         for at in reversed(files):
-            opened = self.files.open(at, keep=True)
+            opened = self._open(at, keep=True)
             if opened is None:
                 continue
             window, kind = opened

@@ -1,4 +1,4 @@
-"""What `kdump groups` and `kdump cluster` have in common: options, and how they tell what they met."""
+"""What the commands that show state have in common: options, and how they tell what they met."""
 
 from __future__ import annotations
 
@@ -33,15 +33,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 AS_OF = "As it was then: with all records up to this offset, or this time (ISO-8601, epoch ms, -2h)."
 
 
-def common(command: F) -> F:
-    """The options that both commands have."""
-    options = (
-        click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
-        click.option("--history", is_flag=True, help="Which record changed what, and when: old and new."),
+def shown(command: F) -> F:
+    """The options of how it is shown, and how far a batch is believed, that all commands of state have."""
+    return _options(
+        command,
         click.option("--json", "as_json", is_flag=True, help="JSON Lines."),
         click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names."),
         click.option("--full", is_flag=True, help="Cut nothing short."),
         click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables.  [UTC]"),
+    )
+
+
+def common(command: F) -> F:
+    """The options that both commands have."""
+    command = _options(
+        command,
         click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.  [16M, the most]"),
         click.option(
             "--max-decompressed-size",
@@ -50,9 +56,30 @@ def common(command: F) -> F:
             help="Decompress no more of a batch than this.  [16M, the most]",
         ),
     )
+    return _options(
+        shown(command),
+        click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
+        click.option("--history", is_flag=True, help="Which record changed what, and when: old and new."),
+    )
+
+
+def _options(command: F, *options: Callable[[F], F]) -> F:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def clock(text: str | None, zone: tzinfo) -> int | None:
+    """--now: epoch ms, told on stderr; None for the clock. Raises click.UsageError."""
+    if text is None:
+        return None
+    try:
+        now = round(time.time() * 1000)
+        at = int(text) if MILLISECONDS.fullmatch(text) else moment(text, zone, end=False, now=now)
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--now: {error}") from None
+    complain(f"ages as of {iso(at, zone)}")
+    return at
 
 
 def as_of(text: str | None, zone: tzinfo) -> Moment:

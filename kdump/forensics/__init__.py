@@ -1,1 +1,1 @@
-"""Questions about logs, and their answers. Knows nothing of the terminal."""
+"""Questions about logs -> answers, each put together from what state and check know. Knows nothing of the terminal."""

@@ -23,6 +23,7 @@ from kdump.forensics.differences import (
     Standing,
 )
 from kdump.forensics.rows import Row, differing
+from kdump.log.legacy import last_record_offset
 from kdump.log.region import Batch
 
 MOST = 100
@@ -83,9 +84,9 @@ class Collected:
             names = [name for name in ("magic", "compression") if getattr(one, name) != getattr(other, name)]
             if one.deleteHorizonMs != other.deleteHorizonMs:
                 names.append("deleteHorizonMs")
-            if (one.baseOffset, one.lastOffset, one.recordCount) != (
+            if (one.baseOffset, last_record_offset(one), one.recordCount) != (
                 other.baseOffset,
-                other.lastOffset,
+                last_record_offset(other),
                 other.recordCount,
             ):
                 names.append("recordCount")
@@ -191,10 +192,10 @@ class Collected:
     def _standing(self, number: int, offset: int) -> Standing | None:
         side = self.sides[number]
         batch = side.batch
-        if batch is None or not (batch.baseOffset or 0) <= offset <= batch.lastOffset:
+        if batch is None or not (batch.baseOffset or 0) <= offset <= last_record_offset(batch):
             return None
         count, epoch = batch.recordCount, batch.partitionLeaderEpoch
-        return Standing(side.place, batch.baseOffset or 0, batch.lastOffset, count, epoch, batch.maxTimestamp)
+        return Standing(side.place, batch.baseOffset or 0, last_record_offset(batch), count, epoch, batch.maxTimestamp)
 
     def sum(
         self,

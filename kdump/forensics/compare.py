@@ -14,6 +14,7 @@ from kdump.forensics.collect import Collected
 from kdump.forensics.copies import Copy
 from kdump.forensics.cursor import Cursor
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
+from kdump.log.legacy import last_record_offset
 from kdump.log.region import Batch
 
 
@@ -73,10 +74,10 @@ class _Pair:
         assert other is not None
         if one.baseOffset != other.baseOffset or one.size != other.size or one.magic != other.magic:
             return False
-        if one.lastOffset != other.lastOffset or not _same_bytes(one, other):
+        if last_record_offset(one) != last_record_offset(other) or not _same_bytes(one, other):
             return False
         if one.partitionLeaderEpoch != other.partitionLeaderEpoch:
-            self.found.sum(LEADER_EPOCH, None, one.baseOffset or 0, one.lastOffset, batches=1)
+            self.found.sum(LEADER_EPOCH, None, one.baseOffset or 0, last_record_offset(one), batches=1)
         count = one.recordCount or 0
         if self.found.parted is not None:
             for number in (0, 1):
@@ -110,10 +111,10 @@ class _Pair:
         side, other = self.sides[number], self.sides[1 - number]
         batch, row = side.batch, other.row
         assert batch is not None
-        if row is not None and row.offset <= batch.lastOffset and not batch.problems:
+        if row is not None and row.offset <= last_record_offset(batch) and not batch.problems:
             self.found.lacks(number, row)
             other.take()
-        elif row is None and other.batch is not None and other.batch.lastOffset < batch.lastOffset:
+        elif row is None and other.batch is not None and last_record_offset(other.batch) < last_record_offset(batch):
             self._batch_over(other)
         else:
             self._batch_over(side)

@@ -147,10 +147,10 @@ def groups(sides: list[Side]) -> Iterator[Group]:
         yield Group(key, [copy for copy in copies if copy.key == key])
 
 
-def of_places(paths: Iterable[str], refused: Refused) -> Iterator[Partition | Target]:
+def of_places(paths: str | Iterable[str], refused: Refused) -> Iterator[Partition | Target]:
     """The partitions, dead ones too, and files that the paths are or have below them. A path with nothing of Kafka is
     told to `refused`."""
-    for path in paths:
+    for path in [paths] if isinstance(paths, str) else paths:
         try:
             for place in places(path, refused):
                 if isinstance(place, LogDirectory):

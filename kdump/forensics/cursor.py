@@ -11,7 +11,7 @@ from kdump.forensics.damage import Damage, EpochSeen, Hole, Place
 from kdump.forensics.rows import Row, rows
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.errors import SourceError
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import last_record_offset, look_inside
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchLegacy, Region, Stretch
@@ -120,7 +120,7 @@ class Cursor:
         self.last = base + delta
 
     def _passed(self, batch: Batch) -> None:
-        self.last = batch.lastOffset
+        self.last = last_record_offset(batch)
         if batch.problems and self._rows is not None:
             assert self.target is not None
             self.last = (batch.baseOffset or 0) - 1 if self._taken is None else self._taken
@@ -136,7 +136,7 @@ class Cursor:
         """Whether the batch shows that the cleaner was here."""
         count = batch.recordCount
         if not self.compacted and count is not None and batch.baseOffset is not None:
-            delta = batch.lastOffset - batch.baseOffset
+            delta = last_record_offset(batch) - batch.baseOffset
             if count < delta + 1 or batch.hasDeleteHorizonMs:
                 self._cleaned(batch.baseOffset, count, delta)
 
@@ -221,11 +221,11 @@ class Cursor:
             if batch.problems:
                 return batch.problems[0].reason
         base = batch.baseOffset
-        if base is None or base < 0 or batch.lastOffset < base or (batch.recordCount or 0) < 0:
+        if base is None or base < 0 or last_record_offset(batch) < base or (batch.recordCount or 0) < 0:
             return "its offsets cannot be"
         if self.last is not None and base <= self.last:
             return f"its base offset {base} is not above {self.last}, which comes before it"
-        return ODD if self._leaps(batch.end, self._expected, base, batch.lastOffset) else ""
+        return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
 
     def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
         """Whether a batch that ends at byte `end` leaps over `expected`, and its successor goes on below it: no

@@ -39,7 +39,7 @@ Met = Callable[[int], None]
 
 
 def stats(
-    paths: Iterable[str],
+    paths: str | Iterable[str],
     options: Options | None = None,
     *,
     wanted: Callable[[Partition], bool] = lambda partition: True,

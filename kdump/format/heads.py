@@ -155,11 +155,14 @@ def ordinary(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, fl
 
 
 class Chain(NamedTuple):
-    """What one producer has written: the numbers of its first and last batch, and how many records."""
+    """What one producer has written: the numbers of its first and last batch, and how many records, batches, and bytes
+    of batches."""
 
     first: int
     last: int
     records: int
+    batches: int
+    bytes: int
 
 
 def chains(
@@ -180,18 +183,18 @@ def chains(
     while size < 2 * (stop - first):
         size *= 2
     mask: cython.Py_ssize_t = size - 1
-    # A table by producer id: number of its last batch + 1, of its first, and its records. 0 is a free place.
-    block = array("q", bytes(8 * 3 * size))
+    # A table by producer id: number of its last batch + 1, of its first, and the sums. 0 is a free place.
+    block = array("q", bytes(8 * 5 * size))
     table: cython.longlong[::1] = block
     for row in range(first, stop):
         at = row * 12
         if rows[at + 7] < 0:
             continue
         place = (rows[at + 7] ^ rows[at + 7] >> 16) & mask
-        while table[place * 3] and rows[(table[place * 3] - 1) * 12 + 7] != rows[at + 7]:
+        while table[place * 5] and rows[(table[place * 5] - 1) * 12 + 7] != rows[at + 7]:
             place = (place + 1) & mask
-        if table[place * 3]:
-            before = (table[place * 3] - 1) * 12
+        if table[place * 5]:
+            before = (table[place * 5] - 1) * 12
             if rows[at + 8] != rows[before + 8] or (rows[at + 5] ^ rows[before + 5]) & 0x10:
                 stop = row
                 break
@@ -203,11 +206,15 @@ def chains(
                 stop = row
                 break
         else:
-            table[place * 3 + 1] = row
-        table[place * 3] = row + 1
-        table[place * 3 + 2] += rows[at + 10]
+            table[place * 5 + 1] = row
+        table[place * 5] = row + 1
+        table[place * 5 + 2] += rows[at + 10]
+        table[place * 5 + 3] += 1
+        table[place * 5 + 4] += rows[at + 1] - rows[at]
     found = [
-        Chain(block[place + 1], block[place] - 1, block[place + 2]) for place in range(0, 3 * size, 3) if table[place]
+        Chain(block[place + 1], block[place] - 1, block[place + 2], block[place + 3], block[place + 4])
+        for place in range(0, 5 * size, 5)
+        if table[place]
     ]
     found.sort(key=_last)
     return stop, found

@@ -85,7 +85,7 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
         return kept
     batch.recordCount = count
     if batch.magic == 0:
-        batch.baseOffset = first
+        batch.baseOffset, batch.inner_last = first, last
     elif 0 < batch.lastOffset < last:
         reason = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last} is beyond it"
         batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
@@ -95,6 +95,13 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
         complete = not any(problem.space for problem in batch.problems)
         batch.baseOffset = batch.inner_base + first if complete else None
     return kept
+
+
+def last_record_offset(batch: Batch) -> int:
+    """The last offset of a batch as its readers see it: in a wrapper of magic 0 they go by the messages inside, and its
+    own offset, which no checksum covers, is nothing to them. The inside must have been looked at."""
+    inner = batch.inner_last if isinstance(batch, BatchLegacy) else None
+    return batch.lastOffset if inner is None else inner
 
 
 def _columns(batch: BatchLegacy) -> Columns | None:

@@ -247,6 +247,7 @@ class BatchLegacy(Batch):
         self.recordCount = None if self.is_compressed else 1
         self.looked_inside = False
         self.inner_base: int | None = None  # what relative inner offsets of a v1 wrapper add to
+        self.inner_last: int | None = None  # the last inner offset of a v0 wrapper
         self.inner: Columns | None = None
         """The messages of a wrapper as format.message_set has them, once its inside was looked at, if they are
         ordinary."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kdump.format.columns import (
     HEADERS_START,
@@ -49,6 +49,12 @@ NO, MAYBE, YES = 0, 1, 2
 """What a header says of its records: none is asked for; only decoding can tell; one at least is."""
 
 
+class Gate(Protocol):
+    """Something that lets batches through, by what is known from outside them."""
+
+    def sees(self, batch: Batch) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Selection:
     """All conditions must hold. Units: offsets, bytes of the file, epoch ms; None as a header's value is any value."""
@@ -63,6 +69,8 @@ class Selection:
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
     control: bool = False
     transactional: bool = False
+    gate: Gate | None = None
+    """Asked last, and once for each batch that it keeps back."""
 
     @property
     def looks_at_content(self) -> bool:
@@ -102,8 +110,8 @@ class Selection:
         if self.times:
             answer = self._time(batch, self.times)
         if self.looks_at_content and answer:
-            return MAYBE if batch.recordCount != 0 or batch.magic < 2 else NO
-        return answer
+            answer = MAYBE if batch.recordCount != 0 or batch.magic < 2 else NO
+        return answer if answer == NO or self.gate is None or self.gate.sees(batch) else NO
 
     def _offsets_meet(self, batch: Batch, offsets: Range) -> bool:
         if offsets.first is not None and batch.lastOffset < offsets.first:
@@ -182,6 +190,7 @@ class Selection:
             or self.looks_at_content
             or self.control
             or self.transactional
+            or self.gate
         )
 
     def records(self, batch: Batch) -> Iterator[Record]:

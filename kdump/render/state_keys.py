@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.render.key import Key
+from kdump.render.producer_keys import PRODUCER_TYPES
+from kdump.render.transaction_keys import TRANSACTION_TYPES
 
 TEXT, NUMBER, FLAG, LIST = "string", "number", "boolean", "array"
 NULL_TEXT, NULL_NUMBER = "string or null", "number or null"
@@ -286,6 +288,8 @@ STATE_TYPES: dict[str, tuple[Key, ...]] = {
     "clusterToken": TOKEN_KEYS,
     "change": CHANGE_KEYS,
     "note": NOTE_KEYS,
+    **TRANSACTION_TYPES,
+    **PRODUCER_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

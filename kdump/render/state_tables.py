@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import tzinfo
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from kdump.render import forensic_tables as forensic
 from kdump.render.columns import UnknownColumn
+from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
 from kdump.render.key import Key
 from kdump.render.output import Output
+from kdump.render.shown import Shown
 from kdump.render.state_cells import cell
 from kdump.render.state_keys import STATE_TYPES
 from kdump.render.table import Column, Table
 
 Object = dict[str, Any]
-
-
-class Shown(NamedTuple):
-    """A column of a table: the key, and as in Column."""
-
-    name: str
-    label: str = ""
-    rank: int = 9
-    least: int | None = None
 
 
 TABLES: dict[str, tuple[Shown, ...]] = {
@@ -139,13 +133,24 @@ TABLES: dict[str, tuple[Shown, ...]] = {
     "clusterAcl": tuple(Shown(key.name, "", 1 if key.name == "id" else 8) for key in STATE_TYPES["clusterAcl"]),
     "clusterScram": (Shown("name", "user"), Shown("mechanism"), Shown("iterations")),
     "clusterToken": tuple(Shown(key.name, "", 5) for key in STATE_TYPES["clusterToken"]),
+    **FORENSIC_TABLES,
 }  # fmt: skip
 """The columns that are shown unless others are asked for."""
 
 BAD = ("offline", "under-min-isr")
-NO_ZERO = ("remarks", "pending", "lagUnknown", "reassigning", "offline", "underReplicated", "underMinIsr", "outOfSync")
+NO_ZERO: tuple[str, ...] = (
+    *forensic.NO_ZERO,
+    "remarks",
+    "pending",
+    "lagUnknown",
+    "reassigning",
+    "offline",
+    "underReplicated",
+    "underMinIsr",
+    "outOfSync",
+)
 """Where zero is what most rows have, and says nothing."""
-NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch")
+NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch", *forensic.NO_MINUS_ONE)
 """Where -1 is Kafka's way to say nothing."""
 
 
@@ -162,6 +167,8 @@ def style(value: Object) -> str:
         return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
     if kind == "clusterBroker":
         return "" if value["state"] == "active" else "torn"
+    if kind in FORENSIC_TABLES:
+        return forensic_style(value)
     return "dim" if value.get("action") == "aborted" else ""
 
 

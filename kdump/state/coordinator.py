@@ -17,6 +17,7 @@ from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
+from kdump.state.coordinator_history import History
 from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-(\d+)")
@@ -34,6 +35,7 @@ class Coordinator:
     partitions: set[int] = field(default_factory=set)
     partition_count: int | None = None
     problems: list[str] = field(default_factory=list)
+    history: History = field(default_factory=History)
     _open: dict[int, list[Transaction]] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -62,6 +64,12 @@ class Coordinator:
             if producer_epoch <= known.producerEpoch and partition in known.partitions.get(topic, ()):
                 return True
         return False if self.is_complete else None
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The last that its coordinator said of the transactional id that the producer id belongs to; None where that
+        is not known."""
+        name = self.history.names.get(producer_id)
+        return None if name is None else self.by_id.get(name)
 
 
 def read_coordinator(
@@ -120,6 +128,7 @@ class _Replay:
         if said.problem is not None or said.transactionalId is None:
             self.note(f"offset {record.offset}: {said.problem}")
             return
+        self.found.history.add(said, self.name, record.offset or 0, record.timestamp)
         before = self.found.by_id.pop(said.transactionalId, None)
         self.room += _size(before) if before else 0
         if said.tombstone:

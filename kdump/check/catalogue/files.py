@@ -101,8 +101,8 @@ FILES = (
         "txn-index-mismatch",
         "indexes",
         ERROR,
-        "An entry without an ABORT marker of that producer at its lastOffset; or an ABORT of data still on disk "
-        "without an entry.",
+        "An entry without an ABORT marker of that producer at its lastOffset; one with another firstOffset, or a "
+        "higher lastStableOffset, than the log gives; or an ABORT of data still on disk without an entry.",
         "read_committed consumers get records of an aborted transaction, or miss committed ones",
         "Stop the broker and delete the file together with the .index of its segment: both are built anew",
         "TransactionIndex.collectAbortedTxns, LogSegment.updateTxnIndex",
@@ -138,7 +138,8 @@ FILES = (
         "snapshot-mismatch",
         "snapshots",
         ERROR,
-        "A snapshot of producer states says something else of a producer than the batches below its offset.",
+        "A snapshot of producer states says something else of a producer, or of its open transaction, than the "
+        "batches below its offset.",
         "the broker believes the snapshot: it refuses sound batches of the producer, or takes duplicates",
         "Stop the broker and delete this file: the state is rebuilt from an older one and the log",
         "ProducerStateManager.loadFromSnapshot, takeSnapshot",

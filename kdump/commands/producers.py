@@ -1,0 +1,129 @@
+"""`kdump producers`: the producers in partitions, their history, and what a broker would know of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdump.commands.files import complain
+from kdump.commands.params import duration, limit_options
+from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
+from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
+from kdump.forensics.answers import Note, Producer, ProducerEvent
+from kdump.forensics.places import Asked
+from kdump.forensics.producers import STATES, Question, producers
+from kdump.log.region import Limits
+from kdump.render.forensic_objects import answer_line, answer_object
+from kdump.render.output import Output
+from kdump.render.producer_report import ProducerReport
+from kdump.render.progress import Progress
+from kdump.render.state_tables import StateTables, style
+
+EXAMPLES = """
+\b
+Examples:
+  kdump producers /var/lib/kafka/payments-0
+  kdump producers /var/lib/kafka --broken
+  kdump producers /var/lib/kafka/payments-0 --producer-id 4711 --history
+  kdump producers /var/lib/kafka --state live --json | jq -r .producerId
+
+\b
+Exit status: 0, or 2: usage, or a path could not be read (the others were).
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--list", "listing", is_flag=True, help="A row a producer.  [of a log directory: a row a partition]")
+@click.option("--history", is_flag=True, help="What happened, in order: epochs, gaps, duplicates, fencing, markers.")
+@click.option("--broken", is_flag=True, help="Only producers with a batch that does not follow the one before.")
+@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only such producers; repeatable.")
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only this producer; repeatable.")
+@click.option("--transactional-id", "names", metavar="ID", multiple=True, help="Only producers of this; repeatable.")
+@click.option("--expiration", default="1d", metavar="TIME", help="producer.id.expiration.ms of the broker.  [1d]")
+@click.option("--now", metavar="TIME", help=NOW_HELP)
+@shown
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Show the producers in partitions: what each wrote, in which epochs and sequences, where that does not follow, and
+    what a broker that starts on this disk would know of it, held against the .snapshot files. Segments, directories of
+    partitions, log directories, or directories above. Nothing is written."""
+    if options["history"] and (options["broken"] or options["states"]):
+        raise click.UsageError("--history goes with neither --broken nor --state")
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    output = Output()
+    carry_out(_Run(options, output), paths, output)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, options: dict[str, Any], output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.teller = Teller(output, options["as_json"])
+        self.names = column_names(options["columns"], options["as_json"])
+        self.tables = StateTables(output, options["zone"], self.names, options["full"])
+        self.question = Question(
+            now=clock(options["now"], options["zone"]),
+            expiration=duration(options["expiration"], "--expiration"),
+            topic=matcher(options["topics"]),
+            states=frozenset(options["states"] or STATES),
+            producer_ids=frozenset(options["producer_ids"]),
+            transactional_ids=frozenset(options["names"]),
+            broken=options["broken"],
+            events=options["history"],
+            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+        )
+
+    def run(self, paths: tuple[str, ...]) -> None:
+        report = ProducerReport(self.output, self.tables, self.question.expiration)
+        asked = ("listing", "history", "broken", "states", "producer_ids", "names")
+        report.lists = any(self.options[name] for name in asked)
+        row = ProducerEvent if self.options["history"] else Producer
+        table = (
+            None if self.names is None else self.tables.open("producerEvent" if row is ProducerEvent else "producer")
+        )
+        size = done = seen = untold = 0
+        waits = not (self.options["as_json"] or self.options["history"])
+        with Progress("producers", self.output, always=waits) as progress:
+
+            def met(count: int) -> None:
+                nonlocal done
+                done += count
+                progress.at(done, size or None)
+
+            def total(count: int) -> None:
+                nonlocal size
+                size = count
+
+            def started(place: Asked) -> None:
+                nonlocal seen
+                seen += 1
+                report.lists = report.lists or (seen == 1 and place.was_named)
+
+            refuse = self.teller.refuse
+            for answer in producers(paths, self.question, refused=refuse, met=met, started=started, total=total):
+                if isinstance(answer, Note):
+                    self.teller.note(answer.source, answer.message)
+                elif row is ProducerEvent and isinstance(answer, Producer):
+                    continue
+                elif self.options["as_json"]:
+                    self.output.line(answer_line(answer))
+                elif table is None:
+                    report.add(answer)
+                elif isinstance(answer, row):
+                    value = answer_object(answer)
+                    table.add(value, style(value))
+                else:
+                    untold += is_untold(answer)
+        report.finish()
+        if table is not None:
+            table.flush()
+            tell_untold(untold)
+        elif not self.options["as_json"] and seen and not report.shown:
+            what = "no producer matches" if report.partitions else "no idempotent producer"
+            complain(f"{what} in {seen} partition{'' if seen == 1 else 's'}")

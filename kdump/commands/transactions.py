@@ -1,0 +1,185 @@
+"""`kdump transactions`: the transactions in partitions, and what holds the last stable offset back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding
+from kdump.commands.files import complain
+from kdump.commands.overview import is_log_directory
+from kdump.commands.params import duration, limit_options
+from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
+from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
+from kdump.forensics.places import Asked
+from kdump.forensics.transactions import STATES, Question, transactions
+from kdump.log.internal_topics import TRANSACTION_TOPIC
+from kdump.log.region import Limits
+from kdump.render.forensic_objects import answer_line, answer_object
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.state_tables import StateTables, style
+from kdump.render.transaction_report import TransactionReport
+
+ASK_FOR_ROWS = ("listing", "only_open", "states", "producer_ids", "names")
+"""Options that are about single transactions."""
+NOW_HELP = "Reckon ages as of this time: ISO-8601, epoch ms, -2h.  [the clock]"
+EXAMPLES = """
+\b
+Examples:
+  kdump transactions /var/lib/kafka
+  kdump transactions /var/lib/kafka/payments-0
+  kdump transactions /var/lib/kafka --open --json | jq -r '.abort // empty'
+  kdump transactions /var/lib/kafka --coordinator
+
+\b
+Exit status: 0, or 2: usage, or a path could not be read (the others were).
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--list", "listing", is_flag=True, help="A row a transaction.  [of a log directory: a row a partition]")
+@click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended; short for --state.")
+@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only such transactions; repeatable.")
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only transactions of this; repeatable.")
+@click.option("--transactional-id", "names", metavar="ID", multiple=True, help="Only transactions of this; repeatable.")
+@click.option("--coordinator", is_flag=True, help="What the coordinators say last of each transactional id.")
+@click.option("--now", metavar="TIME", help=NOW_HELP)
+@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
+@shown
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Show the transactions in partitions: which were committed, aborted, are open or hang, and at which offset they
+    hold read_committed consumers back; held against the .txnindex, and against the coordinators where
+    __transaction_state lies on the same disks. Segments, directories of partitions, log directories, or directories
+    above. Nothing is written."""
+    if options["only_open"] and options["states"]:
+        raise click.UsageError("choose one of --open and --state")
+    if options["coordinator"] and (options["listing"] or options["only_open"] or options["states"]):
+        raise click.UsageError("--coordinator goes with neither --list, --open nor --state")
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    output = Output()
+    run = _Run(options, output)
+    carry_out(run, paths, output)
+
+
+def is_untold(answer: Any) -> bool:
+    """Whether an answer says that something is wrong: a table of chosen columns has no place for it."""
+    return isinstance(answer, Difference) or (isinstance(answer, Finding) and answer.severity != INFO)
+
+
+def tell_untold(count: int) -> None:
+    if count:
+        complain(f"{count} finding{'' if count == 1 else 's'} not shown: without --columns, or with --json, they are")
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, options: dict[str, Any], output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.teller = Teller(output, options["as_json"])
+        self.names = column_names(options["columns"], options["as_json"])
+        self.tables = StateTables(output, options["zone"], self.names, options["full"])
+        states = frozenset((OPEN, HANGING)) if options["only_open"] else frozenset(options["states"] or STATES)
+        self.question = Question(
+            now=clock(options["now"], options["zone"]),
+            timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
+            topic=matcher(options["topics"]),
+            states=states,
+            producer_ids=frozenset(options["producer_ids"]),
+            transactional_ids=frozenset(options["names"]),
+            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+        )
+        self.total = self.done = self.seen = self.untold = 0
+
+    def run(self, paths: tuple[str, ...]) -> None:
+        coordinators: list[CoordinatorTransaction] = []
+        report: TransactionReport | None = None
+        flat = self._flat()
+        with Progress("transactions", self.output, always=self._waits(paths)) as progress:
+
+            def met(size: int) -> None:
+                self.done += size
+                progress.at(self.done, self.total or None)
+
+            def total(size: int) -> None:
+                self.total = size
+
+            def started(place: Asked) -> None:
+                nonlocal report
+                self.seen += 1
+                if place.was_named and place.partition.topic == TRANSACTION_TOPIC:
+                    self.options["coordinator"] = True  # it holds no transactions but what is said of them
+                if report is None:
+                    ledger = self._lists(place)
+                    report = TransactionReport(self.output, self.tables, ledger=ledger)
+
+            refused = self.teller.refuse
+            for answer in transactions(paths, self.question, refused=refused, met=met, started=started, total=total):
+                if isinstance(answer, Note):
+                    self.teller.note(answer.source, answer.message)
+                elif self.options["as_json"]:
+                    self._json(answer)
+                elif isinstance(answer, CoordinatorTransaction):
+                    coordinators.append(answer)
+                elif self.options["coordinator"]:
+                    break
+                elif flat is not None:
+                    flat(answer)
+                elif report is not None:
+                    report.add(answer)
+        if self.options["as_json"]:
+            return
+        self._end(report, coordinators, flat is not None)
+
+    def _json(self, answer: Any) -> None:
+        if self.options["coordinator"] and not isinstance(answer, CoordinatorTransaction):
+            return
+        self.output.line(answer_line(answer))
+
+    def _waits(self, paths: tuple[str, ...]) -> bool:
+        """Whether the rows come at the end: one a partition."""
+        rows_come = self.options["as_json"] or any(self.options[name] for name in ASK_FOR_ROWS)
+        return not rows_come and all(map(is_log_directory, paths))
+
+    def _lists(self, place: Asked) -> bool:
+        """Whether every transaction gets a row: what was named is no directory of several partitions."""
+        return place.was_named or any(self.options[name] for name in ASK_FOR_ROWS)
+
+    def _flat(self) -> Any:
+        """With --columns there is one table, of transactions over all partitions, and nothing else."""
+        if self.names is None or self.options["coordinator"]:
+            return None
+        kind = "transaction"
+        table = self.tables.open(kind)
+
+        def add(answer: Any) -> None:
+            if isinstance(answer, Transaction):
+                row = answer_object(answer)
+                table.add(row, style(row))
+            else:
+                self.untold += is_untold(answer)
+
+        self.table = table
+        return add
+
+    def _end(self, report: TransactionReport | None, found: list[CoordinatorTransaction], flat: bool) -> None:
+        if self.options["coordinator"]:
+            if not self.tables.write("transactionCoordinator", map(answer_object, found)):
+                complain("no __transaction_state on these disks, or nothing in it that was asked for")
+        elif flat:
+            self.table.flush()
+            tell_untold(self.untold)
+        elif report is not None:
+            report.finish()
+            if not report.partitions:
+                complain(f"no transaction in {self.seen} partition{'' if self.seen == 1 else 's'}")
+            elif not report.shown:
+                complain("no transaction matches")

@@ -1,0 +1,121 @@
+"""What is known of a log's aborted transactions and its last stable offset, and what that keeps from a consumer."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+MOST_ABORTED = 2_000_000
+"""Aborted transactions that are kept in mind; a log that has more is shown by parts."""
+
+
+@dataclass
+class LeftOut:
+    """What was kept back. `transactions` are those of which records were."""
+
+    control_batches: int = 0
+    aborted_batches: int = 0
+    aborted_records: int = 0
+    transactions: set[tuple[int, int]] = field(default_factory=set)
+    unstable_batches: int = 0
+    unstable_records: int = 0
+
+    def text(self) -> str:
+        """In words; empty if there is nothing."""
+        said = []
+        if self.control_batches:
+            said.append(_many(self.control_batches, "control batch", "control batches"))
+        if self.aborted_batches:
+            whose = _many(len(self.transactions), "aborted transaction")
+            said.append(f"{_many(self.aborted_records, 'record')} of {whose}")
+        if self.unstable_batches:
+            said.append(f"{_many(self.unstable_records, 'record')} at or above the last stable offset")
+        return ", ".join(said)
+
+
+@dataclass
+class View:
+    """What is known of a log from offset `start` on: the aborted transactions by producer id, as their first offsets
+    and those of their markers, in order; and the last stable offset."""
+
+    start: int = 0
+    stable: int | None = None
+    held_by: int | None = None
+    firsts: dict[int, array[int]] = field(default_factory=dict)
+    lasts: dict[int, array[int]] = field(default_factory=dict)
+    count: int = 0
+    is_full: bool = False
+    """There were more aborted transactions than are kept: nothing can be shown."""
+    segments: int = 0
+    indexes: int = 0
+    snapshot: str = ""
+    alone: bool = False
+    damages: int = 0
+    has_transactions: bool = False
+    by_index: int = 0
+    """Aborted transactions that only a .txnindex tells of."""
+    unread: list[str] = field(default_factory=list)
+
+    def add(self, producer_id: int, first: int, last: int) -> None:
+        if self.count >= MOST_ABORTED:
+            self.is_full = True
+            return
+        self.count += 1
+        self.firsts.setdefault(producer_id, array("q")).append(first)
+        self.lasts.setdefault(producer_id, array("q")).append(last)
+
+    def add_entry(self, entry: dict[str, int]) -> None:
+        """What an entry of a .txnindex says."""
+        self.add(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
+        self.by_index += 1
+
+    def sort(self) -> None:
+        """Put what an index told later in its place."""
+        for producer_id, lasts in self.lasts.items():
+            if any(one > other for one, other in pairwise(lasts)):
+                order = sorted(zip(lasts, self.firsts[producer_id]))
+                self.lasts[producer_id] = array("q", (last for last, _ in order))
+                self.firsts[producer_id] = array("q", (first for _, first in order))
+
+    def aborted(self, producer_id: int, offset: int) -> int | None:
+        """The offset of the marker that aborted what the producer wrote at `offset`; None if none did."""
+        lasts = self.lasts.get(producer_id)
+        if lasts is None:
+            return None
+        index = bisect_left(lasts, offset)
+        return lasts[index] if index < len(lasts) and self.firsts[producer_id][index] <= offset else None
+
+
+def said(view: View, name: str, *, starts_late: bool) -> Iterator[str]:
+    """What was taken into account, and what could not be."""
+    if view.stable is None:
+        stable = "no transaction is open at its end"
+    else:
+        stable = f"last stable offset {view.stable}, where producer {view.held_by} has a transaction open"
+        if view.alone:
+            stable = f"nothing from offset {view.stable} on: the transaction of producer {view.held_by} has no end here"
+    taken = "this file alone" if view.alone else _many(view.segments, "segment")
+    if view.snapshot:
+        taken += f", what was open by {view.snapshot}"
+    if view.indexes:
+        taken += f", {_many(view.indexes, '.txnindex', '.txnindexes')}"
+    yield f"{name}: read committed: {stable}; taken into account: {taken}"
+    if view.alone:
+        yield f"{name}: what other segments say of transactions that begin or end outside it is not known"
+    elif starts_late:
+        yield f"{name}: no sound .snapshot says what was open at offset {view.start}: what began before is not known"
+    if view.damages:
+        yield (
+            f"{name}: {_many(view.damages, 'damaged stretch', 'damaged stretches')}: how transactions ended there is"
+            " not known; kdump transactions tells which they are"
+        )
+    if view.by_index:
+        yield f"{name}: {_many(view.by_index, 'aborted transaction')} known by a .txnindex alone, without a marker"
+    yield from view.unread
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -1,0 +1,81 @@
+"""Where the markers of a partition are not what the coordinators of their transactions had decided.
+
+Source: org.apache.kafka.coordinator.transaction.TransactionMetadata (prepareAbortOrCommit, prepareComplete).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kdump.forensics.answers import Difference
+from kdump.forensics.walk import Walk
+from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator_history import Decision, Life
+from kdump.state.transactions import Ended
+
+MOST_COMPARED = 1_000_000
+"""Last markers of producers' epochs that are held against the coordinator."""
+
+
+class _Marker(NamedTuple):
+    """The last of a producer's epoch: COMMIT or ABORT, and where it stands."""
+
+    type: str
+    offset: int
+    file: str
+    position: int
+
+
+class Differences:
+    """Is told of each marker, and then says which differ. Where the coordinators' log is not here, or not sound, none
+    do: what it would say is not known."""
+
+    def __init__(self, walk: Walk, coordinator: Coordinator | None) -> None:
+        self.walk = walk
+        self.known = walk.known
+        self.history = coordinator.history if coordinator is not None and not coordinator.problems else None
+        self.markers: dict[Life, _Marker] = {}
+
+    def add(self, ended: Ended, file: str, position: int) -> None:
+        """A marker, and where it stands."""
+        if self.history is not None and ended.producer_id in self.history.names:
+            life = (ended.producer_id, ended.epoch)
+            if life in self.markers or len(self.markers) < MOST_COMPARED:
+                self.markers[life] = _Marker(ended.marker.type, ended.offset, file, position)
+
+    def found(self) -> Iterator[Difference]:
+        """The last marker of a producer's epoch is what its coordinator decided last for that epoch, once that is done:
+        before, in transaction version 1, the marker may be the one of the transaction before."""
+        known, walk = self.known, self.walk
+        if self.history is None or known.topic is None or known.partition is None or known.last is False:
+            return
+        is_whole = not (walk.transactions.damages or known.compacted or walk.partition.segments[0].offset)
+        is_whole = is_whole and len(self.markers) < MOST_COMPARED
+        for life, decision in self.history.decided.get((known.topic, known.partition), {}).items():
+            if life not in self.history.done:
+                continue
+            marker = self.markers.get(life)
+            if marker is not None and marker.type != decision.type:
+                message = f"the marker is {marker.type}, its coordinator had decided {decision.type}"
+                yield self._difference(life, decision, marker, message)
+            elif marker is None and is_whole:
+                message = f"no marker, though its coordinator wrote that every partition has its {decision.type}"
+                yield self._difference(life, decision, None, message)
+
+    def _difference(self, life: Life, decision: Decision, marker: _Marker | None, message: str) -> Difference:
+        at = self.walk.partition
+        return Difference(
+            source=at.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            transactionalId=decision.transactionalId,
+            producerId=life[0],
+            producerEpoch=life[1],
+            offset=marker.offset if marker else None,
+            file=marker.file if marker else at.path,
+            position=marker.position if marker else 0,
+            coordinator=decision.name,
+            coordinatorOffset=decision.offset,
+            message=message,
+        )

@@ -1,0 +1,69 @@
+"""One producer with its history on the disk, and what a broker knows of it that replays the log.
+
+Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEntry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdump.state.producers import Producer, Producers
+
+
+@dataclass(slots=True)
+class Life(Producer):
+    """A producer with its history on the disk. `heard`: the offset of its last batch or marker; `heard_epoch`: its
+    highest epoch so far, that of the batch at hand not counted until it has been told; `ended`: of its last marker."""
+
+    first_epoch: int = -1
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    first_offset: int = -1
+    last_data: int = -1
+    first_timestamp: int = -1
+    commits: int = 0
+    aborts: int = 0
+    gaps: int = 0
+    duplicates: int = 0
+    fenced: int = 0
+    starts: int = 0
+    heard: int = -1
+    heard_epoch: int = -1
+    ended: int = -1
+    file: str = ""
+    position: int = 0
+    is_told: bool = False
+
+
+def lives() -> Producers:
+    """The state that a walk keeps for `Lives`."""
+    return Producers(lambda epoch: Life(epoch, epoch, first_epoch=epoch))
+
+
+def as_entry(life: Producer) -> dict[str, int]:
+    """What a snapshot would say of it (ProducerStateManager.writeSnapshot)."""
+    return {
+        "epoch": life.epoch,
+        "lastSequence": life.last_sequence,
+        "lastOffset": life.last_offset,
+        "offsetDelta": life.offset_delta,
+        "timestamp": life.timestamp,
+        "coordinatorEpoch": life.coordinator_epoch,
+        "currentTxnFirstOffset": life.txn_first_offset,
+    }
+
+
+def replayed(life: Life, entry: dict[str, int] | None, since: int) -> dict[str, int]:
+    """What a broker knows that begins with `entry` and replays from offset `since` on: what the log here says, and of
+    what lies below its first offset the entry's words, where nothing behind it has changed them."""
+    now = as_entry(life)
+    if entry is None:
+        return now
+    if life.coordinator_epoch < 0:
+        now["coordinatorEpoch"] = entry["coordinatorEpoch"]
+    if life.last_offset < 0 and life.epoch == entry["epoch"]:
+        now.update({name: entry[name] for name in ("lastSequence", "lastOffset", "offsetDelta")})
+    if life.ended < since and entry["currentTxnFirstOffset"] >= 0:
+        now["currentTxnFirstOffset"] = entry["currentTxnFirstOffset"]
+    return now

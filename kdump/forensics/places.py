@@ -1,0 +1,125 @@
+"""From paths to the partitions that a question is asked of, each with what is known from around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from kdump.check.options import Options
+from kdump.check.rule import Known
+from kdump.check.run import Unit, units
+from kdump.log import kinds
+from kdump.log.careful import careful
+from kdump.log.disk import LogDirectory, Partition, Segment, partition
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.log.kinds import Kind
+from kdump.log.paths import Target
+from kdump.log.source import Source, open_source
+from kdump.log.window import Window
+
+NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
+"""Kafka writes these without producer ids."""
+Refused = Callable[[SourceError], None]
+
+
+@dataclass
+class Asked:
+    """A partition, or some segments of it. `size` is the bytes of the segments; `is_part`: some of the partition's
+    segments were not asked for."""
+
+    partition: Partition
+    known: Known
+    options: Options
+    size: int
+    is_part: bool = False
+    was_named: bool = False
+    """The path was this partition's, or of a segment in it: not a directory around it."""
+
+
+def open_carefully(path: str) -> Source:
+    """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
+    return open_source(path, wrap=careful)
+
+
+def asked(paths: Iterable[str], options: Options, refused: Refused) -> tuple[list[Asked], list[LogDirectory]]:
+    """The partitions that `paths` mean, live ones alone unless one was named, and the log directories among them. What
+    has no batches, or nothing of Kafka, is told to `refused`."""
+    options = replace(options, open_source=open_carefully)
+    named = list(paths)
+    found: list[Asked] = []
+    directories: list[LogDirectory] = []
+    files: dict[str, list[Unit]] = {}
+    for unit in units(tuple(named), options, refused):
+        place = unit.partition
+        if unit.directory is not None:
+            directories.append(unit.directory)
+        elif place is not None:
+            was_named = place.path in named
+            is_wanted = not place.state and place.topic not in NO_TRANSACTIONS
+            for problem in place.refused:
+                refused(SourceError(problem))
+            if place.segments and (is_wanted or was_named):
+                found.append(Asked(place, unit.known, options, unit.size, was_named=was_named))
+        elif unit.target is not None:
+            at = unit.target
+            key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))
+            files.setdefault(key, []).append(unit)
+    for here in files.values():
+        found.extend(_of_files(here, options, refused))
+    return found, directories
+
+
+def _is_alone(at: Target) -> bool:
+    return at.path == "-" or "://" in at.path
+
+
+def _kind(at: Target, options: Options) -> Kind:
+    """What a file is, by its name or its content; a stream is taken for a segment. Raises SourceError."""
+    if _is_alone(at):
+        return kinds.SEGMENT
+    if not os.path.exists(at.path):
+        raise SourceError(f"{at.path}: no such file or directory")
+    if not os.path.isfile(at.path) or at.kind is not None:
+        return at.kind or kinds.SEGMENT
+    with closing(options.open(at).source) as source:
+        return kinds.by_content(Window(source))
+
+
+def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[Asked]:
+    """Some segments of one directory, with the indexes and snapshots beside them."""
+    wanted: dict[str, Target] = {}
+    for unit in here:
+        at = unit.target
+        assert at is not None
+        try:
+            kind = _kind(at, options)
+        except SourceError as error:
+            refused(error)
+            continue
+        if kind is not kinds.SEGMENT:
+            refused(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
+        elif _is_alone(at) or at.kind is None:
+            alone = Partition(at.path, at.source, at.topic, at.partition, "", [Segment("", at.name_offset or 0, at)])
+            yield Asked(alone, unit.known, options, unit.size, is_part=True, was_named=True)
+        else:
+            wanted[os.path.basename(at.path)] = at
+    if not wanted:
+        return
+    around = partition(os.path.dirname(next(iter(wanted.values())).path) or ".")
+    kept = []
+    for segment in around.segments:
+        assert segment.log is not None
+        at = wanted.pop(os.path.basename(segment.log.path), None)
+        if at is not None:
+            segment.log = at
+            kept.append(segment)
+    kept += [Segment("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
+    is_part = len(kept) < len(around.segments)
+    newest = around.segments[-1] if around.segments else None
+    known = here[0].known
+    last = newest is None or kept[-1].log is newest.log
+    around.segments, around.path = kept, kept[0].log.path if len(kept) == 1 and kept[0].log else around.path
+    yield Asked(around, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)

@@ -1,0 +1,148 @@
+"""Which producers there are: what they wrote, where it does not follow, and what a broker that starts would know."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.totals import Totals
+from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
+from kdump.forensics.life import lives
+from kdump.forensics.lives import Lives
+from kdump.forensics.places import Asked, Refused, asked
+from kdump.forensics.transactions import DAMAGES
+from kdump.forensics.walk import Walk
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.log.region import Limits
+from kdump.state.coordinator import Coordinator
+from kdump.state.partition_ends import log_end
+from kdump.state.producers import EXPIRATION, MOST_PRODUCERS
+
+Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
+STATES = (LIVE, EXPIRED, UNKNOWN)
+TOLD = ("snapshot-", "sequence-", "producer-")
+"""How the codes of findings begin that are told beside those of damaged bytes."""
+TOLD_BY_EVENTS = ("sequence-", "producer-")
+"""Those that an event says as well."""
+
+
+class Question(NamedTuple):
+    """What is asked. `now`: epoch ms that ages are reckoned from, None for the clock; `expiration`:
+    producer.id.expiration.ms; `topic`: whether a topic is asked for, by its name; `events`: answer ProducerEvent."""
+
+    now: int | None = None
+    expiration: int = EXPIRATION
+    topic: Callable[[str], bool] = lambda name: True
+    states: frozenset[str] = frozenset(STATES)
+    producer_ids: frozenset[int] = frozenset()
+    transactional_ids: frozenset[str] = frozenset()
+    broken: bool = False
+    """Only producers with a batch that does not follow."""
+    events: bool = False
+    limits: Limits = Limits()
+
+    def wants(self, row: Producer | ProducerEvent) -> bool:
+        if self.producer_ids and row.producerId not in self.producer_ids:
+            return False
+        if self.transactional_ids and row.transactionalId not in self.transactional_ids:
+            return False
+        if isinstance(row, ProducerEvent):
+            return True
+        broken = row.gaps + row.duplicates + row.fenced + row.epochStarts
+        return row.state in self.states and bool(broken or not self.broken)
+
+
+def producers(
+    paths: str | Iterable[str],
+    question: Question | None = None,
+    *,
+    refused: Refused | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    started: Callable[[Asked], None] = lambda place: None,
+    total: Callable[[int], None] = lambda size: None,
+) -> Iterator[Answer]:
+    """The producers of the partitions that `paths` mean: segments, directories of partitions, log directories, or
+    directories above. Reads as it is asked; memory grows with the producers of a partition, up to a million of them.
+
+    A partition after the other: each ProducerEvent where it happened, if they are asked for; then each Producer, and
+    PartitionProducers; between them a Finding for what could not be read, for a batch that does not follow, and for a
+    snapshot that the log contradicts, and a Note for what else could not be taken into account.
+
+    Raises SourceError for a path that cannot be read, unless `refused` is told of it. `met` hears of bytes as they are
+    read, of `total`; `started` of each partition.
+    """
+    question = question or Question()
+    now = round(time.time() * 1000) if question.now is None else question.now
+    options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refuse)
+    chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
+    total(sum(place.size for place in chosen))
+    for place in chosen:
+        started(place)
+        yield from _of(place, question, now, met, refuse)
+
+
+def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], refuse: Refused) -> Iterator[Answer]:
+    totals = Totals()
+    walk = Walk(place.partition, place.known, place.options, totals, lives())
+    walk.met = met
+    coordinator = place.known.coordinator
+    watch = Lives(
+        walk,
+        coordinator if isinstance(coordinator, Coordinator) else None,
+        now,
+        question.expiration,
+        _base(walk, place),
+        with_events=question.events,
+    )
+    damages = 0
+    for answer in walk.run(watch):
+        if isinstance(answer, (Producer, ProducerEvent)):
+            if question.wants(answer):
+                yield answer
+        elif isinstance(answer, PartitionProducers):
+            yield answer._replace(damages=damages)
+            if answer.forgotten:
+                text = (
+                    f"more than {MOST_PRODUCERS} producers: {answer.forgotten} that were idle for longest are left out"
+                )
+                yield Note(answer.path, text)
+        elif isinstance(answer, Finding) and _is_told(answer, question):
+            damages += answer.code in DAMAGES and answer.severity != INFO
+            yield answer
+    for unread in totals.unread:
+        refuse(SourceError(unread))
+    for note in totals.notes:
+        yield Note("", note)
+
+
+def _is_told(finding: Finding, question: Question) -> bool:
+    if question.events and finding.code.startswith(TOLD_BY_EVENTS):
+        return False
+    return finding.code in DAMAGES or finding.code.startswith(TOLD)
+
+
+def _base(walk: Walk, place: Asked) -> Target | None:
+    """The snapshot that a broker begins with: the newest sound one above the log start and not above the log end
+    (ProducerStateManager.truncateAndReload deletes the others)."""
+    known, segments = place.known, place.partition.segments
+    if known.last is False or not place.partition.snapshots:
+        return None
+    end = log_end(place.partition, place.options.limits, [])
+    start = segments[0].offset if known.log_start is None else known.log_start
+    for at in reversed(place.partition.snapshots):
+        offset = at.name_offset or 0
+        if start < offset and (end is None or offset <= end) and walk.snapshot(at) is not None:
+            return at
+    return None

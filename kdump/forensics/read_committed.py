@@ -1,0 +1,202 @@
+"""What a consumer with isolation.level=read_committed sees of a segment: no control batch, no batch of a transaction
+that was aborted, and nothing at or above the last stable offset.
+
+A segment alone does not tell: transactions begin in earlier segments and end in later ones. So the whole log from this
+segment on is read beforehand, by its headers and markers, beginning at a snapshot of producer states that says what was
+open there; and the .txnindex files, which are what a broker goes by.
+
+Source: org.apache.kafka.clients.consumer.internals.CompletedFetch, TransactionIndex.collectAbortedTxns,
+UnifiedLog.fetchLastStableOffsetMetadata.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kdump.check.options import Options
+from kdump.check.rule import Known, Part, Seen
+from kdump.check.totals import Totals
+from kdump.forensics.committed_view import MOST_ABORTED, LeftOut, View, said
+from kdump.forensics.index_entries import close
+from kdump.forensics.walk import Walk, Watch
+from kdump.log.disk import Partition, Segment, partition
+from kdump.log.entries import Entry
+from kdump.log.errors import SourceError
+from kdump.log.kinds import TXN_INDEX
+from kdump.log.paths import Target
+from kdump.log.region import Batch, Limits
+from kdump.log.source import Source
+from kdump.log.window import Window
+from kdump.state.marker import ABORT
+
+Say = Callable[[str], None]
+
+
+class _Collect(Watch):
+    """Fills a view as a walk goes by."""
+
+    def __init__(self, walk: Walk, view: View) -> None:
+        self.walk = walk
+        self.view = view
+        found = walk.snapshot_at_start()
+        if found is not None:
+            at, rows = found
+            view.snapshot = os.path.basename(at.path)
+            for position, entry in rows:
+                walk.transactions.state.seed(at, position, 38, entry)
+
+    def begin(self, part: Part) -> Any:
+        self.view.segments += 1
+        return ()
+
+    def batch(self, seen: Seen) -> Any:
+        self._by_index()
+        if seen.batch.isTransactional:
+            self.view.has_transactions = True
+        ended = self.walk.transactions.ended
+        if ended is not None and ended.marker.type == ABORT and ended.transaction is not None:
+            self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
+        return ()
+
+    def finish(self, part: Part) -> Any:
+        self._by_index()
+        return ()
+
+    def _by_index(self) -> None:
+        """What only the index tells."""
+        entries = self.walk.entries_of_index
+        for found in (entries.lost, entries.unmatched):
+            for lost in found:
+                self.view.add_entry(lost.entry)
+            found.clear()
+
+
+class ReadCommitted:
+    """The gate of one run (kdump.log.select.Gate): `turn_to` each file before its batches are shown. `say` gets the
+    lines that tell what was taken into account, and what was left out."""
+
+    def __init__(self, limits: Limits, say: Say) -> None:
+        self.limits = limits
+        self.say = say
+        self.view = View()
+        self.left_out = LeftOut()
+        self._folder: str | None = None
+        self._met: Callable[[int], None] = lambda count: None
+        self._lock = threading.Lock()  # batches are shown by several threads
+
+    def sees(self, batch: Batch) -> bool:
+        """Whether the consumer gets the batch's records."""
+        view, out = self.view, self.left_out
+        if batch.isControlBatch:
+            with self._lock:
+                out.control_batches += 1
+            return False
+        first = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if batch.isTransactional and batch.producerId is not None:
+            marker = view.aborted(batch.producerId, first)
+            if marker is not None:
+                with self._lock:
+                    out.aborted_batches += 1
+                    out.aborted_records += batch.recordCount or 0
+                    if len(out.transactions) < MOST_ABORTED:
+                        out.transactions.add((batch.producerId, marker))
+                return False
+        if view.stable is not None and first >= view.stable:
+            with self._lock:
+                out.unstable_batches += 1
+                out.unstable_records += batch.recordCount or 0
+            return False
+        return True
+
+    def turn_to(self, at: Target, window: Window, met: Callable[[int], None] = lambda count: None) -> None:
+        """The batches that are asked about next are those of this file. `met` hears of bytes as they are read. Raises
+        SourceError."""
+        self._met = met
+        is_stream = at.path == "-" or "://" in at.path
+        folder = "" if is_stream else os.path.dirname(os.path.abspath(at.path))
+        name = os.path.basename(at.path)
+        place = None if is_stream else partition(folder)
+        index = None
+        if place is not None:
+            names = [os.path.basename(segment.log.path) if segment.log else "" for segment in place.segments]
+            index = names.index(name) if name in names else None
+        if place is None or index is None:
+            self._folder = None
+            self._look(_one(at), window, alone=True, name=name)
+            return
+        if folder == self._folder and self.view.start <= place.segments[index].offset:
+            return
+        self._folder = folder
+        place.segments = place.segments[_start(place, index, self._options()) :]
+        self._look(place, None, alone=False, name=os.path.basename(folder))
+
+    def _options(self, window: Window | None = None) -> Options:
+        if window is None:
+            return Options(limits=self.limits)
+        return Options(limits=self.limits, open_source=lambda path: _Shared(window.source))
+
+    def _look(self, place: Partition, window: Window | None, *, alone: bool, name: str) -> None:
+        totals = Totals()
+        first = place.segments[0].offset
+        self.view = view = View(start=first, alone=alone)
+        walk = Walk(place, Known(last=None), self._options(window), totals)
+        walk.met = self._met
+        for _ in walk.run(_Collect(walk, view)):
+            pass
+        for at in place.orphans:  # of segments that are not here
+            if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
+                view.indexes += 1
+                for item in walk.entries(at, TXN_INDEX):
+                    if isinstance(item, Entry):
+                        close(walk.transactions, item.values)
+                        view.add_entry(item.values)
+        view.indexes += walk.entries_of_index.files
+        view.sort()
+        tracker = walk.transactions.state
+        if view.is_full or tracker.untracked:
+            many = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
+            raise SourceError(f"{place.path}: more than {many} transactions: show its segments one by one")
+        view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
+        view.damages = walk.transactions.damages
+        view.unread = totals.unread
+        concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
+        for line in () if not concerned else said(view, name, starts_late=first > 0 and not view.snapshot):
+            self.say(line)
+
+    def end(self) -> None:
+        """Tell what was left out."""
+        text = self.left_out.text()
+        self.say(f"read committed: left out {text}" if text else "read committed: nothing was left out")
+
+
+def _start(place: Partition, index: int, options: Options) -> int:
+    """The last segment up to `index` of which a sound snapshot says what was open where it begins; else the first."""
+    snapshots = {at.name_offset: at for at in place.snapshots}
+    for number in range(index, 0, -1):
+        at = snapshots.get(place.segments[number].offset)
+        if at is not None and Walk(place, Known(), options, Totals()).snapshot(at) is not None:
+            return number
+    return 0
+
+
+def _one(at: Target) -> Partition:
+    return Partition(at.path, at.source, at.topic, at.partition, "", [Segment("", at.name_offset or 0, at)])
+
+
+class _Shared:
+    """A source that somebody else closes: it is read before it is shown."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

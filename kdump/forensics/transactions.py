@@ -1,0 +1,174 @@
+"""Which transactions there are, what holds the last stable offset back, and what the coordinators say of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kdump.check.catalogue import CATALOGUE, INFO
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.totals import Totals
+from kdump.forensics.answers import (
+    ABORTED,
+    COMMITTED,
+    HANGING,
+    OPEN,
+    CoordinatorTransaction,
+    Difference,
+    Note,
+    PartitionTransactions,
+    Transaction,
+)
+from kdump.forensics.ledger import Ledger
+from kdump.forensics.places import Asked, asked
+from kdump.forensics.walk import Walk
+from kdump.log.errors import SourceError
+from kdump.log.region import Limits
+from kdump.state.coordinator import Coordinator
+
+Answer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
+TRANSACTION_TIMEOUT = 900_000
+"""transaction.max.timeout.ms by default: no transaction is open for longer, unless it hangs."""
+STATES = (COMMITTED, ABORTED, OPEN, HANGING)
+TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
+"""Findings that say what the row of the transaction says."""
+DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
+"""Findings of bytes that could not be taken into account."""
+TOLD = ("transaction-", "txn-index-", "snapshot-")
+"""How the codes of findings begin that are told beside those of damaged bytes."""
+
+
+class Question(NamedTuple):
+    """What is asked. `now`: epoch ms that ages are reckoned from, None for the clock; `timeout`: ms after which an open
+    transaction is old; `topic`: whether a topic is asked for, by its name."""
+
+    now: int | None = None
+    timeout: int = TRANSACTION_TIMEOUT
+    topic: Callable[[str], bool] = lambda name: True
+    states: frozenset[str] = frozenset(STATES)
+    producer_ids: frozenset[int] = frozenset()
+    transactional_ids: frozenset[str] = frozenset()
+    limits: Limits = Limits()
+
+    def wants(self, row: Transaction) -> bool:
+        if row.state not in self.states or (self.producer_ids and row.producerId not in self.producer_ids):
+            return False
+        return not self.transactional_ids or row.transactionalId in self.transactional_ids
+
+
+def transactions(
+    paths: str | Iterable[str],
+    question: Question | None = None,
+    *,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    started: Callable[[Asked], None] = lambda place: None,
+    total: Callable[[int], None] = lambda size: None,
+) -> Iterator[Answer]:
+    """The transactions of the partitions that `paths` mean: segments, directories of partitions, log directories, or
+    directories above. Reads as it is asked, in bounded memory.
+
+    First what each coordinator said last of each transactional id (CoordinatorTransaction), where __transaction_state
+    is on the same disks. Then, a partition after the other, each Transaction where it ended, those that have not, and
+    PartitionTransactions; between them a Difference where log and coordinator disagree, a Finding for what could not be
+    read and for a .txnindex that the log contradicts, and a Note for what else could not be taken into account.
+
+    Raises SourceError for a path that cannot be read, unless `refused` is told of it. `met` hears of bytes as they are
+    read, of `total`; `started` of each partition.
+    """
+    question = question or Question()
+    now = round(time.time() * 1000) if question.now is None else question.now
+    options = Options(
+        only=frozenset({"transactions", "indexes"}),
+        limits=question.limits,
+        now=now,
+        transaction_timeout=question.timeout,
+    )
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refuse)
+    chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
+    yield from _coordinators(found, question, now)
+    total(sum(place.size for place in chosen))
+    for place in chosen:
+        started(place)
+        yield from _of(place, question, now, met, refuse)
+
+
+def _coordinators(found: list[Asked], question: Question, now: int) -> Iterator[Answer]:
+    seen: list[Coordinator] = []
+    for place in found:
+        coordinator = place.known.coordinator
+        if not isinstance(coordinator, Coordinator) or coordinator in seen:
+            continue
+        seen.append(coordinator)
+        for problem in coordinator.problems:
+            yield Note("", problem)
+        for name, record in coordinator.by_id.items():
+            told = coordinator.history.told.get(name)
+            if told is None or (question.producer_ids and record.producerId not in question.producer_ids):
+                continue
+            if question.transactional_ids and name not in question.transactional_ids:
+                continue
+            start = record.transactionStartTimestampMs if record.transactionStartTimestampMs >= 0 else None
+            is_open = record.state in ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+            updated = record.transactionLastUpdateTimestampMs
+            yield CoordinatorTransaction(
+                source=place.partition.source,
+                path=told.name,
+                offset=told.offset,
+                transactionalId=name,
+                producerId=record.producerId,
+                producerEpoch=record.producerEpoch,
+                state=record.state,
+                transactionTimeoutMs=record.transactionTimeoutMs,
+                transactionStartTimestampMs=start,
+                transactionLastUpdateTimestampMs=updated if updated >= 0 else None,
+                age=now - start if is_open and start is not None else None,
+                partitions=tuple(
+                    f"{topic}-{n}" for topic, numbers in record.partitions.items() for n in sorted(numbers)
+                ),
+            )
+
+
+def _of(
+    place: Asked,
+    question: Question,
+    now: int,
+    met: Callable[[int], None],
+    refuse: Callable[[SourceError], None],
+) -> Iterator[Answer]:
+    totals = Totals()
+    walk = Walk(place.partition, place.known, place.options, totals)
+    walk.met = met
+    coordinator = place.known.coordinator
+    ledger = Ledger(walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout)
+    damages = 0
+    for answer in walk.run(ledger):
+        if isinstance(answer, Transaction):
+            if question.wants(answer):
+                yield answer
+        elif isinstance(answer, PartitionTransactions):
+            yield answer._replace(damages=damages)
+        elif not isinstance(answer, Finding):
+            yield answer
+        elif told_beside(answer):
+            damages += answer.code in DAMAGES and answer.severity != INFO
+            yield answer
+    for unread in totals.unread:
+        refuse(SourceError(unread))
+    for note in totals.notes:
+        yield Note("", note)
+
+
+def told_beside(finding: Finding) -> bool:
+    """Whether a finding is about damaged bytes, or about transactions and their index, and no row says it."""
+    if finding.code in TOLD_BY_ROWS:
+        return False
+    return finding.code in DAMAGES or finding.code.startswith(TOLD)

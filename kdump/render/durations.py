@@ -1,0 +1,24 @@
+"""Lengths of time for people."""
+
+from __future__ import annotations
+
+UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
+
+
+def duration_text(milliseconds: int | None) -> str:
+    """In the two largest units that it has: 37 d 4 h, 1 m 36 s, 250 ms. Empty for None; a minus where a clock was
+    behind."""
+    if milliseconds is None:
+        return ""
+    sign, left = ("-" if milliseconds < 0 else ""), abs(milliseconds)
+    if left < 1000:
+        return f"{sign}{left} ms"
+    for place, (size, unit) in enumerate(UNITS):
+        if left >= size:
+            text = f"{sign}{left // size} {unit}"
+            if place + 1 < len(UNITS):
+                smaller, name = UNITS[place + 1]
+                rest = left % size // smaller
+                text += f" {rest} {name}" if rest else ""
+            return text
+    return ""

@@ -1,0 +1,107 @@
+"""`kdump producers` for people: the producers of each partition, or what happened to them, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdump.check.finding import Finding
+from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
+from kdump.render.durations import duration_text
+from kdump.render.forensic_objects import answer_object
+from kdump.render.forensic_text import Lines, file_text, place_text
+from kdump.render.output import Output
+from kdump.render.state_tables import StateTables, style
+from kdump.render.table import Table
+
+BREAKS = (
+    ("gaps", "gap", "gaps"),
+    ("duplicates", "duplicate", "duplicates"),
+    ("fenced", "fenced batch", "fenced batches"),
+    ("epochStarts", "odd start of an epoch", "odd starts of an epoch"),
+)
+
+
+class ProducerReport:
+    """Takes the answers as they come. Where it `lists`, every producer is a row; else every partition with one is."""
+
+    def __init__(self, output: Output, tables: StateTables, expiration: int) -> None:
+        self.output = output
+        self.tables = tables
+        self.expiration = expiration
+        self.lines = Lines(output)
+        self.rows: Table | None = None
+        self.shown = 0
+        self.partitions = 0
+        self.lists = False
+        self._summary: list[PartitionProducers] = []
+
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, (Producer, ProducerEvent)):
+            if not self.lists:
+                return
+            value = answer_object(answer)
+            if self.rows is None:
+                if self.shown:
+                    self.output.line("")
+                self.rows = self.tables.open(value["type"])
+                self.shown += 1
+            self.rows.add(value, style(value))
+        elif isinstance(answer, PartitionProducers):
+            self._partition(answer)
+        elif isinstance(answer, Finding):
+            self.lines.keep(answer)
+
+    def _partition(self, partition: PartitionProducers) -> None:
+        self.partitions += bool(partition.producers)
+        if not self.lists:
+            if partition.producers:
+                self._summary.append(partition)
+            return
+        if self.rows is not None:
+            self.rows.flush()
+            self.rows = None
+            self.output.line("")
+        elif self.lines.waiting and self.shown:
+            self.output.line("")
+        if partition.producers and self.shown:
+            self._end(partition)
+        self.shown += self.lines.write()
+
+    def _end(self, partition: PartitionProducers) -> None:
+        name = place_text(partition)
+        count = partition.producers
+        text = f"{name}: {count:,} producer{'' if count == 1 else 's'}"
+        parts = [
+            f"{getattr(partition, word):,} {word}"
+            for word in ("live", "expired", "unknown")
+            if getattr(partition, word)
+        ]
+        text += f": {', '.join(parts)}" if parts else ""
+        for key, one, more in BREAKS:
+            number = getattr(partition, key)
+            text += f"; {number:,} {one if number == 1 else more}" if number else ""
+        self.lines.text(text, name)
+        if partition.stateOffset is not None:
+            text = f"  a broker that starts here begins with {file_text(partition.stateFrom)}"
+            if partition.logEndOffset is not None and partition.logEndOffset > partition.stateOffset:
+                text += f", and replays offsets {partition.stateOffset}..{partition.logEndOffset - 1}"
+        elif partition.stateFrom == "log":
+            text = "  a broker that starts here replays the whole log: there is no sound .snapshot"
+        else:
+            text = "  what a broker knows is not here" if partition.unknown else ""
+        if text:
+            self.lines.text(text)
+        if partition.expired:
+            self.lines.text(f"  expired: idle for {duration_text(self.expiration)} or more")
+        self.lines.damages(partition.damages)
+
+    def finish(self) -> None:
+        """Write what waited for the end: the table of partitions, and what was found in them."""
+        if self.lists:
+            return
+        if self._summary:
+            self.shown += 1
+            self.tables.write("producerPartition", map(answer_object, self._summary))
+        if self.lines.waiting and self.shown:
+            self.output.line("")
+        self.shown += self.lines.write()

@@ -1,0 +1,14 @@
+"""Which keys of an object are columns of its table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shown(NamedTuple):
+    """A column of a table: the key, and as in Column."""
+
+    name: str
+    label: str = ""
+    rank: int = 9
+    least: int | None = None

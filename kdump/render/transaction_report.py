@@ -1,0 +1,155 @@
+"""`kdump transactions` for people: the ledger of each partition, or a row a partition, and what is open in detail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdump.check.finding import Finding
+from kdump.forensics.answers import (
+    HANGING,
+    OPEN,
+    CoordinatorTransaction,
+    Difference,
+    PartitionTransactions,
+    Transaction,
+)
+from kdump.render.durations import duration_text
+from kdump.render.escape import printable
+from kdump.render.forensic_objects import answer_object
+from kdump.render.forensic_text import Lines, file_text, place_text
+from kdump.render.output import Output
+from kdump.render.state_tables import StateTables, style
+from kdump.render.table import Table
+from kdump.render.times import iso
+
+MOST_DETAILS = 100
+"""Open transactions of a partition that are told in full; of those beyond only the number."""
+
+
+class TransactionReport:
+    """Takes the answers as they come. With `ledger` every transaction is a row; else every partition is one."""
+
+    def __init__(self, output: Output, tables: StateTables, *, ledger: bool) -> None:
+        self.output = output
+        self.tables = tables
+        self.ledger = ledger
+        self.lines = Lines(output)
+        self.rows: Table | None = None
+        self.shown = 0
+        self.partitions = 0
+        """Those that have transactions; `idle` have none."""
+        self.idle = 0
+        self._summary: list[PartitionTransactions] = []
+        self._details: list[tuple[PartitionTransactions, list[Transaction]]] = []
+        self._open: list[Transaction] = []
+
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, Transaction):
+            self._transaction(answer)
+        elif isinstance(answer, PartitionTransactions):
+            self._partition(answer)
+        elif isinstance(answer, (Finding, Difference)):
+            self.lines.keep(answer)
+
+    def _transaction(self, row: Transaction) -> None:
+        if row.state in (OPEN, HANGING) and len(self._open) < MOST_DETAILS:
+            self._open.append(row)
+        if self.ledger:
+            if self.rows is None:
+                if self.shown:
+                    self.output.line("")
+                self.rows = self.tables.open("transaction")
+            value = answer_object(row)
+            if self._open and self._open[-1] is row:
+                value["remarks"] = []  # they are told behind the table
+            self.rows.add(value, style(value))
+
+    def _partition(self, partition: PartitionTransactions) -> None:
+        has = partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers
+        self.partitions += bool(has)
+        self.idle += not has
+        if self.ledger:
+            if self.rows is not None:
+                self.rows.flush()
+                self.rows = None
+                self.output.line("")
+            elif has and self.shown:
+                self.output.line("")
+            if has:
+                self.shown += 1
+                self._end(partition, self._open)
+            self.shown += self.lines.write()
+        elif has:
+            self._summary.append(partition)
+            if self._open:
+                self._details.append((partition, self._open))
+        self._open = []
+
+    def finish(self) -> None:
+        """Write what waited for the end: the table of partitions, and what is open in them."""
+        if self.ledger:
+            return
+        if self._summary:
+            self.tables.write("transactionPartition", map(answer_object, self._summary))
+            self.shown += 1
+        for partition, rows in self._details:
+            self.output.line("")
+            self._end(partition, rows)
+        if self.lines.waiting and self.shown:
+            self.output.line("")
+        self.shown += self.lines.write()
+
+    def coordinator(self, rows: list[CoordinatorTransaction]) -> None:
+        """What the coordinators say, as a table."""
+        self.shown += bool(self.tables.write("transactionCoordinator", map(answer_object, rows)))
+
+    def _end(self, partition: PartitionTransactions, rows: list[Transaction]) -> None:
+        zone = self.tables.zone
+        name = place_text(partition)
+        counts = [(getattr(partition, word), word) for word in ("committed", "aborted", "open", "hanging")]
+        text = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transaction left"
+        text = f"{name}: {text}"
+        if partition.logStartOffset is not None and partition.logEndOffset is not None:
+            text += f"; offsets {partition.logStartOffset}..{partition.logEndOffset - 1}"
+        if partition.lastStableOffset is not None:
+            text += f", last stable offset {partition.lastStableOffset}"
+            if partition.heldBy is None:
+                text += ", the log end"
+            else:
+                text += f", held back by producer {partition.heldBy}"
+                name_of = next((row.transactionalId for row in rows if row.producerId == partition.heldBy), None)
+                text += f" ({printable(name_of)})" if name_of is not None else ""
+        if partition.highWatermark is not None and partition.highWatermark < (partition.lastStableOffset or 0):
+            text += f"; the high watermark was {partition.highWatermark} when it was written down last"
+        self.lines.text(text, name)
+        if partition.emptyMarkers:
+            emptied = "marker that compaction has" if partition.emptyMarkers == 1 else "markers that compaction has"
+            self.lines.text(f"  {partition.emptyMarkers} {emptied} emptied: nothing of their transactions is left")
+        if partition.seededFrom is not None:
+            self.lines.text(f"  what was open at the first offset here is taken from {file_text(partition.seededFrom)}")
+        self.lines.damages(partition.damages)
+        for row in rows:
+            self._detail(row, zone)
+        more = partition.open + partition.hanging - len(rows)
+        if more > 0 and rows:
+            self.lines.text(f"  … and {more} more that have not ended: --open --json has them")
+
+    def _detail(self, row: Transaction, zone: Any) -> None:
+        whose = f"producer {row.producerId}, epoch {row.producerEpoch}"
+        if row.transactionalId is not None:
+            whose = f"{printable(row.transactionalId)}, {whose}"
+        text = f"  {row.state}: {whose}, from offset {row.firstOffset}"
+        text += f", {row.records} record{'' if row.records == 1 else 's'}"
+        if row.begun is not None:
+            text += f", begun {iso(row.begun, zone)}, {duration_text(row.age)} ago"
+        if row.idle is not None and row.idle != row.age:
+            text += f", last written {duration_text(row.idle)} ago"
+        self.lines.text(text, f"{row.state}:", "bad" if row.state == HANGING else "torn")
+        self.lines.text(f"    at byte {row.position} of {file_text(row.file)}")
+        for remark in row.remarks:
+            self.lines.text(f"    {printable(remark)}")
+        if row.abort is not None:
+            self.lines.text("    to abort it:")
+            self.output.line(f"      {printable(row.abort)}")
+            self.lines.text("    on brokers before 3.0:")
+            self.output.line(f"      {printable(row.abortBefore3 or '')}")
