@@ -16,6 +16,7 @@ from typing import NamedTuple
 ROOM = 1 << 14
 LONGEST = 128
 """Bytes of a key that is kept whole."""
+NEAR = 1 << 16
 KEPT = 64
 """Bytes of a longer one that are kept, with a digest of all."""
 
@@ -41,7 +42,7 @@ class Frequent:
     """Counts of things. `total` is how many were met; `error` by how much each count may be too low, at most
     2 * total / room. `slots` gives each thing that is counted its place in `counts` and `weights`."""
 
-    __slots__ = ("counts", "error", "room", "slots", "total", "weights")
+    __slots__ = ("counts", "error", "near", "room", "sizes", "slots", "texts", "total", "weights")
 
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
@@ -50,6 +51,11 @@ class Frequent:
         self.weights = array("q", bytes(8 * room))
         self.total = 0
         self.error = 0
+        # For who counts keys by the million: where a key was found last, by a hash of it, and the keys themselves.
+        self.near = array("q", bytes(8 * NEAR))
+        """A slot + 1, or 0 for none."""
+        self.texts = bytearray(LONGEST * room)
+        self.sizes = array("q", bytes(8 * room))
 
     def add(self, item: Hashable, count: int = 1, weight: int = 0) -> None:
         """`item` was met so many times."""
@@ -78,6 +84,7 @@ class Frequent:
         self.error += median
         kept = [(item, counts[slot] - median, weights[slot]) for item, slot in self.slots.items()]
         self.slots.clear()
+        self.near[:] = array("q", bytes(8 * NEAR))
         for item, count, weight in kept:
             if count > 0:
                 slot = self.slots[item] = len(self.slots)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from kdump.forensics.sketch import LONGEST, Frequent, known_by
+from kdump.forensics.sketch import LONGEST, NEAR, Frequent, known_by
 from kdump.forensics.spread import LATE, Moments
 from kdump.format.columns import Columns
 
@@ -63,6 +63,39 @@ def _class(size: cython.longlong):
     return number
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _hash(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """FNV-1a, 32 bits. Where it is fooled, the table of slots decides, as it does without."""
+    value: cython.uint = 0x811C9DC5
+    while at < end:
+        value = (value ^ data[at]) * 0x01000193
+        if not cython.compiled:
+            value &= 0xFFFFFFFF
+        at += 1
+    return value ^ value >> 16
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _same(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    other: cython.uchar[::1],
+    there: cython.Py_ssize_t,
+    size: cython.longlong,
+):
+    """Whether `size` bytes are the same in both places."""
+    i: cython.Py_ssize_t = 0
+    while i < size and data[at + i] == other[there + i]:
+        i += 1
+    return i == size
+
+
 def tally(
     columns: Columns,
     bases_of: array[int],
@@ -79,6 +112,26 @@ def tally(
 
     They are of one batch or several: up to row ends_of[0] of the first, whose timestamp deltas add to bases_of[0], and
     so on. Without `timed` their timestamps are left alone."""
+    # As numbers of C: each use of a name of the module would make an object.
+    records: cython.Py_ssize_t = RECORDS
+    record_bytes: cython.Py_ssize_t = RECORD_BYTES
+    null_keys: cython.Py_ssize_t = NULL_KEYS
+    key_bytes: cython.Py_ssize_t = KEY_BYTES
+    null_values: cython.Py_ssize_t = NULL_VALUES
+    value_bytes: cython.Py_ssize_t = VALUE_BYTES
+    headers: cython.Py_ssize_t = HEADERS
+    header_bytes: cython.Py_ssize_t = HEADER_BYTES
+    untimed: cython.Py_ssize_t = UNTIMED
+    late_records: cython.Py_ssize_t = LATE_RECORDS
+    longest_key: cython.Py_ssize_t = LONGEST_KEY
+    longest_value: cython.Py_ssize_t = LONGEST_VALUE
+    oldest: cython.Py_ssize_t = OLDEST
+    newest: cython.Py_ssize_t = NEWEST
+    latest: cython.Py_ssize_t = LATEST
+    at_row: cython.Py_ssize_t = AT
+    kept: cython.Py_ssize_t = LONGEST
+    mask: cython.Py_ssize_t = NEAR - 1
+    far: cython.longlong = IMPOSSIBLE
     data: bytes = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
     rows: cython.longlong[::1] = columns.block
     sums: cython.longlong[::1] = sums_of
@@ -93,6 +146,11 @@ def tally(
     counts: cython.longlong[::1] = keys.counts
     weights: cython.longlong[::1] = keys.weights
     slots: dict = keys.slots  # type: ignore[type-arg]
+    near: cython.longlong[::1] = keys.near
+    sizes: cython.longlong[::1] = keys.sizes
+    texts: cython.uchar[::1] = keys.texts
+    view: cython.const[cython.uchar][::1] = data
+    place: cython.Py_ssize_t
     at: cython.Py_ssize_t
     slot: cython.Py_ssize_t
     start: cython.Py_ssize_t
@@ -109,50 +167,57 @@ def tally(
     width: cython.longlong = moments.width
     number: cython.Py_ssize_t
     keyed: cython.longlong = 0
-    usable: cython.bint = timed and -IMPOSSIBLE < base < IMPOSSIBLE
+    usable: cython.bint = timed and -far < base < far
     for at in range(0, columns.count * 11, 11):
         row = at // 11
         if row >= ends[batch]:
             while row >= ends[batch]:
                 batch += 1
             base = bases[batch]
-            usable = timed and -IMPOSSIBLE < base < IMPOSSIBLE
+            usable = timed and -far < base < far
         size = rows[at + 1] - rows[at]
-        sums[RECORDS] += 1
-        sums[RECORD_BYTES] += size
-        sums[HEADERS] += rows[at + 10]
-        sums[HEADER_BYTES] += rows[at + 1] - rows[at + 9]
+        sums[records] += 1
+        sums[record_bytes] += size
+        sums[headers] += rows[at + 10]
+        sums[header_bytes] += rows[at + 1] - rows[at + 9]
         value_size = rows[at + 8]
         if value_size < 0:
-            sums[NULL_VALUES] += 1
+            sums[null_values] += 1
         else:
-            sums[VALUE_BYTES] += value_size
+            sums[value_bytes] += value_size
             value_sizes[_class(value_size)] += 1
-            if value_size > sums[LONGEST_VALUE]:
-                sums[LONGEST_VALUE] = value_size
-                sums[LONGEST_VALUE + AT] = row
+            if value_size > sums[longest_value]:
+                sums[longest_value] = value_size
+                sums[longest_value + at_row] = row
         key_size = rows[at + 6]
         if key_size < 0:
-            sums[NULL_KEYS] += 1
+            sums[null_keys] += 1
         else:
-            sums[KEY_BYTES] += key_size
+            sums[key_bytes] += key_size
             key_sizes[_class(key_size)] += 1
-            if key_size > sums[LONGEST_KEY]:
-                sums[LONGEST_KEY] = key_size
-                sums[LONGEST_KEY + AT] = row
+            if key_size > sums[longest_key]:
+                sums[longest_key] = key_size
+                sums[longest_key + at_row] = row
             keyed += 1
             start = rows[at + 5]
-            key = data[start : start + key_size]
-            item = key if key_size <= LONGEST else known_by(key)
-            found = slots.get(item)
-            slot = keys.new(item) if found is None else found
+            place = _hash(view, start, start + key_size) & mask if key_size <= kept else 0
+            slot = near[place] - 1 if key_size <= kept else -1
+            if slot < 0 or sizes[slot] != key_size or not _same(view, start, texts, slot * kept, key_size):
+                key = data[start : start + key_size]
+                item = key if key_size <= kept else known_by(key)
+                found = slots.get(item)
+                slot = keys.new(item) if found is None else found
+                if key_size <= kept:
+                    near[place] = slot + 1
+                    sizes[slot] = key_size
+                    keys.texts[slot * kept : slot * kept + key_size] = key
             counts[slot] += 1
             weights[slot] += size
         if not timed:
             continue
         delta = rows[at + 3]
-        if not usable or not -IMPOSSIBLE < delta < IMPOSSIBLE or base + delta < 0:
-            sums[UNTIMED] += 1
+        if not usable or not -far < delta < far or base + delta < 0:
+            sums[untimed] += 1
             continue
         stamp = base + delta
         if not low <= stamp < high:
@@ -163,26 +228,26 @@ def tally(
             high = low + width
             together = 0
         together += 1
-        if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
-            sums[OLDEST] = stamp
-            sums[OLDEST + AT] = row
-        if stamp >= sums[NEWEST]:
-            if stamp > sums[NEWEST]:
-                sums[NEWEST] = stamp
-                sums[NEWEST + AT] = row
+        if sums[oldest] < 0 or stamp < sums[oldest]:
+            sums[oldest] = stamp
+            sums[oldest + at_row] = row
+        if stamp >= sums[newest]:
+            if stamp > sums[newest]:
+                sums[newest] = stamp
+                sums[newest + at_row] = row
             late[0] += 1
             continue
-        behind = sums[NEWEST] - stamp
+        behind = sums[newest] - stamp
         number = 1
         for bound in LATE:
             if behind <= bound:
                 break
             number += 1
         late[number] += 1
-        sums[LATE_RECORDS] += 1
-        if behind > sums[LATEST]:
-            sums[LATEST] = behind
-            sums[LATEST + AT] = row
+        sums[late_records] += 1
+        if behind > sums[latest]:
+            sums[latest] = behind
+            sums[latest + at_row] = row
     if together:
         moments.add(low, together)
     keys.total += keyed
