@@ -7,12 +7,15 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from kdump.render.output import PATIENCE, Output
+from kdump.render.output import Output
 from kdump.render.style import cut, painter, width
 
 GAP = "  "
 SAMPLE = 100
 """Rows that are looked at before the first is written, unless they take too long to come."""
+GAP_IN_ROWS, MOST_WAIT = 0.5, 2.0
+"""Seconds without a row, and since the first, after which they are not waited for. Long enough that a busy machine
+lays a table out as an idle one does."""
 
 
 class Column(NamedTuple):
@@ -52,7 +55,7 @@ class Table:
         self.chosen = chosen
         self.paint = painter(output.colour)
         self._waiting: list[Row | tuple[str, str]] = []
-        self._since = 0.0
+        self._since = self._latest = 0.0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
         self.placed: Placed | None = None
@@ -79,7 +82,8 @@ class Table:
 
     def tick(self) -> None:
         """Called while no row comes: what waits long enough is written."""
-        if self._waiting and time.monotonic() - self._since > PATIENCE:
+        now = time.monotonic()
+        if self._waiting and (now - self._latest > GAP_IN_ROWS or now - self._since > MOST_WAIT):
             self.flush()
         self.output.tick()
 
@@ -98,12 +102,13 @@ class Table:
 
     def _wait(self, item: Row | tuple[str, str]) -> None:
         if not self._waiting:
-            self._since = time.monotonic()
+            self._since = self._latest = time.monotonic()
         self._waiting.append(item)
         if len(self._waiting) >= SAMPLE:
             self.flush()
         else:
             self.tick()
+            self._latest = time.monotonic()
 
     def _layout(self, rows: list[Row]) -> None:
         shown = list(range(len(self.columns)))
