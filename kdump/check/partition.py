@@ -27,6 +27,7 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
+from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.payload import records
 from kdump.log.reader import CHECKED, regions
@@ -123,7 +124,7 @@ class PartitionCheck:
             window.source.close()
 
     def _refused(self, at: Target, error: SourceError) -> None:
-        if os.path.lexists(at.path):
+        if is_url(at.path) or os.path.lexists(at.path):
             self.totals.unread.append(str(error))
         else:
             self.totals.notes.append(f"{at.path}: went away while this ran, as retention or compaction does")
@@ -251,10 +252,11 @@ class PartitionCheck:
         for at in self.partition.snapshots:
             rows: list[tuple[int, dict[str, Any]]] = []
             try:
-                if os.path.getsize(at.path) > MOST_SNAPSHOT:
-                    continue
                 window = self.options.open(at)
-            except (SourceError, OSError):
+            except SourceError:
+                continue
+            if (window.source.size or 0) > MOST_SNAPSHOT:
+                window.source.close()
                 continue
             sound = True
             for item in read_entries(PRODUCER_SNAPSHOT, window, 0):

@@ -28,6 +28,7 @@ from kdump.check.totals import Totals
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
 from kdump.log.errors import SourceError
+from kdump.log.listing import length, parent
 from kdump.log.paths import Target, target
 
 if TYPE_CHECKING:
@@ -152,6 +153,11 @@ def units(paths: tuple[str, ...], options: Options, refused: Callable[[SourceErr
             found_places.extend(places(path, refused))
         except SourceError as error:
             refused(error)
+    return units_of(found_places, options)
+
+
+def units_of(found_places: list[Place], options: Options) -> list[Unit]:
+    """What is to be done for these places, in order."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
     siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
@@ -198,7 +204,7 @@ def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogD
 
 def _known(place: Partition, options: Options) -> Known:
     """Of a partition's directory that was asked for: its log directory, if it lies in one, says more."""
-    above = place_of(os.path.dirname(os.path.abspath(place.path)))
+    above = place_of(parent(place.path))
     return Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
 
 
@@ -219,10 +225,7 @@ def _size(place: Partition) -> int:
 
 
 def _bytes(at: Target) -> int:
-    try:
-        return os.stat(at.path).st_size
-    except OSError:
-        return 0
+    return length(at.path) or 0
 
 
 def family_names() -> list[str]:
