@@ -174,7 +174,6 @@ def header_lists(out: Lists, columns: Columns) -> None:
             block = columns.block
             out.add(headers(columns.data, block[at + 9], block[at + 10], block[at + 1]))
         return
-    data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     row: cython.Py_ssize_t

@@ -4,7 +4,7 @@ little does no harm."""
 from __future__ import annotations
 
 import calendar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -23,7 +23,7 @@ class Wanted:
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
 
     def place(self, at: Target) -> bool:
         """Whether anything in the directory of a file may be wanted."""
@@ -56,7 +56,9 @@ class Wanted:
         first = None if operator == "<=" else min(values)
         last = None if operator == ">=" else max(values)
         made = Range(_both(max, before.first, first), _both(min, before.last, last))
-        return replace(self, selection=replace(self.selection, **{what: made}))
+        offsets = what == "offsets"
+        selection = replace(self.selection, offsets=made) if offsets else replace(self.selection, times=made)
+        return replace(self, selection=selection)
 
 
 def _both(choose: Any, one: int | None, other: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""From paths to places whose owner is known: which cluster, broker and log directory, and which are copies of one disk."""
+"""From paths to places whose owner is known: cluster, broker and log directory; and which are copies of one disk."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _mark_copies(fleet: Fleet) -> None:
         if not isinstance(place, LogDirectory) or identity.cluster is None:
             continue
         owner = (identity.cluster, identity.broker)
-        names = [(*owner, identity.logDirectory)]
+        names: list[tuple[str | None, ...]] = [(*owner, identity.logDirectory)]
         if identity.logDirectory is None:
             names = [(*owner, "", every.name) for every in place.partitions if not every.state]
         before = next((first[name] for name in names if name in first), None)

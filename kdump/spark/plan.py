@@ -54,9 +54,9 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
             logs = [segment.log for segment in place.segments if segment.log is not None and wanted.place(segment.log)]
             for at in _in_range(logs, wanted):
                 yield from _slices(at, found, options, _state(place))
-        at = found.place
-        if isinstance(at, Target) and (at.kind is None or at.kind in kinds.BATCHES) and wanted.place(at):
-            yield from _slices(at, found, options, _state_of_file(at))
+        lone = found.place
+        if isinstance(lone, Target) and (lone.kind is None or lone.kind in kinds.BATCHES) and wanted.place(lone):
+            yield from _slices(lone, found, options, _state_of_file(lone))
 
 
 def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:

@@ -48,13 +48,13 @@ class Reading:
 
     def parts(self) -> list[Part]:
         """The tasks. Never raises for what is on the disks."""
-        self._storage()
+        self.use_storage()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
         return parts_of(fleet, self.options, self.check, self.wanted)
 
     def read(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """What a task yields. Never raises for what is on the disks: what cannot be read is a row of findings."""
-        self._storage()
+        self.use_storage()
         if self.options.table.splits:
             yield from self._slices(part, schema)
             return
@@ -108,7 +108,7 @@ class Reading:
             }
         return said
 
-    def _storage(self) -> None:
+    def use_storage(self) -> None:
         """What the options say of a store is what fsspec opens it with."""
         if self.options.storage:
             import fsspec

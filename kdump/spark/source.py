@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -13,6 +13,7 @@ from kdump.spark.filters import wanted_by
 from kdump.spark.options import OptionError, ReadOptions, parse
 from kdump.spark.parts import Part
 from kdump.spark.reading import Reading
+from kdump.spark.stream import KdumpStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,11 @@ class KdumpSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return KdumpReader(parse(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = parse(self.options)
+        _check(options, schema)
+        return KdumpStream(options, schema)
 
 
 class KdumpReader(DataSourceReader):

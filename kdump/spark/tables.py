@@ -161,9 +161,7 @@ FINDINGS = _table(
     "something that is wrong, or legal and unusual, as kdump verify tells it; also what could not be read",
     IDENTITY,
     PLACE,
-    columns_of(
-        TYPES["finding"], types={name: STRING for name in ("expected", "actual")}
-    ),
+    columns_of(TYPES["finding"], types=dict.fromkeys(("expected", "actual"), STRING)),
 )
 INDEX_ENTRIES = _table(
     "index_entries",
@@ -191,6 +189,5 @@ CHECKPOINTS = _table(
 )
 
 TABLES = {
-    table.name: table
-    for table in (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
+    table.name: table for table in (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
 }

@@ -1,10 +1,10 @@
 """The regions of a segment that belong to one split: those that begin in its bytes, as a reading of the whole file has
 them.
 
-A walk begins at an entry of the .index some batches before the split, which is no more than a hint: a sound batch has to
-be there. As long as each batch is beyond doubt, this is what a walk from the beginning gives. From the first bytes that
-are not, the file is walked again from its beginning, since what the reader makes of damage depends on what it has seen
-before.
+A walk begins at an entry of the .index some batches before the split, which is no more than a hint: a sound batch has
+to be there. As long as each batch is beyond doubt, this is what a walk from the beginning gives. From the first bytes
+that are not, the file is walked again from its beginning, for what the reader makes of damage depends on what it has
+seen before.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import SHARED
 from tests.spark import same
 from tests.test_damaged_disks import DAMAGES
 
