@@ -18,7 +18,7 @@ from kdump.check.producers import Sequences, Snapshot, Snapshots
 from kdump.check.rule import Known, Marker, Part, Rule, Seen
 from kdump.check.timestamps import Timestamps
 from kdump.check.totals import Totals
-from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.check.transactions import Open, TransactionIndex, Transactions
 from kdump.format.control import decode_control
 from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, Item
@@ -56,6 +56,8 @@ class PartitionCheck:
         self.log_start: int | None = None
         self.log_end: int | None = None
         self.met: Callable[[int], None] = lambda count: None
+        self.seen: Callable[[Seen], None] | None = None
+        """Is shown every batch, once the rules have seen it."""
         self._held: list[tuple[Finding, int]] = []
         self._records = 0
         self._rules = self._make_rules()
@@ -184,6 +186,8 @@ class PartitionCheck:
             damage = None if sound else region.position if damage is None else damage
             for rule in rules:
                 yield from rule.batch(seen)
+            if self.seen is not None:
+                self.seen(seen)
         if source.error:
             self.totals.unread.append(source.error)
         yield from self._unreadable(part, source)
@@ -231,6 +235,11 @@ class PartitionCheck:
                 cut = "on restart the broker truncates the log at the first damage above, and this goes with it"
             yield finding._replace(consequence=cut) if finding.severity != "info" else finding
         self._held = []
+
+    @property
+    def open_transactions(self) -> dict[int, Open]:
+        """Those without a marker by the end of the log, by producer id, if the rule was asked for."""
+        return next((rule.open for rule in self._rules if isinstance(rule, Transactions)), {})
 
     def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
         """Everything in a file beside a segment; the problems that opening it meets are noted."""

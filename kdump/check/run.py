@@ -15,7 +15,7 @@ from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import Known, Part
+from kdump.check.rule import Known, Part, Seen
 from kdump.check.surroundings import (
     Surroundings,
     absent,
@@ -51,6 +51,10 @@ class Unit:
     here: frozenset[tuple[str, int]] = frozenset()
     duplicates: tuple[tuple[Target, str], ...] = ()
     metadata: Metadata | None = None
+    check: PartitionCheck | None = None
+    """Of a partition, or a segment, once it has been begun."""
+    seen: Callable[[Seen], None] | None = None
+    """Is shown every batch of a live segment."""
 
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
         """The findings that are asked for."""
@@ -64,8 +68,8 @@ class Unit:
         elif self.partition is not None:
             totals.partitions += 1
             totals.unread += self.partition.refused
-            check = PartitionCheck(self.partition, self.known, self.options, totals)
-            check.met = met
+            self.check = check = PartitionCheck(self.partition, self.known, self.options, totals)
+            check.met, check.seen = met, self.seen
             yield from check.findings()
             if not self.options.headers_only:
                 yield from Surroundings(self.partition, self.known, self.options, totals).findings(check)
@@ -110,8 +114,8 @@ class Unit:
             at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
-            check = PartitionCheck(here, self.known, options, totals, alone=True)
-            check.met = met
+            self.check = check = PartitionCheck(here, self.known, options, totals, alone=True)
+            check.met, check.seen = met, self.seen
             yield from check.findings()
         elif kind in (kinds.INDEX, kinds.TIME_INDEX):
             yield from self._index(at, totals, met)

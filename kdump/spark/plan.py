@@ -145,10 +145,10 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         if place is not None and not wanted.place(Target(place.path, None, place.topic, place.partition)):
             continue
-        yield Piece(_lighter(unit), whose[source], unit.size)
+        yield Piece(slimmed(unit), whose[source], unit.size)
 
 
-def _lighter(unit: Unit) -> Unit:
+def slimmed(unit: Unit) -> Unit:
     """The unit with those transactions alone that its partition can be in: it travels."""
     known = unit.known
     if isinstance(known.coordinator, Coordinator):

@@ -60,7 +60,7 @@ class Reading:
             return
         rows = Rows(self.options.table, schema)
         for piece in part.pieces:
-            common = self._common(piece)
+            common = self.common(piece)
             for row in self._rows(piece):
                 if rows.add(common | {name: value for name, value in row.items() if value is not None}):
                     yield from rows.take()
@@ -76,7 +76,7 @@ class Reading:
             except SourceError:
                 continue
             try:
-                yield from reader.read(own, window, self._common(piece, own.at))
+                yield from reader.read(own, window, self.common(piece, own.at))
             except SourceError:
                 pass
             finally:
@@ -92,7 +92,7 @@ class Reading:
         else:
             yield from entry_rows(piece.what)
 
-    def _common(self, piece: Piece, at: Target | None = None) -> dict[str, Any]:
+    def common(self, piece: Piece, at: Target | None = None) -> dict[str, Any]:
         """What all rows of a piece say."""
         if at is None:
             what = piece.what[0] if isinstance(piece.what, tuple) and not isinstance(piece.what, Target) else piece.what

@@ -191,3 +191,27 @@ CHECKPOINTS = _table(
 TABLES = {
     table.name: table for table in (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
 }
+
+REPLICAS = _table(
+    "replicas",
+    "where the replicas of a partition first differ, batch by batch: made by `kdump scan`",
+    [IDENTITY[0]],
+    PLACE,
+    [
+        Column(
+            "kind",
+            STRING,
+            "",
+            "diverged; damaged (a batch there fails its checksum); missing (one lacks offsets between others that it"
+            " has); compacted (the cleaner has written the batches anew, which is no damage)",
+        ),
+        Column("firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that they do not share"),
+        Column("brokers", "array<string>", "", "whose replicas they are; null where a broker is not known"),
+        Column("sources", "array<string>", "", "the log directory of each, in the same order"),
+        Column("leaderEpochs", "array<int>", "", "leader epoch of each one's batch there"),
+        Column("lastOffsets", "array<bigint>", "offset", "the last offset of each"),
+        Column("explanation", STRING, "", "what the leader epochs say of it"),
+    ],
+)
+RESULTS = {**TABLES, REPLICAS.name: REPLICAS}
+"""What `kdump scan` writes, and `kdump query` reads."""

@@ -12,29 +12,14 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.format.gather import wrapped
+from kdump.render.objects import TYPES as OBJECTS
 from kdump.spark.filters import Wanted
 from kdump.spark.options import parse
 from kdump.spark.reading import Reading
+from kdump.spark.schema import TYPES
 from kdump.spark.tables import TABLES
 
 Row = dict[str, Any]
-
-ARROW = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "array<int>": pa.list_(pa.field("element", pa.int32())),
-    "array<string>": pa.list_(pa.field("element", pa.string())),
-    "array<struct<key:binary,value:binary>>": pa.list_(
-        pa.field("element", pa.struct([("key", pa.binary()), ("value", pa.binary())]))
-    ),
-    "struct<type:string,version:int,coordinatorEpoch:int,value:string>": pa.struct(
-        [("type", pa.string()), ("version", pa.int32()), ("coordinatorEpoch", pa.int32()), ("value", pa.string())]
-    ),
-}
 
 
 def rows(table: str, paths: Iterable[Any], names: list[str] | None = None, **options: Any) -> list[Row]:
@@ -49,7 +34,7 @@ def parts(
     given = {"table": table, "paths": json.dumps([str(path) for path in paths])}
     reading = Reading(parse(given | {name: str(value) for name, value in options.items()}), wanted)
     chosen = [column for column in TABLES[table].columns if names is None or column.name in names]
-    schema = pa.schema([(column.name, ARROW[column.type]) for column in chosen])
+    schema = pa.schema([(column.name, TYPES[column.type]) for column in chosen])
     found = []
     for part in reading.parts():
         held: list[Row] = []
@@ -101,9 +86,7 @@ def finding_rows(found: Iterable[Row]) -> list[Row]:
 
 
 def _only(row: Row, kind: str) -> Row:
-    from kdump.render.objects import TYPES
-
-    return {key.name: row[key.name] for key in TYPES[kind] if key.name in row}
+    return {key.name: row[key.name] for key in OBJECTS[kind] if key.name in row}
 
 
 def _sorted(found: Iterable[Row]) -> list[Row]:

@@ -1,0 +1,75 @@
+"""The result of a scan as tables of a session: for `kdump query`, and for what the summary is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kdump.log.listing import is_directory
+from kdump.spark.compare import BatchFact, partitions
+from kdump.spark.store import OWN, Store, StoreError
+from kdump.spark.tables import REPLICAS, RESULTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+OF_REPLICAS = """
+  select cluster, topic, partition, source, broker, coalesce(baseOffset, lastOffset) as baseOffset, lastOffset, crc,
+         crcValid, partitionLeaderEpoch, recordCount,
+         coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount < lastOffsetDelta + 1, false) as compacted
+  from batches left semi join (
+    select cluster as c, topic as t, partition as p from segments where state = 'live' and topic is not null
+    group by cluster, topic, partition having count(distinct source) > 1)
+  on cluster <=> c and topic = t and partition = p
+  where state = 'live'
+"""
+"""The batches of partitions of which there is more than one replica, or copy."""
+
+
+def open_result(spark: SparkSession, store: Store) -> None:
+    """A view of each table, whether or not it has rows. Raises StoreError where there is no result of a scan."""
+    if not is_directory(store.path(OWN)):
+        raise StoreError(f"{store.root}: no result of kdump scan is here")
+    for name, table in RESULTS.items():
+        if is_directory(store.path(name)):
+            frame = spark.read.schema(table.ddl()).parquet(store.path(name))
+        else:
+            frame = spark.createDataFrame([], table.ddl())
+        frame.createOrReplaceTempView(name)
+
+
+def compare_replicas(spark: SparkSession) -> DataFrame:
+    """Table replicas, out of the views: each partition in one task, its batches in the order of their offsets, in
+    memory that does not grow with it."""
+    rows = spark.sql(OF_REPLICAS).repartition("cluster", "topic", "partition")
+    ordered = rows.sortWithinPartitions("cluster", "topic", "partition", "baseOffset", "source")
+    # Rows and not Arrow: for that Spark wants pandas, of which nothing is needed here.
+    found: DataFrame = spark.createDataFrame(ordered.rdd.mapPartitions(_compared), REPLICAS.ddl())
+    return found
+
+
+def _compared(rows: Iterator[Row]) -> Iterator[tuple[Any, ...]]:
+    """What a task does: the rows of the table, out of those of some partitions."""
+    brokers: dict[str, str | None] = {}
+    for (cluster, topic, partition), differences in partitions(_facts(rows, brokers)):
+        for each in differences:
+            names = {source: brokers.get(source) for source in each.replicas}
+            yield (
+                cluster,
+                topic,
+                partition,
+                each.kind,
+                each.offset,
+                list(names.values()),
+                list(names),
+                [each.epochs[source] for source in names],
+                [each.ends.get(source) for source in names],
+                each.explained(names),
+            )
+
+
+def _facts(rows: Iterator[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, BatchFact]]:
+    for cluster, topic, partition, source, broker, *said in rows:
+        brokers[source] = broker
+        base, last, crc, sound, epoch, count, compacted = said
+        yield (cluster, topic, partition), BatchFact(source, base, last, crc, bool(sound), epoch, count, compacted)
