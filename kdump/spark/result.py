@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kdump.log.listing import is_directory
@@ -48,7 +48,7 @@ def compare_replicas(spark: SparkSession) -> DataFrame:
     return found
 
 
-def _compared(rows: Iterator[Row]) -> Iterator[tuple[Any, ...]]:
+def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
     """What a task does: the rows of the table, out of those of some partitions."""
     brokers: dict[str, str | None] = {}
     for (cluster, topic, partition), differences in partitions(_facts(rows, brokers)):
@@ -68,7 +68,7 @@ def _compared(rows: Iterator[Row]) -> Iterator[tuple[Any, ...]]:
             )
 
 
-def _facts(rows: Iterator[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, BatchFact]]:
+def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, BatchFact]]:
     for cluster, topic, partition, source, broker, *said in rows:
         brokers[source] = broker
         base, last, crc, sound, epoch, count, compacted = said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
+LOG = "KDUMP_SPARK_LOG"
+"""Environment variable: the file that gets what Spark has to say, which is nowhere else."""
 MEMORY = "1g"
 """Of the driver, which embedded does the work: rows stream through, and nothing is kept."""
 
@@ -44,6 +47,8 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
     if java() is None:
         said = f"JAVA_HOME is {os.environ['JAVA_HOME']}, with no bin/java" if "JAVA_HOME" in os.environ else "no java"
         raise NoSpark(f"Spark needs Java 17 or later, and there is none: {said}; apt install openjdk-17-jre-headless")
+    # What PySpark logs of a query that fails is what it raises.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kdump")
@@ -63,7 +68,9 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
 def _quiet() -> Iterator[BinaryIO]:
     """What the JVM that is started meanwhile, and its workers, write to stderr goes to a file, as long as they live.
     The errors that matter come as exceptions."""
-    log = tempfile.TemporaryFile(prefix="kdump-spark-")  # noqa: SIM115  (the JVM keeps it)
+    kept_log = os.environ.get(LOG)
+    # The JVM keeps it open.
+    log: BinaryIO = open(kept_log, "w+b") if kept_log else tempfile.TemporaryFile(prefix="kdump-spark-")  # noqa: SIM115
     sys.stderr.flush()
     kept = os.dup(2)
     os.dup2(log.fileno(), 2)
