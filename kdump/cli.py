@@ -19,6 +19,8 @@ COMMANDS = {
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
+    "scan": "Read a fleet of disks with Spark: tables, and where replicas differ.",
+    "query": "Ask the tables of a scan by SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
 }
 """Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""

@@ -1,4 +1,4 @@
-"""What the coordinators on the disks of a fleet say of it: transactions, groups, and what the metadata sets for topics."""
+"""What coordinators on the disks of a fleet say of it: transactions, groups, and what the metadata sets for topics."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.log.listing import is_directory
 from kdump.spark.compare import BatchFact, partitions
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import REPLICAS, RESULTS
+from kdump.spark.tables import REPLICAS, RESULTS, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -30,12 +30,17 @@ def open_result(spark: SparkSession, store: Store) -> None:
     """A view of each table, whether or not it has rows. Raises StoreError where there is no result of a scan."""
     if not is_directory(store.path(OWN)):
         raise StoreError(f"{store.root}: no result of kdump scan is here")
-    for name, table in RESULTS.items():
-        if is_directory(store.path(name)):
-            frame = spark.read.schema(table.ddl()).parquet(store.path(name))
-        else:
-            frame = spark.createDataFrame([], table.ddl())
-        frame.createOrReplaceTempView(name)
+    for table in RESULTS.values():
+        view(spark, store, table)
+
+
+def view(spark: SparkSession, store: Store, table: Table) -> None:
+    """A view of a table, as its files are now."""
+    if is_directory(store.path(table.name)):
+        frame = spark.read.schema(table.ddl()).parquet(store.path(table.name))
+    else:
+        frame = spark.createDataFrame([], table.ddl())
+    frame.createOrReplaceTempView(table.name)
 
 
 def compare_replicas(spark: SparkSession) -> DataFrame:

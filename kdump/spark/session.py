@@ -82,6 +82,22 @@ def _quiet() -> Iterator[BinaryIO]:
         os.close(kept)
 
 
+def reason(error: Exception) -> str | None:
+    """One line that says why Spark could not do what it was asked, None for what is no matter of Spark's: a bug."""
+    kind = type(error).__module__
+    if not kind.startswith(("pyspark.", "py4j.")):
+        return None
+    text = str(error)
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        text = str(java.toString())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if "StoreError:" in line]
+    if told:
+        return told[-1].partition("StoreError:")[2].strip()
+    return lines[0] if lines else type(error).__name__
+
+
 def _reason(error: Exception, log: BinaryIO) -> str:
     """The line of Java's log that says why, else what Python says."""
     log.seek(0)

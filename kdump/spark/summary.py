@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.catalogue import SEVERITIES
+from kdump.check.finding import Finding
 from kdump.render.escape import path_text
+from kdump.render.objects import FINDING_KEYS
 from kdump.spark.coordination import groups_behind, open_transactions, retention_of
-from kdump.spark.result import compare_replicas, open_result
+from kdump.spark.result import compare_replicas, open_result, view
 from kdump.spark.scan import Scanned, ScanOptions
 from kdump.spark.store import Store
+from kdump.spark.tables import REPLICAS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST = 20
 """Of a list that goes on in the tables."""
+TOLD = 2000
+"""Findings that are told."""
 
 TOPICS = """
   select topic, count(*) as partitions, cast(sum(bytes) as bigint) as bytes, cast(sum(records) as bigint) as records,
@@ -55,10 +61,12 @@ COMPACTION = """
          cast(sum(s.size) as bigint) as bytes, round(try_divide(dirtyBytes, bytes), 3) as ratio
   from segments s join checkpoints c on c.checkpoint = 'cleaner-offset-checkpoint' and c.source = s.source
        and c.topic = s.topic and c.partition = s.partition
-       join (select source, topic, partition, max(baseOffset) as active from segments group by source, topic, partition) a
+       join (select source, topic, partition, max(baseOffset) as active from segments
+             group by source, topic, partition) a
        on a.source = s.source and a.topic = s.topic and a.partition = s.partition
   where s.copyOf is null and s.state = 'live' and s.baseOffset < a.active
-  group by s.source, s.topic, s.partition having dirtyBytes > 0 order by dirtyBytes desc, s.topic, s.partition limit {most}
+  group by s.source, s.topic, s.partition having dirtyBytes > 0
+  order by dirtyBytes desc, s.topic, s.partition limit {most}
 """
 RETENTION = """
   select s.topic, count(*) as segments, cast(sum(s.size) as bigint) as bytes, min(r.retentionMs) as retentionMs
@@ -66,7 +74,8 @@ RETENTION = """
        join (select source, topic, partition, max(baseOffset) as active, max(newestTimestamp) as newest from segments
              group by source, topic, partition) a
        on a.source = s.source and a.topic = s.topic and a.partition = s.partition
-  where s.copyOf is null and s.state = 'live' and s.baseOffset < a.active and s.newestTimestamp < a.newest - r.retentionMs
+  where s.copyOf is null and s.state = 'live' and s.baseOffset < a.active
+        and s.newestTimestamp < a.newest - r.retentionMs
   group by s.topic order by bytes desc, s.topic limit {most}
 """
 TIMES = """
@@ -79,18 +88,20 @@ TIMES = """
 def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, seconds: float) -> dict[str, Any]:
     """The object of summary.json. Leaves the views of the tables in the session, and writes the table replicas."""
     open_result(spark, store)
-    found = compare_replicas(spark)
+    places = Counter((entry.get("cluster"), entry["topic"], entry["partition"]) for entry in done.entries)
+    if any(count > 1 for (_, topic, _), count in places.items() if topic is not None):
+        found = compare_replicas(spark)
+    else:
+        found = spark.createDataFrame([], REPLICAS.ddl())
     found.coalesce(1).write.mode("overwrite").parquet(store.path("replicas"))
-    open_result(spark, store)
+    view(spark, store, REPLICAS)
     own = [entry for entry in done.entries if entry.get("copyOf") is None]
     retention = retention_of(done.fleet)
     spark.createDataFrame(retention, "cluster string, topic string, retentionMs bigint").createOrReplaceTempView(
         "retention"
     )
     replicas = rows(spark, "select * from replicas where kind <> 'compacted' order by cluster, topic, partition")
-    compacted = rows(
-        spark, "select count(distinct cluster, topic, partition) as n from replicas where kind = 'compacted'"
-    )
+    compacted = rows(spark, "select count(*) as n from replicas where kind = 'compacted'")
     total = Counter[str]()
     for entry in own:
         total.update({name: entry["totals"][name] for name in COUNTS})
@@ -149,3 +160,20 @@ def _brokers(done: Scanned) -> list[dict[str, Any]]:
         {"cluster": cluster, "broker": broker, "sources": sources}
         for (cluster, broker), sources in sorted(by.items(), key=str)
     ]
+
+
+def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:
+    """Every unit, and those of its findings that are more than info: not more of them than a person reads."""
+    names = [key.name for key in FINDING_KEYS]
+    found = spark.sql(
+        f"select {', '.join(f'`{name}`' for name in names)} from findings where severity <> 'info'"
+        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {TOLD}"
+    ).collect()
+    by_place: dict[str, list[Finding]] = {}
+    for row in found:
+        by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row.asDict()))
+    for entry in sorted(done.entries, key=lambda entry: entry["unit"]):
+        own = by_place.pop(entry["unit"], [])
+        own += by_place.pop(entry["unit"].rpartition("/")[0], []) if entry["unit"].endswith(".log") else []
+        yield entry["unit"], sorted(own, key=lambda finding: (finding.file, finding.position))
+    yield from by_place.items()
