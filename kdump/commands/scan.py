@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from typing import Any
 
 import click
@@ -94,46 +93,47 @@ class _Run:
 
     def run(self) -> int:
         """The exit status. Raises NoSpark."""
-        from kdump.spark.scan import scan
-        from kdump.spark.session import reason, session
-        from kdump.spark.store import SUMMARY, Store, StoreError
-        from kdump.spark.summary import summarize, told
+        from kdump.spark.session import reason, running
+        from kdump.spark.store import Store, StoreError
 
         began = time.monotonic()
-        store = Store(self.options["out"])
-        spark = session(self.options["master"], self.conf)
         try:
-            with Progress("scan", self.output, always=not self.options["as_json"]) as progress:
-                done = scan(spark, self.scan, store, progress.at)
-            said = summarize(spark, self.scan, store, done, time.monotonic() - began)
-            store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
-            if self.options["as_json"]:
-                self.output.line(jsonl.line(said))
-                self.output.flush()
-            elif not self.options["quiet"]:
-                from kdump.render.scan_report import ScanReport
-
-                ScanReport(self.output).write(said, told(spark, done), _only_counted(said))
+            with running(self.options["master"], self.conf) as spark:
+                said = self._scan(spark, Store(self.options["out"]), began)
         except StoreError as error:
             complain(str(error))
             return 2
-        except OSError:
-            raise
         except Exception as error:
             text = reason(error)
             if text is None:
                 raise
             complain(text)
             return 2
-        finally:
-            spark.stop()
         if self.options["as_json"] or self.options["quiet"]:
             for unread in said["unread"]:
                 complain(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options["fail_on"]) + 1]
-        if any(said["findings"][severity] for severity in severe):
-            return 2 if said["unread"] and not said["files"] else 1
+        if said["files"] and any(said["findings"][severity] for severity in severe):
+            return 1
         return 2 if said["unread"] else 0
+
+    def _scan(self, spark: Any, store: Any, began: float) -> dict[str, Any]:
+        from kdump.spark.scan import scan
+        from kdump.spark.store import SUMMARY
+        from kdump.spark.summary import infos, summarize, told
+
+        with Progress("scan", self.output, always=not self.options["as_json"]) as progress:
+            done = scan(spark, self.scan, store, progress.at)
+        said = summarize(spark, self.scan, store, done, began)
+        store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
+        if self.options["as_json"]:
+            self.output.line(jsonl.line(said))
+            self.output.flush()
+        elif not self.options["quiet"]:
+            from kdump.render.scan_report import ScanReport
+
+            ScanReport(self.output).write(said, told(spark, done), infos(done))
+        return said
 
 
 ALWAYS = ("segments", "batches", "findings", "checkpoints")
@@ -144,10 +144,3 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     if not equals or not name:
         raise click.UsageError(f"{option}: {text!r} is no NAME=VALUE")
     return name, value
-
-
-def _only_counted(said: dict[str, Any]) -> Counter[str]:
-    """Codes that are always info. (One that is so only here and there is told with the others.)"""
-    from kdump.check.catalogue import CATALOGUE, INFO
-
-    return Counter({code: n for code, n in said["codes"].items() if CATALOGUE[code].severity == INFO})

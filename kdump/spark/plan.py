@@ -135,6 +135,11 @@ def _indexes(place: Partition) -> list[Target]:
     return [at for segment in place.segments for at in segment.beside.values()] + place.orphans
 
 
+def small_files(place: Partition) -> list[Target]:
+    """The live files of a partition that have entries."""
+    return [*_indexes(place), *place.snapshots, *place.texts]
+
+
 def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
     """What `kdump verify` does one after the other: the root of a log directory, a partition, a file."""
     whose = {found.place.path: found.identity for found in fleet.found}

@@ -15,7 +15,7 @@ from kdump.render.escape import printable
 from kdump.render.output import Output
 from kdump.render.table import Column, Table
 from kdump.spark.result import open_result
-from kdump.spark.session import reason, session
+from kdump.spark.session import reason, running
 from kdump.spark.store import Store
 
 
@@ -27,17 +27,17 @@ def query(
     directory: str, sql: str, output: Output, *, as_json: bool, limit: int | None, full: bool, master: str | None
 ) -> None:
     """Run `sql` and write its rows. Raises NoSpark, StoreError, QueryError."""
-    spark = session(master)
     try:
-        open_result(spark, Store(directory))
-        frame = spark.sql(sql)
-        columns = frame.columns
-        numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
-        found: Iterator[Any] = islice(frame.toLocalIterator(), limit)
-        write = _json(output, columns) if as_json else _table(output, columns, numbers, full)
-        for row in found:
-            write(tuple(row))
-        write(None)
+        with running(master) as spark:
+            open_result(spark, Store(directory))
+            frame = spark.sql(sql)
+            columns = frame.columns
+            numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
+            found: Iterator[Any] = islice(frame.toLocalIterator(), limit)
+            write = _json(output, columns) if as_json else _table(output, columns, numbers, full)
+            for row in found:
+                write(tuple(row))
+            write(None)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
@@ -45,8 +45,6 @@ def query(
         if text is None:
             raise
         raise QueryError(text) from None
-    finally:
-        spark.stop()
 
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")

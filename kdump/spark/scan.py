@@ -78,8 +78,9 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
     done = Scanned(fleet, check, jobs, [])
     wanted = {job.key for job in jobs} | {job.key for job in slices}
     for key in known.keys() - wanted:
-        store.forget(key, known.pop(key))
-        done.gone += 1
+        entry = known.pop(key)
+        store.forget(key, entry)
+        done.gone += "totals" in entry
     todo = [job for job in jobs if not _is_known(job.key, job.fingerprint, known)]
     todo_records = [job for job in slices if not _is_known(job.key, job.fingerprint, known)]
     for key in [job.key for job in todo] + [job.key for job in todo_records]:

@@ -4,6 +4,7 @@ Parquet files, and what else is to be known of it an entry in the result's list 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump import __version__
+from kdump.check.catalogue import INFO
 from kdump.check.rule import Seen
 from kdump.check.run import Unit
 from kdump.check.totals import Totals
@@ -26,6 +28,7 @@ from kdump.render.escape import path_text
 from kdump.render.objects import BATCH_KEYS
 from kdump.spark.arrow import Rows
 from kdump.spark.fleet import Identity
+from kdump.spark.plan import small_files
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import TABLES, Table
@@ -67,7 +70,8 @@ def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: No
             if "findings" in job.tables:
                 sink.add("findings", row)
             totals.findings[row["severity"]] += 1
-            sink.codes[row["code"]] = sink.codes.get(row["code"], 0) + 1
+            sink.codes[row["code"]] += 1
+            sink.infos[row["code"]] += row["severity"] == INFO
             met(0)
     entry = {
         "kdump": __version__,
@@ -78,7 +82,8 @@ def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: No
         "topic": place.topic if isinstance(place, (Partition, Target)) else None,
         "partition": place.partition if isinstance(place, (Partition, Target)) else None,
         "totals": _totals(totals),
-        "codes": sink.codes,
+        "codes": dict(sink.codes),
+        "infos": dict(+sink.infos),
         "open": _open(job.unit),
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -120,7 +125,7 @@ def _small_files(job: Job, place: Partition | Target | None, sink: Sink) -> None
         for facts in segments_of(place) if "segments" in job.tables else ():
             for row in segment_rows((facts, clean)):
                 sink.add("segments", row)
-        for at in place.files():
+        for at in small_files(place):
             _entries(at, job, sink)
     elif isinstance(place, Target):
         _entries(place, job, sink)
@@ -154,7 +159,8 @@ class Sink:
         self.store = store
         self.stack = stack
         self.names: list[str] = []
-        self.codes: dict[str, int] = {}
+        self.codes: Counter[str] = Counter()
+        self.infos: Counter[str] = Counter()
         self.writers: dict[str, TableWriter] = {}
         unit = job.unit
         self.common: dict[str, Any] = dict(vars(job.identity))

@@ -65,6 +65,24 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
 
 
 @contextmanager
+def running(master: str | None = None, conf: dict[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session for the time of a command; one that was there before it stays. Raises NoSpark."""
+    before = _active()
+    spark = session(master, conf)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def _active() -> object:
+    """The session that there is already."""
+    sql = sys.modules.get("pyspark.sql")
+    return sql.SparkSession.getActiveSession() if sql is not None else None
+
+
+@contextmanager
 def _quiet() -> Iterator[BinaryIO]:
     """What the JVM that is started meanwhile, and its workers, write to stderr goes to a file, as long as they live.
     The errors that matter come as exceptions."""
@@ -113,6 +131,7 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     }
     if master is not None or not submitted:
         settings["spark.master"] = master or LOCAL

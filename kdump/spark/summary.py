@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -85,8 +86,9 @@ TIMES = """
 """
 
 
-def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, seconds: float) -> dict[str, Any]:
-    """The object of summary.json. Leaves the views of the tables in the session, and writes the table replicas."""
+def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> dict[str, Any]:
+    """The object of summary.json; `began` is when, by time.monotonic. Leaves the views of the tables in the session, and
+    writes the table replicas."""
     open_result(spark, store)
     places = Counter((entry.get("cluster"), entry["topic"], entry["partition"]) for entry in done.entries)
     if any(count > 1 for (_, topic, _), count in places.items() if topic is not None):
@@ -139,7 +141,7 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
         "retention": rows(spark, RETENTION),
         "compaction": rows(spark, COMPACTION),
         "units": {"read": done.read, "kept": done.kept, "gone": done.gone},
-        "seconds": round(seconds, 3),
+        "seconds": round(time.monotonic() - began, 3),
     }
 
 
@@ -150,6 +152,14 @@ def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """What a query gives, as JSON has it."""
     found = spark.sql(sql.format(most=MOST) if "{most}" in sql else sql).collect()
     return [row.asDict(recursive=True) for row in found]
+
+
+def infos(done: Scanned) -> Counter[str]:
+    """How many findings there are of each code that are no more than info."""
+    found = Counter[str]()
+    for entry in done.entries:
+        found.update(entry["infos"])
+    return found
 
 
 def _brokers(done: Scanned) -> list[dict[str, Any]]:
