@@ -136,7 +136,7 @@ class _Run:
         return said
 
 
-ALWAYS = ("segments", "batches", "findings", "checkpoints")
+ALWAYS = ("segments", "batches", "findings")
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

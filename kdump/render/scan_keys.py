@@ -66,7 +66,12 @@ SCAN_KEYS = (
         "future: findings timestamp-in-future; negative: batches; oldest, newest in epoch ms",
     ),
     Key("retention", LIST, "", f"of {{topic, segments, bytes, retentionMs}}: older than retention.ms, and there; {OF}"),
-    Key("compaction", LIST, "", f"of {{topic, partition, dirtyBytes, bytes, ratio}}: above the cleaner's offset; {OF}"),
+    Key(
+        "compaction",
+        LIST,
+        "",
+        f"of {{topic, partition, source, dirtyBytes, bytes, ratio}}: not yet cleaned; {OF}",
+    ),
     Key("units", "object", "", "read: partitions and files read now; kept: as they were; gone: no longer there"),
     Key("seconds", NUMBER, "s", "how long it took, Spark's start included"),
 )

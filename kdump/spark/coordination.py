@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
@@ -11,7 +11,6 @@ from kdump.log.listing import is_url
 from kdump.log.region import Limits
 from kdump.render.group_report import describe
 from kdump.spark.fleet import Fleet, Found
-from kdump.spark.scan import Scanned
 from kdump.state.coordinator import Coordinator, read_coordinator
 from kdump.state.image import Metadata
 from kdump.state.lag import Surroundings
@@ -20,6 +19,9 @@ from kdump.state.metadata import read_metadata
 from kdump.state.partition_ends import Disks, log_end
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.state.topic_config import effective
+
+if TYPE_CHECKING:
+    from kdump.spark.scan import Scanned
 
 RETENTION = 7 * 86_400_000
 """retention.ms, where nothing is said: log.retention.hours is 168."""
@@ -110,9 +112,9 @@ def _end(log: CoordinatorLog, limits: Limits) -> int:
     return log_end(partition(log.path), limits, []) or 0
 
 
-def retention_of(fleet: Fleet) -> list[tuple[str | None, str, int]]:
-    """Cluster, topic and retention.ms of the topics that are deleted by age."""
-    rows = []
+def retention_of(fleet: Fleet) -> dict[tuple[str | None, str | None], int]:
+    """retention.ms by cluster and topic, of the topics that are deleted by age."""
+    found: dict[tuple[str | None, str | None], int] = {}
     for cluster, directories in _clusters(fleet).items():
         metadata = _metadata(directories)
         owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
@@ -122,5 +124,5 @@ def retention_of(fleet: Fleet) -> list[tuple[str | None, str, int]]:
             said = effective(metadata, topic, "retention.ms", None)
             milliseconds = int(said) if said and said.lstrip("-").isdigit() else RETENTION
             if (policy is None or "delete" in policy) and milliseconds >= 0:
-                rows.append((owner, topic, milliseconds))
-    return rows
+                found[owner, topic] = milliseconds
+    return found

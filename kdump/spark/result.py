@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from kdump.log.listing import is_directory
 from kdump.spark.compare import BatchFact, partitions
+from kdump.spark.schema import arrow_schema
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import REPLICAS, RESULTS, Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Row, SparkSession
 
 OF_REPLICAS = """
   select cluster, topic, partition, source, broker, coalesce(baseOffset, lastOffset) as baseOffset, lastOffset, crc,
@@ -43,14 +47,21 @@ def view(spark: SparkSession, store: Store, table: Table) -> None:
     frame.createOrReplaceTempView(table.name)
 
 
-def compare_replicas(spark: SparkSession) -> DataFrame:
-    """Table replicas, out of the views: each partition in one task, its batches in the order of their offsets, in
-    memory that does not grow with it."""
+def compare_replicas(spark: SparkSession) -> list[dict[str, Any]]:
+    """The rows of the table replicas, out of the views: each partition in one task, its batches in the order of their
+    offsets, in memory that does not grow with it."""
     rows = spark.sql(OF_REPLICAS).repartition("cluster", "topic", "partition")
     ordered = rows.sortWithinPartitions("cluster", "topic", "partition", "baseOffset", "source")
     # Rows and not Arrow: for that Spark wants pandas, of which nothing is needed here.
-    found: DataFrame = spark.createDataFrame(ordered.rdd.mapPartitions(_compared), REPLICAS.ddl())
-    return found
+    found = ordered.rdd.mapPartitions(_compared).collect()
+    named = [dict(zip(arrow_schema(REPLICAS).names, each)) for each in found]
+    return sorted(named, key=lambda each: (str(each["cluster"]), each["topic"], each["partition"]))
+
+
+def put_replicas(store: Store, found: list[dict[str, Any]]) -> None:
+    """Write the table. Raises StoreError."""
+    with store.writing(f"{REPLICAS.name}/all.parquet") as file:
+        pq.write_table(pa.Table.from_pylist(found, arrow_schema(REPLICAS)), file)
 
 
 def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
 from kdump.log.listing import is_url, length
 from kdump.log.paths import Target
+from kdump.spark.coordination import retention_of
 from kdump.spark.filters import Wanted
 from kdump.spark.fleet import Fleet, Identity
 from kdump.spark.options import ReadOptions
@@ -23,6 +24,7 @@ from kdump.spark.walk import Slice
 def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
     """Every unit, and every path that leads to none, as a job."""
     whose = {found.place.path: found.identity for found in fleet.found}
+    ages = retention_of(fleet)
     jobs = []
     for path, text in fleet.refused:
         jobs.append(Job(key_of("refused", path), (path, text), Identity(), "", tables))
@@ -32,7 +34,9 @@ def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
         identity = whose[source]
         unit = slimmed(unit)
         key = key_of("root" if unit.directory else "unit", source, unit.name)
-        jobs.append(Job(key, unit, identity, _fingerprint(unit, identity, check, tables), tables, unit.size))
+        age = ages.get((identity.cluster, place.topic if place else None))
+        print_ = _fingerprint(unit, identity, check, (*tables, str(age)))
+        jobs.append(Job(key, unit, identity, print_, tables, unit.size, age))
     return jobs
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from kdump.spark.plan import small_files
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import TABLES, Table
+from kdump.spark.tally import Tally
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows
 from kdump.state.partition_log import segments_of
 
@@ -52,7 +53,8 @@ class Job:
     fingerprint: str
     tables: tuple[str, ...]
     size: int = 0
-    entry: dict[str, Any] = field(default_factory=dict)
+    retention: int | None = None
+    """The topic's retention.ms; None where its log is not deleted by age, or that is not known."""
 
 
 def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: None) -> dict[str, Any]:
@@ -63,8 +65,7 @@ def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: No
     with ExitStack() as stack:
         sink = Sink(job, place, store, stack)
         if isinstance(job.unit, Unit):
-            if "batches" in job.tables:
-                job.unit.seen = sink.batch
+            job.unit.seen = sink.seen
             _small_files(job, place, sink)
         for row in finding_rows(job.unit, totals):
             if "findings" in job.tables:
@@ -85,6 +86,9 @@ def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: No
         "codes": dict(sink.codes),
         "infos": dict(+sink.infos),
         "open": _open(job.unit),
+        "source": sink.common.get("source"),
+        "state": sink.common.get("state"),
+        "tally": sink.tally.said(job.unit) if isinstance(job.unit, Unit) and place is not None else None,
         "seconds": round(time.monotonic() - began, 3),
     }
     store.put_unit(job.key, entry)
@@ -122,8 +126,9 @@ def _small_files(job: Job, place: Partition | Target | None, sink: Sink) -> None
     assert isinstance(job.unit, Unit)
     if isinstance(place, Partition):
         clean = False if place.topic == METADATA_TOPIC else job.unit.known.clean
-        for facts in segments_of(place) if "segments" in job.tables else ():
+        for facts in segments_of(place):
             for row in segment_rows((facts, clean)):
+                sink.tally.segment(row)
                 sink.add("segments", row)
         for at in small_files(place):
             _entries(at, job, sink)
@@ -161,6 +166,7 @@ class Sink:
         self.names: list[str] = []
         self.codes: Counter[str] = Counter()
         self.infos: Counter[str] = Counter()
+        self.tally = Tally(job.retention)
         self.writers: dict[str, TableWriter] = {}
         unit = job.unit
         self.common: dict[str, Any] = dict(vars(job.identity))
@@ -177,8 +183,9 @@ class Sink:
             writer = self.writers[table] = self._writer(TABLES[table])
         writer.add(self.common | {name: value for name, value in row.items() if value is not None})
 
-    def batch(self, seen: Seen) -> None:
-        """A row of the table batches."""
+    def seen(self, seen: Seen) -> None:
+        """Count a batch; it is a row of the table batches."""
+        self.tally.batch(seen)
         batch = seen.batch
         if isinstance(batch, BatchLegacy):
             look_inside(batch)

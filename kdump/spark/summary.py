@@ -11,11 +11,13 @@ from kdump.check.catalogue import SEVERITIES
 from kdump.check.finding import Finding
 from kdump.render.escape import path_text
 from kdump.render.objects import FINDING_KEYS
-from kdump.spark.coordination import groups_behind, open_transactions, retention_of
-from kdump.spark.result import compare_replicas, open_result, view
+from kdump.spark.compare import COMPACTED
+from kdump.spark.coordination import groups_behind, open_transactions
+from kdump.spark.result import compare_replicas, open_result, put_replicas, view
 from kdump.spark.scan import Scanned, ScanOptions
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICAS
+from kdump.spark.tally import added_up
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,13 +27,6 @@ MOST = 20
 TOLD = 2000
 """Findings that are told."""
 
-TOPICS = """
-  select topic, count(*) as partitions, cast(sum(bytes) as bigint) as bytes, cast(sum(records) as bigint) as records,
-         max(bytes) as largest, round(try_divide(max(bytes) * count(*), sum(bytes)), 2) as skew
-  from (select broker, source, topic, partition, sum(size) as bytes, sum(records) as records from segments
-        where copyOf is null and state = 'live' and topic is not null group by broker, source, topic, partition)
-  group by topic order by bytes desc, topic limit {most}
-"""
 PRODUCERS = """
   select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
          count(distinct topic, partition) as partitions, count(*) as batches,
@@ -41,69 +36,24 @@ PRODUCERS = """
   from batches where copyOf is null and state = 'live' and producerId >= 0 and not isControlBatch and crcValid
   group by cluster, producerId order by records desc, producerId limit {most}
 """
-FORMATS = """
-  select magic, compression, count(*) as batches, cast(sum(recordCount) as bigint) as records,
-         cast(sum(size) as bigint) as bytes
-  from batches where copyOf is null and state = 'live' group by magic, compression order by bytes desc
-"""
-FILL = """
-  select topic, count(*) as batches, round(avg(size), 1) as bytesPerBatch, round(avg(recordCount), 1) as recordsPerBatch
-  from batches where copyOf is null and state = 'live' and topic is not null and not coalesce(isControlBatch, false)
-  group by topic having count(*) >= 10 order by bytesPerBatch, topic limit {most}
-"""
 KEYS = """
   select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (
     select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
     from records where copyOf is null and state = 'live' and key is not null and not isControlBatch group by topic, key)
   where records > 1 order by records desc, topic, key limit {most}
 """
-COMPACTION = """
-  select s.topic, s.partition, cast(sum(if(s.baseOffset >= c.offset, s.size, 0)) as bigint) as dirtyBytes,
-         cast(sum(s.size) as bigint) as bytes, round(try_divide(dirtyBytes, bytes), 3) as ratio
-  from segments s join checkpoints c on c.checkpoint = 'cleaner-offset-checkpoint' and c.source = s.source
-       and c.topic = s.topic and c.partition = s.partition
-       join (select source, topic, partition, max(baseOffset) as active from segments
-             group by source, topic, partition) a
-       on a.source = s.source and a.topic = s.topic and a.partition = s.partition
-  where s.copyOf is null and s.state = 'live' and s.baseOffset < a.active
-  group by s.source, s.topic, s.partition having dirtyBytes > 0
-  order by dirtyBytes desc, s.topic, s.partition limit {most}
-"""
-RETENTION = """
-  select s.topic, count(*) as segments, cast(sum(s.size) as bigint) as bytes, min(r.retentionMs) as retentionMs
-  from segments s join retention r on r.topic = s.topic and r.cluster <=> s.cluster
-       join (select source, topic, partition, max(baseOffset) as active, max(newestTimestamp) as newest from segments
-             group by source, topic, partition) a
-       on a.source = s.source and a.topic = s.topic and a.partition = s.partition
-  where s.copyOf is null and s.state = 'live' and s.baseOffset < a.active
-        and s.newestTimestamp < a.newest - r.retentionMs
-  group by s.topic order by bytes desc, s.topic limit {most}
-"""
-TIMES = """
-  select count_if(maxTimestamp < 0 and recordCount > 0) as negative, min(nullif(baseTimestamp, -1)) as oldest,
-         max(maxTimestamp) as newest
-  from batches where copyOf is null and state = 'live' and crcValid and not coalesce(hasDeleteHorizonMs, false)
-"""
 
 
 def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> dict[str, Any]:
-    """The object of summary.json; `began` is when, by time.monotonic. Leaves the views of the tables in the session, and
+    """The object of summary.json; `began` is when, by time.monotonic. Leaves views of the tables in the session, and
     writes the table replicas."""
     open_result(spark, store)
     places = Counter((entry.get("cluster"), entry["topic"], entry["partition"]) for entry in done.entries)
-    if any(count > 1 for (_, topic, _), count in places.items() if topic is not None):
-        found = compare_replicas(spark)
-    else:
-        found = spark.createDataFrame([], REPLICAS.ddl())
-    found.coalesce(1).write.mode("overwrite").parquet(store.path("replicas"))
+    several = any(count > 1 for (_, topic, _), count in places.items() if topic is not None)
+    found = compare_replicas(spark) if several else []
+    put_replicas(store, found)
     view(spark, store, REPLICAS)
     own = [entry for entry in done.entries if entry.get("copyOf") is None]
-    retention = retention_of(done.fleet)
-    spark.createDataFrame(retention, "cluster string, topic string, retentionMs bigint").createOrReplaceTempView(
-        "retention"
-    )
-    replicas = rows(spark, "select * from replicas where kind <> 'compacted' order by cluster, topic, partition")
-    compacted = rows(spark, "select count(*) as n from replicas where kind = 'compacted'")
     total = Counter[str]()
     for entry in own:
         total.update({name: entry["totals"][name] for name in COUNTS})
@@ -111,7 +61,6 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
     for entry in done.entries:
         severities.update(entry["totals"]["findings"])
         codes.update(entry["codes"])
-    (times,) = rows(spark, TIMES)
     return {
         "type": "scan",
         "paths": [path_text(path) for path in options.paths],
@@ -128,18 +77,13 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
         "codes": dict(sorted(codes.items())),
         "unread": [text for _, text in done.fleet.refused] + [t for e in done.entries for t in e["totals"]["unread"]],
         "notes": [path_text(text) for entry in done.entries for text in entry["totals"]["notes"]],
-        "replicas": replicas,
-        "compactedReplicas": compacted[0]["n"],
+        "replicas": [each for each in found if each["kind"] != COMPACTED],
+        "compactedReplicas": sum(each["kind"] == COMPACTED for each in found),
         "openTransactions": open_transactions(done),
         "groups": groups_behind(done.fleet, done.check.limits)[:MOST],
-        "topics": rows(spark, TOPICS),
         "producers": rows(spark, PRODUCERS),
         "keys": rows(spark, KEYS) if options.records else [],
-        "formats": rows(spark, FORMATS),
-        "fill": rows(spark, FILL),
-        "timestamps": {"future": codes["timestamp-in-future"], **times},
-        "retention": rows(spark, RETENTION),
-        "compaction": rows(spark, COMPACTION),
+        **added_up(own, MOST),
         "units": {"read": done.read, "kept": done.kept, "gone": done.gone},
         "seconds": round(time.monotonic() - began, 3),
     }
