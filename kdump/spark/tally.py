@@ -30,10 +30,10 @@ class Tally:
         """One more batch."""
         batch = seen.batch
         count = max(0, batch.recordCount or 0)
-        for sums in (
-            self.formats[f"{batch.magic}/{batch.compression}"],
-            *((self.data,) if seen.marker is None else ()),
-        ):
+        counted = [self.formats[f"{batch.magic}/{batch.compression}"]]
+        if not batch.isControlBatch:
+            counted.append(self.data)
+        for sums in counted:
             sums[0] += 1
             sums[1] += count
             sums[2] += batch.size
