@@ -57,7 +57,7 @@ def open_transactions(done: Scanned) -> list[dict[str, Any]]:
         coordinators[cluster] = _coordinator(directories, done.check.limits)
     found = []
     for entry, each in left:
-        known = coordinators.get(entry["cluster"] or "")
+        known = coordinators.get(entry["cluster"] or entry["source"])
         said = [one for one in known.by_id.values() if one.producerId == each["producerId"]] if known else []
         found.append(
             {
