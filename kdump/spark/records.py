@@ -22,7 +22,7 @@ from kdump.log.select import NO
 from kdump.log.window import Window
 from kdump.render.objects import control_object
 from kdump.spark import arrow
-from kdump.spark.batches import _batches
+from kdump.spark.batches import batches_of
 from kdump.spark.tables import FROM_BATCH
 from kdump.spark.walk import Slice, own_regions
 
@@ -75,7 +75,7 @@ class RecordRows:
         selection = self.reading.selection
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.reading.options.limits, CHECKED, first):
-            for batch in _batches(region):
+            for batch in batches_of(region):
                 if not selection.is_all and selection.batch(batch) == NO:
                     continue
                 if not isinstance(batch, BatchV2) or batch.isControlBatch:

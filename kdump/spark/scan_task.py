@@ -21,17 +21,15 @@ from kdump.check.totals import Totals
 from kdump.log import kinds
 from kdump.log.disk import Partition
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
-from kdump.log.region import BatchLegacy
 from kdump.render.escape import path_text
-from kdump.render.objects import BATCH_KEYS
 from kdump.spark.arrow import Rows
+from kdump.spark.batches import BatchColumns
 from kdump.spark.fleet import Identity
 from kdump.spark.plan import small_files
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
-from kdump.spark.tables import TABLES, Table
+from kdump.spark.tables import BATCHES, TABLES, Table
 from kdump.spark.tally import Tally
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows
 from kdump.state.partition_log import segments_of
@@ -40,7 +38,6 @@ ROWS = 65_536
 """Of a row group: what is held until it is written."""
 BY_TOPIC = ("segments", "batches", "records", "index_entries", "producer_states")
 """Tables whose files lie by broker and topic; the others' by broker."""
-BATCH_NAMES = tuple(key.name for key in BATCH_KEYS if key.name != "file")
 
 
 @dataclass
@@ -68,8 +65,7 @@ def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: No
             job.unit.seen = sink.seen
             _small_files(job, place, sink)
         for row in finding_rows(job.unit, totals):
-            if "findings" in job.tables:
-                sink.add("findings", row)
+            sink.add("findings", row)
             totals.findings[row["severity"]] += 1
             sink.codes[row["code"]] += 1
             sink.infos[row["code"]] += row["severity"] == INFO
@@ -167,6 +163,9 @@ class Sink:
         self.codes: Counter[str] = Counter()
         self.infos: Counter[str] = Counter()
         self.tally = Tally(job.retention)
+        self.path = ""
+        self.here: dict[str, Any] = {}
+        self.batches: BatchColumns
         self.writers: dict[str, TableWriter] = {}
         unit = job.unit
         self.common: dict[str, Any] = dict(vars(job.identity))
@@ -186,13 +185,21 @@ class Sink:
     def seen(self, seen: Seen) -> None:
         """Count a batch; it is a row of the table batches."""
         self.tally.batch(seen)
-        batch = seen.batch
-        if isinstance(batch, BatchLegacy):
-            look_inside(batch)
-        row: dict[str, Any] = {"file": path_text(seen.part.target.path)}
-        for name in BATCH_NAMES:
-            row[name] = getattr(batch, name)
-        self.add("batches", row)
+        if "batches" not in self.job.tables:
+            return
+        writer = self.writers.get("batches")
+        if writer is None:
+            writer = self.writers["batches"] = self._writer(BATCHES)
+            self.batches = BatchColumns(writer.schema)
+            self.stack.callback(self._last_batches)
+        path = seen.part.target.path
+        if path != self.path:
+            self.path, self.here = path, {**self.common, "file": path_text(path)}
+        if self.batches.add(seen.batch, self.here):
+            writer.put(self.batches.take())
+
+    def _last_batches(self) -> None:
+        self.writers["batches"].put(self.batches.take())
 
     def _writer(self, table: Table) -> TableWriter:
         values = {"broker": self.job.identity.broker}
