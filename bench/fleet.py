@@ -1,5 +1,6 @@
-"""python -m bench.fleet: how fast `kdump scan` reads a fleet of several brokers beside `kdump verify`, records to Parquet,
-and what memory its tasks take as partitions grow. Speeds are by the time of the processors: other work does not count.
+"""python -m bench.fleet: how fast `kdump scan` reads a fleet of several brokers beside `kdump verify`, how fast records
+become Parquet, and what memory its tasks take as partitions grow. Speeds are by the time of the processors: other work
+does not count.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def fleet(root: Path, brokers: int, partitions: int, size: int) -> int:
         disk = root / f"broker-{broker}"
         for partition in range(partitions):
             records += segment(disk / f"orders-{broker * partitions + partition}", size // brokers // partitions)
-        ids = f"version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id={broker}\ndirectory.id=AAAAAAAAAAAAAAAAAAAAA{broker}\n"
-        (disk / "meta.properties").write_text(ids)
+        ids = ("version=1", "cluster.id=" + 22 * "A", f"node.id={broker}", f"directory.id={21 * 'A'}{broker}")
+        (disk / "meta.properties").write_text("\n".join(ids) + "\n")
     return records
 
 
@@ -125,9 +126,8 @@ def main() -> None:
         print(f"kdump verify         {options.mib / alone:8,.0f} MiB a second of a processor")
         clock, used = scanned(spark, root / "fleet", root / "out", False)
         share = alone / used.seconds
-        print(
-            f"kdump scan           {options.mib / used.seconds:8,.0f} MiB: {share:.0%} of that; {clock:.1f} s by the clock"
-        )
+        speed = options.mib / used.seconds
+        print(f"kdump scan           {speed:8,.0f} MiB: {share:.0%} of that; {clock:.1f} s by the clock")
         before = used.seconds
         clock, used = scanned(spark, root / "fleet", root / "out-records", True)
         alone_records = max(0.01, used.seconds - before)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kdump.engine import COMPILED, PLAIN, running
-from kdump.format import columns, runs
+from kdump.format import columns, gather, runs
 from kdump.render import record_lines
 from tests.conftest import ROOT, segment
 
-CORE = (columns, runs, record_lines)
+CORE = (columns, gather, runs, record_lines)
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")
 
 

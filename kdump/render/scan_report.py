@@ -135,9 +135,9 @@ TRANSACTIONS = [
     _right("producer", "producer", lambda row: f"{row['producerId']}/{row['producerEpoch']}"),
     _right("firstOffset", "from offset", _number("firstOffset")),
     RECORDS,
-    Column("timestamp", "begun", _time("timestamp")),
-    Column("transactionalId", "transactionalId", _text("transactionalId")),
-    Column("state", "state", _text("state")),
+    Column("timestamp", "begun", _time("timestamp"), rank=3),
+    Column("transactionalId", "transactionalId", _text("transactionalId"), least=12),
+    Column("state", "state", _text("state"), rank=4),
 ]
 GROUPS = [
     Column("groupId", "group", _text("groupId"), least=12),

@@ -23,7 +23,7 @@ from kdump.spark.options import ReadOptions
 from kdump.spark.parts import Part, Piece
 from kdump.spark.plan import parts_of
 from kdump.spark.records import RecordRows
-from kdump.spark.tasks import entry_rows, finding_rows, segment_rows
+from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.walk import Slice, opened
 
 
@@ -88,7 +88,9 @@ class Reading:
         if name == "segments":
             yield from segment_rows(piece.what)
         elif name == "findings":
-            yield from finding_rows(piece.what, Totals())
+            totals = Totals()
+            yield from finding_rows(piece.what, totals)
+            yield from unread_rows(piece.what, totals)
         else:
             yield from entry_rows(piece.what)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import BATCHES, TABLES, Table
 from kdump.spark.tally import Tally
-from kdump.spark.tasks import entry_rows, finding_rows, segment_rows
+from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.state.partition_log import segments_of
 
 ROWS = 65_536
@@ -54,7 +54,7 @@ class Job:
     """The topic's retention.ms; None where its log is not deleted by age, or that is not known."""
 
 
-def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: None) -> dict[str, Any]:
+def run_job(job: Job, store: Store) -> dict[str, Any]:
     """Read a unit, write its rows; its entry. Raises StoreError."""
     began = time.monotonic()
     totals = Totals()
@@ -69,7 +69,8 @@ def run_job(job: Job, store: Store, met: Callable[[int], None] = lambda size: No
             totals.findings[row["severity"]] += 1
             sink.codes[row["code"]] += 1
             sink.infos[row["code"]] += row["severity"] == INFO
-            met(0)
+        for row in unread_rows(job.unit, totals):
+            sink.add("findings", row)
     entry = {
         "kdump": __version__,
         "fingerprint": job.fingerprint,

@@ -119,8 +119,10 @@ def _brokers(done: Scanned) -> list[dict[str, Any]]:
 def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:
     """Every unit, and those of its findings that are more than info: not more of them than a person reads."""
     names = [key.name for key in FINDING_KEYS]
+    columns = ", ".join(f"`{name}`" for name in names)
+    unread = "code = 'unreadable-bytes' and size = 0"
     found = spark.sql(
-        f"select {', '.join(f'`{name}`' for name in names)} from findings where severity <> 'info'"
+        f"select {columns} from findings where severity <> 'info' and not ({unread})"
         f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {TOLD}"
     ).collect()
     by_place: dict[str, list[Finding]] = {}

@@ -58,13 +58,19 @@ def entry_rows(at: Target) -> Iterator[Row]:
 
 
 def finding_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
-    """Table findings: those of a unit, and what could not be read; what was read is added to `totals`."""
+    """Table findings: those of a unit; what was read is added to `totals`. Of a path that leads to none there are
+    none."""
+    if isinstance(what, Unit):
+        for finding in what.run(totals, lambda size: None):
+            yield row_of(finding)
+
+
+def unread_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
+    """The same for what could not be read, once the others have been taken."""
     if not isinstance(what, Unit):
         path, text = what
         yield row_of(_unread(target(path), text))
         return
-    for finding in what.run(totals, lambda size: None):
-        yield row_of(finding)
     for text in totals.unread:
         yield row_of(_unread(_named(what, text), text))
 
@@ -80,7 +86,7 @@ def row_of(finding: Finding) -> Row:
 
 
 def _unread(at: Target, text: str) -> Finding:
-    return found("unreadable-bytes", at, text)
+    return found("unreadable-bytes", at, text, consequence="what is there was not checked")
 
 
 def _named(unit: Unit, text: str) -> Target:
