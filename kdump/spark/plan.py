@@ -11,7 +11,7 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Segment
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.listing import is_url, length
 from kdump.log.paths import PARTITION, Target
 from kdump.spark.filters import Wanted
@@ -57,6 +57,15 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
         lone = found.place
         if isinstance(lone, Target) and (lone.kind is None or lone.kind in kinds.BATCHES) and wanted.place(lone):
             yield from _slices(lone, found, options, _state_of_file(lone))
+
+
+def _of_topic(topic: str) -> Callable[..., Iterator[Piece]]:
+    """A plan of the segments of one of Kafka's own topics."""
+
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+        return _segments(fleet, options, check, Wanted(topics=frozenset({topic})))
+
+    return plan
 
 
 def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:
@@ -171,6 +180,9 @@ PLANS: dict[str, Callable[[Fleet, ReadOptions, Options, Wanted], Iterator[Piece]
     "batches": _segments,
     "records": _segments,
     "findings": _findings,
+    "group_offsets": _of_topic(OFFSETS_TOPIC),
+    "transactions": _of_topic(TRANSACTION_TOPIC),
+    "metadata_records": _of_topic(METADATA_TOPIC),
     "index_entries": _files(_indexes, False, kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX),
     "producer_states": _files(lambda place: place.snapshots, False, kinds.PRODUCER_SNAPSHOT),
     "checkpoints": _files(lambda place: place.texts, True, kinds.OFFSET_CHECKPOINT, kinds.EPOCH_CHECKPOINT),

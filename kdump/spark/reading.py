@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from kdump.log.select import Selection
 from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import BatchRows
+from kdump.spark.decoded import DecodedRows
 from kdump.spark.filters import Wanted
 from kdump.spark.fleet import find
 from kdump.spark.options import ReadOptions
@@ -25,6 +26,14 @@ from kdump.spark.plan import parts_of
 from kdump.spark.records import RecordRows
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.walk import Slice, opened
+
+READERS: dict[str, Callable[[Reading, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
+    "batches": BatchRows,
+    "records": RecordRows,
+    "group_offsets": DecodedRows,
+    "transactions": DecodedRows,
+    "metadata_records": DecodedRows,
+}
 
 
 class Reading:
@@ -67,8 +76,7 @@ class Reading:
         yield from rows.take()
 
     def _slices(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        kind = BatchRows if self.options.table.name == "batches" else RecordRows
-        reader = kind(self, schema)
+        reader = READERS[self.options.table.name](self, schema)
         for piece in part.pieces:
             own: Slice = piece.what
             try:

@@ -22,6 +22,9 @@ TYPES = {
     "array<bigint>": _list(pa.int64()),
     "array<string>": _list(pa.string()),
     "array<struct<key:binary,value:binary>>": _list(pa.struct([("key", pa.binary()), ("value", pa.binary())])),
+    "array<struct<topic:string,partitions:array<int>>>": _list(
+        pa.struct([("topic", pa.string()), ("partitions", _list(pa.int32()))])
+    ),
     "struct<type:string,version:int,coordinatorEpoch:int,value:string>": pa.struct(
         [("type", pa.string()), ("version", pa.int32()), ("coordinatorEpoch", pa.int32()), ("value", pa.string())]
     ),

@@ -40,12 +40,15 @@ Positions = dict[str, Any]
 """How far each segment has been read, by its path: bytes."""
 
 
+STREAMS = ("batches", "records")
+
+
 class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads segments as they grow, and those that come. For logs that are not compacted: the cleaner writes anew what
     has been read."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        if not options.table.splits:
+        if options.table.name not in STREAMS:
             raise OptionError(f"the table {options.table.name} does not stream: batches and records do")
         self.reading = Reading(options)
         self.schema = schema

@@ -33,6 +33,7 @@ INT, BIGINT, STRING, BINARY, BOOLEAN, TIMESTAMP = "int", "bigint", "string", "bi
 WIDTHS = {"INT8": INT, "INT16": INT, "INT32": INT, "VARINT": INT, "UINT32": BIGINT, "INT64": BIGINT, "VARLONG": BIGINT}
 NARROW = ("partition", "sequence", "lastSequence", "epoch")
 """Numbers of 32 bits that no layout of a file declares under that name."""
+PARTITIONS = "array<struct<topic:string,partitions:array<int>>>"
 NESTED = {
     "headers": "array<struct<key:binary,value:binary>>",
     "control": "struct<type:string,version:int,coordinatorEpoch:int,value:string>",
@@ -188,9 +189,69 @@ CHECKPOINTS = _table(
     columns_of(TYPES["checkpointEntry"]),
 )
 
-TABLES = {
-    table.name: table for table in (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
-}
+_OF_RECORD = [
+    Column("file", STRING, "", "the segment that the record is in"),
+    Column("recordOffset", BIGINT, "offset", "of the record"),
+    *columns_of(key for key in RECORD_KEYS if key.name == "timestamp"),
+]
+_PROBLEM = Column("problem", STRING, "", "why the record does not decode, or no further; null: it does")
+_TOMBSTONE = Column("tombstone", BOOLEAN, "", "whether the record takes away what was said before")
+_OF_COMMIT = ("groupId", "topic", "partition", "offset", "leaderEpoch", "metadata", "commitTimestamp")
+GROUP_OFFSETS = _table(
+    "group_offsets",
+    "a record of __consumer_offsets in which a group commits an offset, or forgets one; aborted ones, too",
+    IDENTITY,
+    _OF_RECORD,
+    columns_of(key for key in TYPES["groupOffset"] if key.name in (*_OF_COMMIT, "expireTimestamp", "topicId")),
+    [
+        Column("producerId", BIGINT, "", "of the transaction that the commit is part of; -1: of none"),
+        _TOMBSTONE,
+        _PROBLEM,
+    ],
+    splits=True,
+)
+TRANSACTIONS = _table(
+    "transactions",
+    "a record of __transaction_state: what a coordinator has written of a transactional id",
+    IDENTITY,
+    _OF_RECORD,
+    [
+        Column("transactionalId", STRING, "", "the id"),
+        Column("producerId", BIGINT, "", "its producer id; -1: none"),
+        Column("producerEpoch", INT, "", "its epoch; -1: none"),
+        Column("state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"),
+        Column("partitions", PARTITIONS, "", "those that it has written to and that have no marker yet"),
+        *columns_of(
+            Key(name, "number", "epoch ms", f"{about}; -1: not said")
+            for name, about in (
+                ("transactionStartTimestampMs", "when the transaction began"),
+                ("transactionLastUpdateTimestampMs", "when it last changed"),
+            )
+        ),
+        Column("transactionTimeoutMs", BIGINT, "ms", "after which the coordinator aborts it"),
+        Column("clientTransactionVersion", INT, "", "2: each transaction has an epoch of its own (KIP-890)"),
+        _TOMBSTONE,
+        _PROBLEM,
+    ],
+    splits=True,
+)
+METADATA_RECORDS = _table(
+    "metadata_records",
+    "a record of __cluster_metadata",
+    IDENTITY,
+    _OF_RECORD,
+    [
+        Column("name", STRING, "", "Kafka's name of its message, TopicRecord …; or of a control record"),
+        Column("apiKey", INT, "", "number of the message"),
+        Column("version", INT, "", "its version"),
+        Column("data", STRING, "", "its fields, by Kafka's names: JSON, for get_json_object or from_json"),
+        _PROBLEM,
+    ],
+    splits=True,
+)
+
+_OF_FILES = (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
+TABLES = {table.name: table for table in (*_OF_FILES, GROUP_OFFSETS, TRANSACTIONS, METADATA_RECORDS)}
 
 REPLICAS = _table(
     "replicas",
@@ -213,5 +274,5 @@ REPLICAS = _table(
         Column("explanation", STRING, "", "what the leader epochs say of it"),
     ],
 )
-RESULTS = {**TABLES, REPLICAS.name: REPLICAS}
+RESULTS = {table.name: table for table in (*_OF_FILES, REPLICAS)}
 """What `kdump scan` writes, and `kdump query` reads."""
