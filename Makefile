@@ -32,12 +32,12 @@ demo: $(VENV)/.ready
 
 # All of it with the compiled core; what stands on the core once more, with the same files as plain Python.
 test: lint
-	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2 --dist loadgroup
+	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
 # The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'every_disk or cluster' tests/spark
+	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster' tests/spark
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import FIXTURES, ROOT, SHARED
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.cluster
 DISKS = SHARED / "disks" / "kafka-4.3"
 PATHS = [DISKS / name for name in ("clean-0", "clean-1", "clean-2")]
 if not DISKS.is_dir():

@@ -8,14 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
 from tests.conftest import FIXTURES, ROOT
 from tools.spark_reference import page
 
-pytestmark = pytest.mark.xdist_group("spark")
 PAGE = ROOT / "docs" / "spark.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SQL = re.compile(r"^```sql\n(.*?)^```$(?:\n\n```text\n.*?^```$)?", re.MULTILINE | re.DOTALL)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kdump.spark.tables import TABLES
 from tests.conftest import SHARED
 from tests.spark import same
 from tests.test_damaged_disks import DAMAGES
@@ -59,19 +58,6 @@ def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
     copy = damaged(source, dice.choice(DAMAGES), tmp_path / "clicks-0", 4, seed)
     for split in (1000, 4096, 9999):
         assert same.batch_rows(same.rows("batches", [copy], splitBytes=split)) == same.cli_batches(copy)
-
-
-@pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("disk", disks(("clean-2",)))
-def test_in_a_session(spark: Any, disk: Path, split: int | None) -> None:
-    def read(table: str, paths: list[Path], **options: Any) -> list[dict[str, Any]]:
-        # A timestamp that a broken clock made is more than Python's own type can show.
-        names = [column.name for column in TABLES[table].columns if not column.of]
-        reader = spark.read.format("kdump").options(table=table, columns=",".join(names), **options)
-        return [row.asDict(recursive=True) for row in reader.load([str(path) for path in paths]).toLocalIterator()]
-
-    check(disk, split, read)
 
 
 def damaged(disk: Path, damage: Damage, copy: Path, wounds: int, seed: int = 0) -> Path:

@@ -18,7 +18,6 @@ from kdump.spark.tables import TABLES
 from tests.conftest import FIXTURES, SHARED
 from tests.spark import same
 
-pytestmark = pytest.mark.xdist_group("spark")
 DISKS = SHARED / "disks" / "kafka-4.3"
 
 

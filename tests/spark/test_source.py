@@ -13,8 +13,8 @@ from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.spark.tables import TABLES
 from tests.conftest import FIXTURES
 from tests.spark import same
+from tests.spark.test_equal import SPLITS, check, disks
 
-pytestmark = pytest.mark.xdist_group("spark")
 DISK = FIXTURES / "clean-2"
 
 
@@ -139,3 +139,15 @@ def test_spark_finds_the_source_by_its_module() -> None:
     assert "pyspark_kdump" in {module.name for module in iter_modules() if module.name.startswith("pyspark_")}
     assert pyspark_kdump.DefaultSource is KdumpSource
     assert KdumpSource.name() == "kdump"
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("disk", disks(("clean-2",)))
+def test_in_a_session(spark: Any, disk: Path, split: int | None) -> None:
+    def read(table: str, paths: list[Path], **options: Any) -> list[dict[str, Any]]:
+        # A timestamp that a broken clock made is more than Python's own type can show.
+        names = [column.name for column in TABLES[table].columns if not column.of]
+        reader = spark.read.format("kdump").options(table=table, columns=",".join(names), **options)
+        return [row.asDict(recursive=True) for row in reader.load([str(path) for path in paths]).toLocalIterator()]
+
+    check(disk, split, read)

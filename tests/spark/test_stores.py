@@ -14,7 +14,6 @@ import pytest
 from tests.conftest import FIXTURES, SHARED
 from tests.spark import same
 
-pytestmark = pytest.mark.xdist_group("spark")
 PLACES = ("file", "source", "logDirectory", "copyOf")
 
 
