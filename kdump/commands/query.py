@@ -29,8 +29,14 @@ Examples:
 def command(directory: str, sql: str, **options: Any) -> None:
     """Ask the tables that kdump scan has written to DIR: segments, batches, records, findings, index_entries,
     producer_states, checkpoints and replicas, by Spark's SQL. docs/spark.md has useful questions."""
+    from kdump.spark.session import NoSpark, require
+
+    try:
+        require()
+    except NoSpark as error:
+        complain(str(error))
+        sys.exit(2)
     from kdump.spark.query import QueryError, query
-    from kdump.spark.session import NoSpark
     from kdump.spark.store import StoreError
 
     try:

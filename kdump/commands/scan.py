@@ -47,11 +47,12 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     """Read a fleet: log directories, directories above, wildcards and URLs. Writes tables as Parquet, and says what
     no single disk shows: where replicas differ, which transactions are open and groups behind, who writes what. What
     has not changed since an earlier scan into the same DIR is not read again. Nothing is written to the disks."""
-    from kdump.spark.session import NoSpark
+    from kdump.spark.session import NoSpark, require
 
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     try:
+        require()
         status = _Run(paths, options).run()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -36,16 +36,24 @@ def java() -> str | None:
     return shutil.which("java")
 
 
+def require() -> None:
+    """Raises NoSpark where the packages are missing that everything here imports."""
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark.sql  # noqa: F401
+    except ImportError as error:
+        raise NoSpark(f"this needs Spark ({error}): pip install 'kdump[spark]'") from None
+
+
 def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
     """A session on `master` (None: what spark-submit has set, else local[*]), with the data source registered. Raises
     NoSpark."""
-    try:
-        import pyarrow  # noqa: F401
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise NoSpark(f"this needs Spark ({error}): pip install 'kdump[spark]'") from None
+    require()
+    from pyspark.sql import SparkSession
+
     if java() is None:
-        said = f"JAVA_HOME is {os.environ['JAVA_HOME']}, with no bin/java" if "JAVA_HOME" in os.environ else "no java"
+        home = os.environ.get("JAVA_HOME")
+        said = f"JAVA_HOME is {home}, with no bin/java in it" if home else "no java on the PATH"
         raise NoSpark(f"Spark needs Java 17 or later, and there is none: {said}; apt install openjdk-17-jre-headless")
     # What PySpark logs of a query that fails is what it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)

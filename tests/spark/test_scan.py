@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from kdump.cli import cli
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import TABLES
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import FIXTURES, ROOT, SHARED
 from tests.spark import same
 
 DISKS = SHARED / "disks" / "kafka-4.3"
@@ -199,4 +201,27 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
 def test_what_the_command_line_refuses(tmp_path: Path) -> None:
     for more in (["--json", "--quiet"], ["--tables", "rows"], ["--broker", "7"], ["--conf", "x"]):
         assert kdump("scan", FIXTURES / "clean-2", "--out", tmp_path / "out", *more).exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
+@pytest.mark.parametrize("command", ["scan {disk} --out {out}", "query {out} select"])
+def test_without_spark_it_says_what_to_install(missing: str, command: str, tmp_path: Path) -> None:
+    arguments = command.format(disk=FIXTURES / "clean-2", out=tmp_path / "out").split()
+    code = f"import sys; sys.modules[{missing!r}] = None; from kdump.cli import cli; cli.main({arguments!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "pip install 'kdump[spark]'" in done.stderr
+
+
+def test_without_java_it_says_how_to_get_it(tmp_path: Path) -> None:
+    for more in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path)}):
+        arguments = ["scan", str(FIXTURES / "clean-2"), "--out", str(tmp_path / "out")]
+        environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | more
+        command = [sys.executable, "-m", "kdump", *arguments]
+        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Java 17" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
