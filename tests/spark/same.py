@@ -90,7 +90,7 @@ def _only(row: Row, kind: str) -> Row:
 
 
 def _sorted(found: Iterable[Row]) -> list[Row]:
-    return sorted(found, key=lambda row: (row["file"], row["position"]))
+    return sorted(found, key=lambda row: (row["file"], row["position"], row.get("offset") or 0))
 
 
 def _findings(found: Iterable[Row]) -> list[Row]:
