@@ -7,7 +7,7 @@ JARS ?= build/kafka-jars
 DISKS ?= ../shared/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
-ON_CORE := tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
+ON_CORE := tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
@@ -37,6 +37,7 @@ test: lint
 
 # The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
+	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster' tests/spark
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 
@@ -48,10 +49,11 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Rewrites the outputs in docs/ and README.md, docs/json.md, and the picture.
+# Rewrites the outputs in docs/ and README.md, docs/json.md, the tables of docs/spark.md, and the picture.
 docs: $(VENV)/.ready
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
+	$(BIN)/python -m tools.spark_reference
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
 

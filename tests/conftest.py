@@ -26,6 +26,24 @@ WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """The default, one that splits things, and the smallest that holds a header."""
 
 
+IN_SESSION = ("docs", "scan", "source", "stores")
+"""Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each test goes to the process that is free next; but those that share a session of Spark all go to one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    files = tuple(f"tests/spark/test_{name}.py" for name in IN_SESSION)
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith(files) else nodeid
+
+    return Scheduling(config, log)
+
+
 @pytest.fixture
 def shared() -> Path:
     """The disks and oracles beside the checkout; skips where they are not."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -29,12 +30,14 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
+from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchLegacy, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import marker_of
+from kdump.state.transactions import Open
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
 """Bytes of a snapshot that is held against the log: a million producers."""
@@ -59,6 +62,8 @@ class PartitionCheck:
         self.log_start: int | None = None
         self.log_end: int | None = None
         self.met: Callable[[int], None] = lambda count: None
+        self.seen: Callable[[Seen], None] | None = None
+        """Is shown every batch, once the rules have seen it."""
         self._held: list[tuple[Finding, int]] = []
         self._records = 0
         self._rules = self._make_rules()
@@ -129,7 +134,7 @@ class PartitionCheck:
             window.source.close()
 
     def _refused(self, at: Target, error: SourceError) -> None:
-        if os.path.lexists(at.path):
+        if is_url(at.path) or os.path.lexists(at.path):
             self.totals.unread.append(str(error))
         else:
             self.totals.notes.append(f"{at.path}: went away while this ran, as retention or compaction does")
@@ -152,8 +157,9 @@ class PartitionCheck:
         for rule in rules:
             yield from rule.begin(part)
         together = Together(part, self.known, rules, self.options.limits.max_decompressed_size, deep=deep and decode)
+        stretches = "" if self.seen else CHECKED  # who is shown every batch gets them one by one
         for region in regions(
-            window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=CHECKED
+            window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches
         ):
             self.met(region.size)
             if isinstance(region, Stretch):
@@ -202,6 +208,8 @@ class PartitionCheck:
         seen = Seen(part, batch, sound, marker, damage)
         for rule in self._rules:
             yield from rule.batch(seen)
+        if self.seen is not None:
+            self.seen(seen)
 
     def _stretch(self, stretch: Stretch) -> None:
         run = stretch.run
@@ -248,6 +256,11 @@ class PartitionCheck:
             yield finding._replace(consequence=cut) if finding.severity != "info" else finding
         self._held = []
 
+    @property
+    def open_transactions(self) -> Mapping[int, Open]:
+        """Those without a marker by the end of the log, by producer id, if the rule was asked for."""
+        return next((rule.state.open for rule in self._rules if isinstance(rule, Transactions)), OrderedDict())
+
     def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
         """Everything in a file beside a segment; the problems that opening it meets are noted."""
         try:
@@ -268,9 +281,9 @@ class PartitionCheck:
         """The entries of a snapshot of producer states; None where it is not sound. Read twice, for its checksum tells
         only at the end, and it may hold a million."""
         try:
-            if os.path.getsize(at.path) > MOST_SNAPSHOT:
-                return None
             with closing(self.options.open(at).source) as source:
+                if (source.size or 0) > MOST_SNAPSHOT:
+                    return None
                 if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
                     return None
         except (SourceError, OSError):

@@ -15,7 +15,7 @@ from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import Known, Part
+from kdump.check.rule import Known, Part, Seen
 from kdump.check.surroundings import (
     Surroundings,
     absent,
@@ -28,6 +28,7 @@ from kdump.check.totals import Totals
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
 from kdump.log.errors import SourceError
+from kdump.log.listing import length, parent
 from kdump.log.paths import Target, target
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class Unit:
     here: frozenset[tuple[str, int]] = frozenset()
     duplicates: tuple[tuple[Target, str], ...] = ()
     metadata: Metadata | None = None
+    check: PartitionCheck | None = None
+    """Of a partition, or a segment, once it has been begun."""
+    seen: Callable[[Seen], None] | None = None
+    """Is shown every batch of a live segment."""
 
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
         """The findings that are asked for."""
@@ -63,8 +68,8 @@ class Unit:
         elif self.partition is not None:
             totals.partitions += 1
             totals.unread += self.partition.refused
-            check = PartitionCheck(self.partition, self.known, self.options, totals)
-            check.met = met
+            self.check = check = PartitionCheck(self.partition, self.known, self.options, totals)
+            check.met, check.seen = met, self.seen
             yield from check.findings()
             if not self.options.headers_only:
                 yield from Surroundings(self.partition, self.known, self.options, totals).findings(check)
@@ -109,8 +114,8 @@ class Unit:
             at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
-            check = PartitionCheck(here, self.known, options, totals, alone=True)
-            check.met = met
+            self.check = check = PartitionCheck(here, self.known, options, totals, alone=True)
+            check.met, check.seen = met, self.seen
             yield from check.findings()
         elif kind in (kinds.INDEX, kinds.TIME_INDEX):
             yield from self._index(at, totals, met)
@@ -152,6 +157,11 @@ def units(paths: tuple[str, ...], options: Options, refused: Callable[[SourceErr
             found_places.extend(places(path, refused))
         except SourceError as error:
             refused(error)
+    return units_of(found_places, options)
+
+
+def units_of(found_places: list[Place], options: Options) -> list[Unit]:
+    """What is to be done for these places, in order."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
     siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
@@ -198,7 +208,7 @@ def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogD
 
 def _known(place: Partition, options: Options) -> Known:
     """Of a partition's directory that was asked for: its log directory, if it lies in one, says more."""
-    above = place_of(os.path.dirname(os.path.abspath(place.path)))
+    above = place_of(parent(place.path))
     return Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
 
 
@@ -219,10 +229,7 @@ def _size(place: Partition) -> int:
 
 
 def _bytes(at: Target) -> int:
-    try:
-        return os.stat(at.path).st_size
-    except OSError:
-        return 0
+    return length(at.path) or 0
 
 
 def family_names() -> list[str]:

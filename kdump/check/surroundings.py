@@ -20,6 +20,7 @@ from kdump.log.disk import Partition, Segment
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.payload import records
 from kdump.log.reader import regions
@@ -151,7 +152,7 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
 
 
 def _refused(totals: Totals, at: Target, error: SourceError) -> None:
-    if os.path.lexists(at.path):
+    if is_url(at.path) or os.path.lexists(at.path):
         totals.unread.append(str(error))
     else:
         totals.notes.append(f"{at.path}: went away while this ran")

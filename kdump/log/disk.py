@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kdump.log import kinds
 from kdump.log.errors import SourceError
 from kdump.log.kinds import ENDINGS, Kind, by_name
+from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
 
 REMOTE_CACHE = "remote-log-index-cache"
@@ -95,14 +96,15 @@ Place = LogDirectory | Partition | Target
 def places(path: str, refused: Callable[[SourceError], None]) -> Iterator[Place]:
     """What `path` is, or, for a directory that is none of these, what lies below it. Raises SourceError when there is
     nothing of Kafka; a directory that cannot be read is told to `refused`."""
-    if path == "-" or "://" in path or not os.path.isdir(path):
+    if path == "-" or not is_directory(path):
         yield target(path)
         return
     within: list[str] = []
     found = False
     for directory in directories(path, refused):
-        absolute = os.path.abspath(directory)  # "." and "dir/" begin no path as they stand
-        if any(os.path.commonpath([absolute, done]) == done for done in within):
+        # "." and "dir/" begin no path as they stand
+        absolute = directory if is_url(directory) else os.path.abspath(directory)
+        if any(lies_in(absolute, done) for done in within):
             continue
         place = place_of(directory)
         if place is not None:
@@ -116,25 +118,25 @@ def places(path: str, refused: Callable[[SourceError], None]) -> Iterator[Place]
 def place_of(directory: str) -> LogDirectory | Partition | None:
     """What a directory is; None for one that only may have something of Kafka below it."""
     try:
-        entries = sorted(os.scandir(directory), key=lambda entry: natural(entry.name))
+        entries = sorted(items(directory), key=lambda entry: natural(entry.name))
     except OSError:
         return None
-    names = [entry.name for entry in entries]
-    at_root = [name for name in names if by_name(name)[0] in (kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT)]
+    here = [by_name(entry.name)[0] for entry in entries]
+    at_root = any(kind in (kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT) for kind in here)
     if at_root or any(_is_partition(entry) for entry in entries):
         return _log_directory(directory, entries)
     own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
-    if any(by_name(name)[0] in (kinds.SEGMENT, *BESIDE) for name in names) or (own and names):
+    if any(kind in (kinds.SEGMENT, *BESIDE) for kind in here) or (own and entries):
         return partition(directory)
     return None
 
 
-def _is_partition(entry: os.DirEntry[str]) -> bool:
+def _is_partition(entry: Item) -> bool:
     """Whether a child is named topic-partition and is one: a log directory may have such a name too."""
-    if not (PARTITION.match(entry.name) and _is_directory(entry)):
+    if not (PARTITION.match(entry.name) and entry.is_directory):
         return False
     try:
-        kinds_in = {by_name(name)[0] for name in os.listdir(entry.path)}
+        kinds_in = {by_name(name)[0] for name in names(entry.path)}
     except OSError:
         return True
     return not kinds_in & {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT} and bool(
@@ -142,19 +144,12 @@ def _is_partition(entry: os.DirEntry[str]) -> bool:
     )
 
 
-def _is_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _log_directory(directory: str, entries: list[os.DirEntry[str]]) -> LogDirectory:
+def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
     found = LogDirectory(directory)
     for entry in entries:
         if entry.name == LOCK:
             continue
-        if not _is_directory(entry):
+        if not entry.is_directory:
             at = target(entry.path, source=directory)
             if at.kind is None or not is_live(entry.name) or entry.name != ENDINGS.sub("", entry.name):
                 found.others.append(at)
@@ -178,15 +173,14 @@ def partition(directory: str, source: str = "") -> Partition:
         (match["state"] or "") if match else "",
     )
     try:
-        names = sorted(os.listdir(directory))
+        entries = items(directory)
     except OSError as error:
         found.refused.append(f"{directory}: {error.strerror}")
         return found
     segments: dict[str, Segment] = {}
-    for name in names:
-        path = os.path.join(directory, name)
-        if not os.path.isdir(path):
-            _sort_in(found, segments, name, target(path, source=found.source))
+    for entry in entries:
+        if not entry.is_directory:
+            _sort_in(found, segments, entry.name, target(entry.path, source=found.source))
     for segment in segments.values():
         if segment.log is not None:
             found.segments.append(segment)

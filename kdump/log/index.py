@@ -14,9 +14,12 @@ from typing import BinaryIO, NamedTuple
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import kinds
 from kdump.log.claim import claim_at
+from kdump.log.errors import SourceError
+from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.resync import Resync
+from kdump.log.source import open_source
 from kdump.log.window import Window
 
 ENTRY = struct.Struct(">ii")
@@ -39,16 +42,10 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
     """The entries of the .index beside the segment `path`. Zeros behind the last are preallocation."""
     stem, dot, ending = path.rpartition(".log")
     none = Hints([], [])
-    if not dot or name_offset is None or "://" in path:
+    if not dot or name_offset is None:
         return none
-    try:
-        with opened(stem + ".index" + ending) as file:
-            if os.fstat(file.fileno()).st_size > LARGEST:
-                return none
-            data = file.read(LARGEST) or b""
-    except OSError:
-        return none
-    if len(data) % ENTRY.size:
+    data = _whole(stem + ".index" + ending)
+    if data is None or len(data) % ENTRY.size:
         return none
     offsets: list[int] = []
     positions: list[int] = []
@@ -60,6 +57,21 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
         offsets.append(name_offset + relative)
         positions.append(position)
     return Hints(offsets, positions)
+
+
+def _whole(path: str) -> bytes | None:
+    """An index's bytes; None for one that is not there, or that is too large."""
+    try:
+        if is_url(path):
+            source = open_source(path)
+            try:
+                return None if (source.size or 0) > LARGEST else source.read_at(0, LARGEST)
+            finally:
+                source.close()
+        with opened(path) as file:
+            return None if os.fstat(file.fileno()).st_size > LARGEST else file.read(LARGEST) or b""
+    except (OSError, SourceError):
+        return None
 
 
 def begins_batch(window: Window, position: int, offset: int, name_offset: int | None) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kdump.log.errors import SourceError
 from kdump.log.kinds import SEGMENT, Kind, by_name
+from kdump.log.listing import is_url, items, names
 
 # topic-partition, with what a broker appends to a directory that it is deleting, moving or does not know.
 PARTITION = re.compile(r"^(?P<topic>[\w.-]+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?$")
@@ -60,11 +61,11 @@ def targets(
     found = False
     for directory in directories(path, refused):
         try:
-            names = segments_in(directory)
+            chosen = segments_in(directory)
         except OSError:  # it has been told already, or it went away
             continue
-        found = found or bool(names)
-        for name in names:
+        found = found or bool(chosen)
+        for name in chosen:
             yield target(os.path.join(directory, name), source=path)
     if not found:
         raise SourceError(f"{path}: no segment (<20 digits>.log) in this directory or below it")
@@ -72,7 +73,7 @@ def targets(
 
 def segments_in(directory: str) -> list[str]:
     """Names of the live segments in a directory, in offset order."""
-    return sorted(name for name in os.listdir(directory) if by_name(name)[0] is SEGMENT and is_live(name))
+    return sorted(name for name in names(directory) if by_name(name)[0] is SEGMENT and is_live(name))
 
 
 def is_live(name: str) -> bool:
@@ -87,19 +88,35 @@ def directories(path: str, refused: Callable[[SourceError], None] | None) -> Ite
         if refused is not None:
             refused(SourceError(f"{error.filename}: {error.strerror}"))
 
+    if is_url(path):
+        yield from _below_url(path, refuse)
+        return
     seen = set()
-    for directory, names, _files in os.walk(path, onerror=refuse, followlinks=True):
+    for directory, below, _files in os.walk(path, onerror=refuse, followlinks=True):
         try:
             status = os.stat(directory)
         except OSError as error:
             refuse(error)
             continue
         if (status.st_dev, status.st_ino) in seen:
-            names.clear()
+            below.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        names.sort(key=natural)
+        below.sort(key=natural)
         yield directory
+
+
+def _below_url(url: str, refuse: Callable[[OSError], None]) -> Iterator[str]:
+    """The same in an object store."""
+    yield url
+    try:
+        found = items(url)
+    except OSError as error:
+        refuse(error)
+        return
+    for item in sorted(found, key=lambda item: natural(item.name)):
+        if item.is_directory:
+            yield from _below_url(item.path, refuse)
 
 
 def natural(name: str) -> tuple[str, int]:

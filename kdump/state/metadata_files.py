@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kdump.log.errors import SourceError
+from kdump.log.listing import names
 from kdump.log.paths import segments_in, target
 
 SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")
@@ -45,8 +46,9 @@ class Unreachable(SourceError):
 
 def metadata_files(folder: str) -> MetadataFiles:
     """The files in a directory of __cluster_metadata. Raises OSError."""
-    names = sorted(os.listdir(folder))
-    snapshots = tuple((int(name[:20]), os.path.join(folder, name)) for name in names if SNAPSHOT.fullmatch(name))
+    snapshots = tuple(
+        (int(name[:20]), os.path.join(folder, name)) for name in names(folder) if SNAPSHOT.fullmatch(name)
+    )
     return MetadataFiles(folder, snapshots, tuple(os.path.join(folder, name) for name in segments_in(folder)))
 
 

@@ -14,6 +14,7 @@ from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
 from kdump.log.header_sums import Headers
 from kdump.log.headers import Met, read_headers
+from kdump.log.listing import is_url
 from kdump.log.paths import Target, refuse_pipe
 from kdump.log.region import TORN
 from kdump.log.source import FileSource, Source, open_source
@@ -162,7 +163,7 @@ def read_segment(
     try:
         window = open_(at)
     except SourceError as error:
-        facts.gone = not os.path.lexists(at.path)
+        facts.gone = not is_url(at.path) and not os.path.lexists(at.path)
         facts.error = "" if facts.gone else str(error)
         return
     try:
@@ -191,14 +192,7 @@ def _unreadable(source: Source) -> str:
 
 def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:
     """What names and sizes tell of a partition's directory."""
-    snapshots = {at.name_offset for at in place.snapshots}
-    facts = PartitionFacts(place, [], clean=clean)
-    for number, segment in enumerate(place.segments):
-        assert segment.log is not None
-        beside = [kind.name for kind in (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX) if kind in segment.beside]
-        beside += [kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
-        last = number == len(place.segments) - 1
-        facts.segments.append(SegmentFacts(segment, 0, tuple(beside), last))
+    facts = PartitionFacts(place, segments_of(place), clean=clean)
     logs = {facts_of.segment.log: facts_of for facts_of in facts.segments}
     others, unfinished = set(place.others), set(place.unfinished)
     for at in place.files():
@@ -214,6 +208,18 @@ def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFac
         else:
             facts.beside += length
     return facts
+
+
+def segments_of(place: Partition) -> list[SegmentFacts]:
+    """What names alone tell of the segments: their sizes are 0."""
+    snapshots = {at.name_offset for at in place.snapshots}
+    found = []
+    for number, segment in enumerate(place.segments):
+        assert segment.log is not None
+        beside = [kind.name for kind in (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX) if kind in segment.beside]
+        beside += [kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
+        found.append(SegmentFacts(segment, 0, tuple(beside), number == len(place.segments) - 1))
+    return found
 
 
 def sizes_of(path: str) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kdump.log.errors import SourceError
+from kdump.log.listing import is_url
 from kdump.log.paths import target
 from kdump.log.payload import records
 from kdump.log.reader import regions
@@ -42,7 +43,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
     `note` is told; zeros at the end of the file are not such a place. A record can be read until the next one is asked
     for, and should be decoded only if it is not `too_large`. Never raises for what is on the disk."""
     name = os.path.basename(path)
-    if not os.path.isfile(path):  # a pipe under that name would never end
+    if not is_url(path) and not os.path.isfile(path):  # a pipe under that name would never end
         note(f"{name}: not a file")
         yield None
         return

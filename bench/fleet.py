@@ -1,0 +1,148 @@
+"""python -m bench.fleet: how fast `kdump scan` reads a fleet of several brokers beside `kdump verify`, how fast records
+become Parquet, and what memory its tasks take as partitions grow. Speeds are by the time of the processors: other work
+does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.kafka import ROOT
+
+MIB = 1 << 20
+SOURCE = ROOT / "fixtures" / "clean-1" / "orders-none-0" / "00000000000000000000.log"
+"""Real batches of a producer without sequences, so that they can follow each other any number of times."""
+INTERVAL = 4096
+"""index.interval.bytes."""
+
+
+def batches() -> list[tuple[bytes, int]]:
+    """The batches of the source, each with how many offsets it takes."""
+    data = SOURCE.read_bytes()
+    found, at = [], 0
+    while at < len(data):
+        size = 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+        found.append((data[at : at + size], int.from_bytes(data[at + 23 : at + 27], "big") + 1))
+        at += size
+    return found
+
+
+def segment(directory: Path, size: int) -> int:
+    """A segment of real batches, offsets rising (no checksum covers them), and its .index; how many records."""
+    directory.mkdir(parents=True)
+    every = batches()
+    offset = position = indexed = 0
+    with open(directory / f"{0:020}.log", "wb") as log, open(directory / f"{0:020}.index", "wb") as index:
+        while position < size:
+            for data, count in every:
+                if position - indexed > INTERVAL:
+                    index.write(struct.pack(">ii", offset + count - 1, position))
+                    indexed = position
+                log.write(offset.to_bytes(8, "big") + data[8:])
+                offset += count
+                position += len(data)
+    return offset
+
+
+def fleet(root: Path, brokers: int, partitions: int, size: int) -> int:
+    """`size` bytes in all; how many records."""
+    records = 0
+    for broker in range(brokers):
+        disk = root / f"broker-{broker}"
+        for partition in range(partitions):
+            records += segment(disk / f"orders-{broker * partitions + partition}", size // brokers // partitions)
+        ids = ("version=1", "cluster.id=" + 22 * "A", f"node.id={broker}", f"directory.id={21 * 'A'}{broker}")
+        (disk / "meta.properties").write_text("\n".join(ids) + "\n")
+    return records
+
+
+class Used(NamedTuple):
+    """Seconds of processors, and MiB at the peak, of Spark's Python workers."""
+
+    seconds: float
+    peak: int
+
+
+def workers() -> Used:
+    """Of those that there are."""
+    ticks, peak = 0.0, 0
+    for entry in Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit() or b"pyspark.daemon" not in (entry / "cmdline").read_bytes():
+                continue
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            ticks += sum(map(int, fields[11:15]))
+            status = (entry / "status").read_text()
+            peak = max(peak, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+        except (OSError, IndexError):
+            continue
+    return Used(ticks / os.sysconf("SC_CLK_TCK"), peak)
+
+
+def verify(root: Path) -> float:
+    """Seconds of a processor that `kdump verify` takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "kdump", "verify", str(root), "--quiet"], check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def scanned(spark: Any, root: Path, out: Path, records: bool) -> tuple[float, Used]:
+    """Seconds of the clock, and what the workers used."""
+    from kdump.spark.scan import ScanOptions, scan
+    from kdump.spark.store import Store
+
+    before, began = workers(), time.perf_counter()
+    scan(spark, ScanOptions((str(root),), records=records), Store(str(out)))
+    seconds, after = time.perf_counter() - began, workers()
+    return seconds, Used(after.seconds - before.seconds, after.peak)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.fleet", description=__doc__)
+    parser.add_argument("--mib", type=int, default=2048, help="size of the fleet")
+    parser.add_argument("--master", default="local[2]")
+    options = parser.parse_args()
+    from kdump.spark.session import session
+
+    spark = session(options.master)
+    with tempfile.TemporaryDirectory(prefix="kdump-fleet-") as name:
+        root = Path(name)
+        size = options.mib * MIB
+        records = fleet(root / "fleet", 4, 2, size)
+        fleet(root / "warm", 1, 2, 8 * MIB)
+        scanned(spark, root / "warm", root / "warm-out", True)
+        print(f"a fleet of 4 brokers, 8 partitions, {options.mib} MiB, {records:,} records, on {options.master}")
+        alone = verify(root / "fleet")
+        print(f"kdump verify         {options.mib / alone:8,.0f} MiB a second of a processor")
+        clock, used = scanned(spark, root / "fleet", root / "out", False)
+        share = alone / used.seconds
+        speed = options.mib / used.seconds
+        print(f"kdump scan           {speed:8,.0f} MiB: {share:.0%} of that; {clock:.1f} s by the clock")
+        before = used.seconds
+        clock, used = scanned(spark, root / "fleet", root / "out-records", True)
+        alone_records = max(0.01, used.seconds - before)
+        print(
+            f"records to Parquet   {records / alone_records:8,.0f} records a second of a processor, two do twice that"
+        )
+        print(f"with the check       {records / clock:8,.0f} records a second by the clock")
+        for mib in (16, 128, 512):
+            segment(root / f"one-{mib}" / "orders-0", mib * MIB)
+            spark.stop()
+            spark = session(options.master)
+            _, used = scanned(spark, root / f"one-{mib}", root / f"one-out-{mib}", True)
+            print(f"a worker's peak for a partition of {mib:4} MiB: {used.peak} MiB")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

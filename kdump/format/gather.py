@@ -1,0 +1,254 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Columns of records -> the buffers that Arrow's arrays are made of: numbers, and bytes one behind the other.
+
+No object is made of a record. Compiled where there is a compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from kdump.format.columns import WIDTH, Columns, headers
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
+assert WIDTH == 11
+HALF, WHOLE = 1 << 63, 1 << 64
+
+
+class Strings:
+    """Byte strings one behind the other: `data`, in it the end of each behind a first 0 in `ends`, and in `there` a
+    byte each, 0 for null."""
+
+    __slots__ = ("data", "ends", "there")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ends = array("i", [0])
+        self.there = bytearray()
+
+    def __len__(self) -> int:
+        return len(self.there)
+
+    def add(self, value: bytes | None) -> None:
+        """One more."""
+        if value is not None:
+            self.data += value
+        self.ends.append(len(self.data))
+        self.there.append(value is not None)
+
+
+class Lists:
+    """Headers: where the list of each record ends, behind a first 0, and all keys and values."""
+
+    __slots__ = ("ends", "keys", "values")
+
+    def __init__(self) -> None:
+        self.ends = array("i", [0])
+        self.keys = Strings()
+        self.values = Strings()
+
+    def add(self, headers: list[tuple[bytes, bytes | None]]) -> None:
+        """The headers of one more record."""
+        for key, value in headers:
+            self.keys.add(key)
+            self.values.add(value)
+        self.ends.append(len(self.keys))
+
+
+def wrapped(value: int) -> int:
+    """A sum as Java has it, in 64 bits."""
+    return (value + HALF) % WHOLE - HALF
+
+
+def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
+    """Append that number of each record, plus `base`; a sum wraps at 64 bits, as Java's does."""
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t = len(out)
+    row: cython.Py_ssize_t
+    if count == 0:
+        return
+    out.frombytes(bytes(8 * count))
+    made: cython.longlong[::1] = out
+    for row in range(count):
+        if cython.compiled:
+            made[at + row] = cython.cast(
+                cython.longlong,
+                cython.cast(cython.ulonglong, base) + cython.cast(cython.ulonglong, rows[row * 11 + column]),
+            )
+        else:
+            made[at + row] = wrapped(base + rows[row * 11 + column])
+
+
+def sequences(out: array[int], columns: Columns, base: cython.longlong) -> None:
+    """Append each record's sequence number, as format.batch.sequence has it."""
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t = len(out)
+    row: cython.Py_ssize_t
+    value: cython.longlong
+    if count == 0:
+        return
+    out.frombytes(bytes(8 * count))
+    made: cython.longlong[::1] = out
+    for row in range(count):
+        value = -1
+        if base >= 0:
+            value = base + rows[row * 11 + 4]
+            if value > 2147483647:
+                value -= 2147483648
+        made[at + row] = value
+
+
+def pieces(out: Strings, columns: Columns, column: cython.Py_ssize_t) -> None:
+    """Append the bytes that begin at that number of each record, their size in the number behind it; -1 is null."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    first: cython.Py_ssize_t = len(out.there)
+    to: cython.Py_ssize_t = len(out.data)
+    total: cython.Py_ssize_t = 0
+    row: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    size: cython.longlong
+    if count == 0:
+        return
+    for row in range(count):
+        size = rows[row * 11 + column + 1]
+        if size > 0:
+            total += size
+    out.data.extend(bytes(total))
+    out.ends.frombytes(bytes(4 * count))
+    out.there.extend(bytes(count))
+    there: cython.uchar[::1] = out.there
+    ends: cython.int[::1] = out.ends
+    if total == 0:
+        for row in range(count):
+            there[first + row] = rows[row * 11 + column + 1] >= 0
+            ends[first + row + 1] = to
+        return
+    made: cython.uchar[::1] = out.data
+    for row in range(count):
+        size = rows[row * 11 + column + 1]
+        there[first + row] = size >= 0
+        if size > 0:
+            start = rows[row * 11 + column]
+            if cython.compiled:
+                memcpy(cython.address(made[to]), cython.address(data[start]), size)
+            else:
+                made[to : to + size] = data[start : start + size]
+            to += size
+        ends[first + row + 1] = to
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _varint(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t):
+    """A zigzag varint that is known to be one, and the position behind it."""
+    value: cython.ulonglong = 0
+    shift: cython.uint = 0
+    byte: cython.ulonglong = 0x80
+    while byte >= 0x80 and shift < 35:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    value = value & 0xFFFFFFFF
+    return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
+
+
+def header_lists(out: Lists, columns: Columns) -> None:
+    """Append the headers of each record, which `decode` has checked."""
+    if not cython.compiled:
+        for each in range(columns.count):
+            at = each * 11
+            block = columns.block
+            out.add(headers(columns.data, block[at + 9], block[at + 10], block[at + 1]))
+        return
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    row: cython.Py_ssize_t
+    left: cython.longlong
+    most: cython.Py_ssize_t = 0
+    all_headers: cython.longlong = 0
+    last: cython.Py_ssize_t = len(out.keys.there)
+    key_end: cython.Py_ssize_t = len(out.keys.data)
+    value_end: cython.Py_ssize_t = len(out.values.data)
+    if count == 0:
+        return
+    for row in range(count):
+        left = rows[row * 11 + 10]
+        if left > 0:
+            all_headers += left
+            most += rows[row * 11 + 1] - rows[row * 11 + 9]
+    at = len(out.ends)
+    out.ends.frombytes(bytes(4 * count))
+    list_ends: cython.int[::1] = out.ends
+    if all_headers == 0:
+        for row in range(count):
+            list_ends[at + row] = last
+        return
+    for each_bytes in (out.keys, out.values):
+        each_bytes.data.extend(bytes(most))
+        each_bytes.ends.frombytes(bytes(4 * all_headers))
+        each_bytes.there.extend(bytes(all_headers))
+    _fill(out, columns, at, last, key_end, value_end)
+    del out.keys.data[out.keys.ends[len(out.keys.ends) - 1] :]
+    del out.values.data[out.values.ends[len(out.values.ends) - 1] :]
+
+
+def _fill(
+    out: Lists,
+    columns: Columns,
+    at: cython.Py_ssize_t,
+    number: cython.Py_ssize_t,
+    key_end: cython.Py_ssize_t,
+    value_end: cython.Py_ssize_t,
+) -> None:
+    """Copy keys and values to where there is room for them."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    list_ends: cython.int[::1] = out.ends
+    keys: cython.uchar[::1] = out.keys.data
+    values: cython.uchar[::1] = out.values.data
+    key_ends: cython.int[::1] = out.keys.ends
+    value_ends: cython.int[::1] = out.values.ends
+    key_there: cython.uchar[::1] = out.keys.there
+    value_there: cython.uchar[::1] = out.values.there
+    count: cython.Py_ssize_t = columns.count
+    row: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    left: cython.longlong
+    size: cython.longlong
+    for row in range(count):
+        left = rows[row * 11 + 10]
+        position = rows[row * 11 + 9]
+        while left > 0:
+            size, position = _varint(data, position)
+            if size > 0:
+                if cython.compiled:
+                    memcpy(cython.address(keys[key_end]), cython.address(data[position]), size)
+                key_end += size
+                position += size
+            key_there[number] = 1
+            key_ends[number + 1] = key_end
+            size, position = _varint(data, position)
+            if size > 0:
+                if cython.compiled:
+                    memcpy(cython.address(values[value_end]), cython.address(data[position]), size)
+                value_end += size
+                position += size
+            value_there[number] = size >= 0
+            value_ends[number + 1] = value_end
+            number += 1
+            left -= 1
+        list_ends[at + row] = number

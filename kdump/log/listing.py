@@ -1,0 +1,122 @@
+"""What is in a directory: of a file system, or below a URL that fsspec knows."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any, NamedTuple
+
+from kdump.log.errors import SourceError
+
+
+class Item(NamedTuple):
+    """A file or directory in a directory."""
+
+    name: str
+    path: str
+    is_directory: bool
+
+
+def is_url(path: str) -> bool:
+    return "://" in path
+
+
+def is_directory(path: str) -> bool:
+    """Whether there is a directory (links followed); of an object store, anything below that prefix."""
+    if not is_url(path):
+        return os.path.isdir(path)
+    try:
+        store, inside = _store(path)
+        store.invalidate_cache()
+        return bool(store.isdir(inside))
+    except (OSError, SourceError):
+        return False
+    except Exception:  # every store has its own errors
+        return False
+
+
+def items(directory: str) -> list[Item]:
+    """What is in a directory, by name. Raises OSError."""
+    if is_url(directory):
+        return _of_store(directory)
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            try:
+                found.append(Item(entry.name, entry.path, entry.is_dir()))
+            except OSError:  # a link in a circle
+                found.append(Item(entry.name, entry.path, False))
+    return sorted(found)
+
+
+def names(directory: str) -> list[str]:
+    """The names in a directory, sorted. Raises OSError."""
+    return [item.name for item in items(directory)] if is_url(directory) else sorted(os.listdir(directory))
+
+
+def length(path: str) -> int | None:
+    """Bytes of a file; None where that cannot be said."""
+    try:
+        if not is_url(path):
+            return os.stat(path).st_size
+        store, inside = _store(path)
+        size = store.info(inside).get("size")
+    except Exception:  # every store has its own errors
+        return None
+    return int(size) if size is not None else None
+
+
+def parent(path: str) -> str:
+    """The directory that a directory or a file lies in."""
+    return path.rstrip("/").rpartition("/")[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
+
+
+def lies_in(path: str, directory: str) -> bool:
+    """Whether a path is that directory, or lies below it; both absolute."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def same_place(path: str) -> str:
+    """The path under which a place is the same, by whatever path it was reached."""
+    return path.rstrip("/") if is_url(path) else os.path.realpath(path)
+
+
+def _of_store(url: str) -> list[Item]:
+    try:
+        store, inside = _store(url)
+        rows = store.ls(inside, detail=True)
+    except OSError:
+        raise
+    except SourceError as error:
+        raise OSError(errno.ENOSYS, str(error), url) from error
+    except Exception as error:
+        raise OSError(errno.EIO, str(error) or type(error).__name__, url) from error
+    found = []
+    own = inside.rstrip("/").rpartition("/")[2]
+    for row in rows:
+        path = row["name"].rstrip("/")
+        name = path.rpartition("/")[2]
+        if name and not (name == own and path == inside.rstrip("/")):  # a store may list the directory itself
+            found.append(Item(name, f"{url.rstrip('/')}/{name}", row["type"] == "directory"))
+    return sorted(found)
+
+
+def _store(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it. Raises SourceError where fsspec is missing."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise SourceError(f"{url}: reading URLs needs fsspec: pip install 'kdump[remote]'") from None
+    found: tuple[Any, str] = url_to_fs(url)
+    return found
+
+
+def globbed(url: str) -> list[str]:
+    """The URLs that match one with wildcards; none where the store cannot be reached."""
+    try:
+        store, inside = _store(url)
+        store.invalidate_cache()
+        start = url[: url.index("://") + 3]
+        return [start + name.lstrip("/") if start != "memory://" else start + name for name in store.glob(inside)]
+    except Exception:  # every store has its own errors
+        return []

@@ -1,0 +1,181 @@
+"""What `kdump scan` prints for a person: the findings as `kdump verify` tells them, and what the fleet says as one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kdump.check.finding import Finding
+from kdump.check.totals import Totals
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.report import Report, size_text
+from kdump.render.style import painter
+from kdump.render.table import Column, Table
+from kdump.render.times import iso
+
+Object = dict[str, Any]
+Cell = Callable[[Object], str]
+SHOWN = 5
+"""Rows of a list that only describes the fleet; summary.json has more."""
+
+
+class ScanReport:
+    """Writes the report of one summary."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.paint = painter(output.colour)
+
+    def write(self, said: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
+        """`units`: each with those of its findings that are told; `counts`: the codes that are only counted."""
+        report = Report(self.output, info=False)
+        for name, findings in units:
+            report.unit(name)
+            for finding in findings:
+                report.add(finding)
+        report.counts = Counter(said["findings"])
+        report.told_info = counts
+        totals = Totals(**{name: said[name] for name in ("partitions", "files", "bytes", "batches", "records")})
+        totals.unread, totals.notes = list(said["unread"]), list(said["notes"])
+        report.write(totals, said["seconds"], "everything")
+        self._copies(said)
+        self._replicas(said)
+        self._transactions(said)
+        self._table("groups that are behind", [g for g in said["groups"] if g["lag"]], GROUPS)
+        self._table("topics", said["topics"], TOPICS)
+        self._table("producers", said["producers"], PRODUCERS)
+        self._table("formats and codecs", said["formats"], FORMATS)
+        self._table("smallest batches", said["fill"], FILL)
+        self._table("older than retention.ms", said["retention"], RETENTION)
+        self._table("not compacted yet", said["compaction"], COMPACTION)
+        units_said = said["units"]
+        kept = f", {units_said['kept']:,} kept as they were" if units_said["kept"] else ""
+        gone = f", {units_said['gone']:,} gone since" if units_said["gone"] else ""
+        self._line("")
+        self._line(f"{units_said['read']:,} partitions and files read{kept}{gone}")
+        out = printable(path_text(said["out"]))
+        self._line(f"tables in {out}; kdump query {out} 'select * from findings' asks them")
+        self.output.flush()
+
+    def _line(self, text: str, style: str = "") -> None:
+        for line in self.output.wrapped(text, 2) if text else [""]:
+            self.output.line(self.paint(line, style) if style else line)
+
+    def _copies(self, said: Object) -> None:
+        for each in said["copies"]:
+            self._line(f"{printable(each['source'])}: another copy of {printable(each['copyOf'])}, not counted", "dim")
+
+    def _replicas(self, said: Object) -> None:
+        if not said["replicas"]:
+            return
+        self._title("replicas that differ")
+        for each in said["replicas"]:
+            head = f"  {each['topic']}-{each['partition']}: {each['kind']} at offset {each['firstDivergentOffset']}"
+            self._line(printable(head), "bad" if each["kind"] in ("diverged", "missing") else "torn")
+            for source, broker, last in zip(each["sources"], each["brokers"], each["lastOffsets"]):
+                owner = "" if broker is None else f"broker {broker}, "
+                self._line(f"    {owner}{printable(source)}: up to offset {last}")
+            self._line(f"    {printable(each['explanation'])}", "dim")
+
+    def _transactions(self, said: Object) -> None:
+        rows = said["openTransactions"]
+        if not rows:
+            return
+        self._title("open transactions")
+        table = Table(TRANSACTIONS, self.output)
+        for row in rows:
+            table.add(row)
+        table.flush()
+
+    def _table(self, title: str, rows: list[Object], columns: list[Column]) -> None:
+        if not rows:
+            return
+        more = f" (the first {SHOWN} of {len(rows)})" if len(rows) > SHOWN else ""
+        self._title(title + more)
+        table = Table(columns, self.output)
+        for row in rows[:SHOWN]:
+            table.add(row)
+        table.flush()
+
+    def _title(self, text: str) -> None:
+        self._line("")
+        self._line(text, "head")
+
+
+def _text(name: str) -> Cell:
+    return lambda row: "-" if row[name] is None else printable(str(row[name]))
+
+
+def _number(name: str) -> Cell:
+    return lambda row: "-" if row[name] is None else f"{row[name]:,}"
+
+
+def _size(name: str) -> Cell:
+    return lambda row: "-" if row[name] is None else size_text(row[name])
+
+
+def _time(name: str) -> Cell:
+    return lambda row: iso(row[name])
+
+
+def _right(name: str, label: str, cell: Cell) -> Column:
+    return Column(name, label, cell, right=True)
+
+
+TOPIC = Column("topic", "topic", _text("topic"), least=12)
+PARTITION = _right("partition", "partition", _text("partition"))
+RECORDS = _right("records", "records", _number("records"))
+SIZE = _right("bytes", "size", _size("bytes"))
+BATCHES = _right("batches", "batches", _number("batches"))
+TRANSACTIONS = [
+    TOPIC,
+    PARTITION,
+    _right("producer", "producer", lambda row: f"{row['producerId']}/{row['producerEpoch']}"),
+    _right("firstOffset", "from offset", _number("firstOffset")),
+    RECORDS,
+    Column("timestamp", "begun", _time("timestamp"), rank=3),
+    Column("transactionalId", "transactionalId", _text("transactionalId"), least=12),
+    Column("state", "state", _text("state"), rank=4),
+]
+GROUPS = [
+    Column("groupId", "group", _text("groupId"), least=12),
+    Column("groupType", "type", _text("groupType")),
+    Column("state", "state", _text("state")),
+    _right("lag", "lag", _number("lag")),
+]
+TOPICS = [
+    TOPIC,
+    _right("partitions", "partitions", _number("partitions")),
+    SIZE,
+    RECORDS,
+    _right("largest", "largest", _size("largest")),
+    _right("skew", "skew", _text("skew")),
+]
+PRODUCERS = [
+    _right("producerId", "producer", _text("producerId")),
+    _right("epochs", "epochs", _number("epochs")),
+    _right("partitions", "partitions", _number("partitions")),
+    BATCHES,
+    RECORDS,
+    SIZE,
+    Column("first", "first", _time("first"), rank=3),
+    Column("last", "last", _time("last"), rank=4),
+    _right("recordsPerSecond", "records/s", _number("recordsPerSecond")),
+]
+FORMATS = [
+    _right("magic", "magic", _text("magic")),
+    Column("compression", "codec", _text("compression")),
+    BATCHES,
+    RECORDS,
+    SIZE,
+]
+FILL = [
+    TOPIC,
+    BATCHES,
+    _right("bytesPerBatch", "bytes/batch", _number("bytesPerBatch")),
+    _right("recordsPerBatch", "records/batch", _number("recordsPerBatch")),
+]
+RETENTION = [TOPIC, _right("segments", "segments", _number("segments")), SIZE]
+COMPACTION = [TOPIC, PARTITION, _right("dirtyBytes", "dirty", _size("dirtyBytes")), SIZE]

@@ -1,0 +1,109 @@
+"""Values -> Arrow's record batches, in the types that the schema says."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kdump.format.gather import Lists, Strings, wrapped
+from kdump.spark.tables import Column, Table
+
+FIRST, LAST = -62_135_510_400_000, 253_402_127_999_999
+"""Epoch ms of 0001-01-02 and of the end of 9999-12-29: what Python can show in every time zone."""
+INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+def plain(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """The values as an array. What is beyond the type is never an error: 64 bits wrap as Java's do, a smaller number
+    is null, text that is no Unicode is escaped."""
+    try:
+        return pa.array(values, type=kind)
+    except (OverflowError, pa.ArrowInvalid, UnicodeError):
+        return pa.array([_fitted(value, kind) for value in values], type=kind)
+
+
+def _fitted(value: Any, kind: pa.DataType) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, int) and kind == pa.int64():
+        return wrapped(value)
+    if isinstance(value, int) and kind == pa.int32():
+        return value if INT32[0] <= value <= INT32[1] else None
+    if isinstance(value, list):
+        return [_fitted(item, kind.value_type) for item in value]
+    if isinstance(value, dict):
+        return {name: _fitted(item, kind.field(name).type) for name, item in value.items()}
+    return value
+
+
+def times(milliseconds: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Timestamps of epoch milliseconds; null for those that a timestamp cannot say."""
+    fits = pc.and_(pc.greater_equal(milliseconds, FIRST), pc.less_equal(milliseconds, LAST))
+    held = pc.if_else(fits, milliseconds, pa.scalar(None, pa.int64()))
+    return pc.multiply(held, 1000).cast(pa.timestamp("us")).cast(kind)
+
+
+def numbers(values: array[int], nulls: Iterable[int], kind: pa.DataType) -> pa.Array:
+    """64-bit numbers, null at the rows `nulls`."""
+    found = pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+    gone = list(nulls)
+    if gone:
+        there = bytearray(b"\1" * len(values))
+        for row in gone:
+            there[row] = 0
+        found = pc.if_else(_flags(there), found, pa.scalar(None, pa.int64()))
+    return found if kind == pa.int64() else found.cast(kind, safe=False)
+
+
+def strings(values: Strings, kind: pa.DataType) -> pa.Array:
+    """Byte strings as they were gathered."""
+    there = None if 0 not in values.there else _flags(values.there).buffers()[1]
+    buffers = [there, pa.py_buffer(values.ends), pa.py_buffer(values.data)]
+    return pa.Array.from_buffers(kind, len(values), buffers)
+
+
+def header_lists(values: Lists, kind: pa.DataType) -> pa.Array:
+    """Lists of {key, value} as they were gathered."""
+    each = kind.value_type
+    pairs = pa.StructArray.from_arrays(
+        [strings(values.keys, each.field(0).type), strings(values.values, each.field(1).type)],
+        fields=[each.field(0), each.field(1)],
+    )
+    return pa.Array.from_buffers(kind, len(values.ends) - 1, [None, pa.py_buffer(values.ends)], children=[pairs])
+
+
+def _flags(there: bytearray) -> pa.Array:
+    """Booleans of bytes that are 0 or 1."""
+    return pa.Array.from_buffers(pa.uint8(), len(there), [None, pa.py_buffer(there)]).cast(pa.bool_())
+
+
+class Rows:
+    """Gathers rows, by the names of their columns, and makes record batches of them."""
+
+    MOST = 4096
+
+    def __init__(self, table: Table, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.columns: list[Column] = [table.column(name) for name in schema.names]
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, row: dict[str, Any]) -> bool:
+        """One more; whether it is time to take a batch."""
+        self.rows.append(row)
+        return len(self.rows) >= self.MOST
+
+    def take(self) -> Iterable[pa.RecordBatch]:
+        """What there is, if anything."""
+        if self.rows:
+            arrays = [self._array(column, self.schema.field(n).type) for n, column in enumerate(self.columns)]
+            self.rows = []
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _array(self, column: Column, kind: pa.DataType) -> pa.Array:
+        if column.of:
+            return times(plain([row.get(column.of) for row in self.rows], pa.int64()), kind)
+        return plain([row.get(column.name) for row in self.rows], kind)

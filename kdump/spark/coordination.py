@@ -1,0 +1,128 @@
+"""What coordinators on the disks of a fleet say of it: transactions, groups, and what the metadata sets for topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kdump.log.disk import LogDirectory, partition
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import TRANSACTION_TOPIC
+from kdump.log.listing import is_url
+from kdump.log.region import Limits
+from kdump.render.group_report import describe
+from kdump.spark.fleet import Fleet, Found
+from kdump.state.coordinator import Coordinator, read_coordinator
+from kdump.state.image import Metadata
+from kdump.state.lag import Surroundings
+from kdump.state.locate import coordinator_logs
+from kdump.state.metadata import read_metadata
+from kdump.state.partition_ends import Disks, log_end
+from kdump.state.read_groups import CoordinatorLog, newest, read_groups
+from kdump.state.topic_config import effective
+
+if TYPE_CHECKING:
+    from kdump.spark.scan import Scanned
+
+RETENTION = 7 * 86_400_000
+"""retention.ms, where nothing is said: log.retention.hours is 168."""
+
+
+def _clusters(fleet: Fleet) -> dict[str, list[LogDirectory]]:
+    """The log directories of each cluster, copies aside; those of none are each by itself, by their paths."""
+    found: dict[str, list[LogDirectory]] = {}
+    for each in fleet.found:
+        if isinstance(each.place, LogDirectory) and each.identity.copyOf is None:
+            found.setdefault(each.identity.cluster or each.place.path, []).append(each.place)
+    return found
+
+
+def _name(found: Found) -> str:
+    return found.identity.cluster or found.place.path
+
+
+def _metadata(directories: list[LogDirectory]) -> Metadata | None:
+    """That which goes furthest."""
+    read = [read_metadata(each.path) for each in directories]
+    known = [each for each in read if each is not None and each.topics]
+    return max(known, key=lambda each: each.end_offset, default=None)
+
+
+def open_transactions(done: Scanned) -> list[dict[str, Any]]:
+    """Those that the logs leave open, with what __transaction_state on the cluster's disks says of their producer."""
+    left = [(entry, each) for entry in done.entries if entry.get("copyOf") is None for each in entry["open"]]
+    if not left:
+        return []
+    coordinators: dict[str, Coordinator | None] = {}
+    for cluster, directories in _clusters(done.fleet).items():
+        coordinators[cluster] = _coordinator(directories, done.check.limits)
+    found = []
+    for entry, each in left:
+        known = coordinators.get(entry["cluster"] or entry["source"])
+        said = [one for one in known.by_id.values() if one.producerId == each["producerId"]] if known else []
+        found.append(
+            {
+                "cluster": entry["cluster"],
+                "topic": entry["topic"],
+                "partition": entry["partition"],
+                "source": entry["unit"],
+                **each,
+                "transactionalId": said[0].transactionalId if said else None,
+                "state": said[0].state if said else None,
+            }
+        )
+    return sorted(found, key=lambda each: (each["timestamp"], each["topic"] or "", each["partition"] or 0))
+
+
+def _coordinator(directories: list[LogDirectory], limits: Limits) -> Coordinator | None:
+    metadata = _metadata(directories)
+    topic = metadata.topics.get(TRANSACTION_TOPIC) if metadata else None
+    paths = [
+        each.path
+        for directory in directories
+        for each in directory.partitions
+        if each.topic == TRANSACTION_TOPIC and not each.state
+    ]
+    return read_coordinator(paths, len(topic.partitions) if topic else None, limits) if paths else None
+
+
+def groups_behind(fleet: Fleet, limits: Limits) -> list[dict[str, Any]]:
+    """Groups with how far they are behind, the farthest first: committed offsets against the ends of the logs on all
+    disks of their cluster."""
+    found = []
+    for cluster, directories in _clusters(fleet).items():
+        local = [each for each in directories if not is_url(each.path)]
+        logs: list[CoordinatorLog] = []
+        for directory in local:
+            try:
+                logs.extend(coordinator_logs(directory.path, lambda error: None)[0])
+            except SourceError:
+                continue
+        if not logs:
+            continue
+        chosen = newest(logs, lambda log: _end(log, limits))
+        around = Surroundings(Disks(local, limits), _metadata(local))
+        owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
+        for each in describe(read_groups(chosen, limits=limits), around, lambda name: True, lambda name: True):
+            names = ("groupId", "groupType", "state", "lag", "lagUnknown", "remarks")
+            found.append({"cluster": owner, **{name: each.group[name] for name in names}})
+    return sorted(found, key=lambda group: (-(group["lag"] or 0), group["groupId"]))
+
+
+def _end(log: CoordinatorLog, limits: Limits) -> int:
+    return log_end(partition(log.path), limits, []) or 0
+
+
+def retention_of(fleet: Fleet) -> dict[tuple[str | None, str | None], int]:
+    """retention.ms by cluster and topic, of the topics that are deleted by age."""
+    found: dict[tuple[str | None, str | None], int] = {}
+    for cluster, directories in _clusters(fleet).items():
+        metadata = _metadata(directories)
+        owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
+        for topic in metadata.topics if metadata else ():
+            assert metadata is not None
+            policy = effective(metadata, topic, "cleanup.policy", None)
+            said = effective(metadata, topic, "retention.ms", None)
+            milliseconds = int(said) if said and said.lstrip("-").isdigit() else RETENTION
+            if (policy is None or "delete" in policy) and milliseconds >= 0:
+                found[owner, topic] = milliseconds
+    return found

@@ -1,0 +1,131 @@
+"""Tables group_offsets, transactions and metadata_records: records of Kafka's own topics, decoded one by one by the
+decoders of `kdump inspect`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.format.control import decode_control
+from kdump.format.transaction_record import decode_transaction
+from kdump.log.payload import records
+from kdump.log.reader import CHECKED
+from kdump.log.record import Record
+from kdump.log.window import Window
+from kdump.render.decoded import put_reading
+from kdump.render.objects import plain
+from kdump.spark.arrow import Rows
+from kdump.spark.batches import batches_of
+from kdump.spark.walk import Slice, own_regions
+from kdump.state.records import too_large
+
+if TYPE_CHECKING:
+    from kdump.spark.reading import Reading
+
+Row = dict[str, Any]
+NOT_THE_RECORDS = ("topic", "partition", "state")
+"""What rows of other tables say of the file's directory, and these of what is in the record."""
+
+
+class DecodedRows:
+    """Reads slices of segments. Only records of sound batches are believed."""
+
+    def __init__(self, reading: Reading, schema: pa.Schema) -> None:
+        self.reading = reading
+        self.rows = Rows(reading.options.table, schema)
+        self.read_record = ROWS[reading.options.table.name]
+
+    def read(self, part: Slice, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
+        """The records of a slice. Raises SourceError."""
+        own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
+        decoder = Decoding(DecodeOptions()).decoder(part.at)
+        for region in own_regions(part, window, self.reading.options.limits, CHECKED):
+            for batch in batches_of(region):
+                if not batch.crcValid:
+                    continue
+                for record in records(batch):
+                    said: Row = {}
+                    if too_large(record):
+                        said["valueProblem"] = f"{record.keySize} + {record.valueSize} bytes are not decoded"
+                    elif decoder is not None and not record.is_control:
+                        put_reading(said, decoder.read(part.at, record))
+                    row = self.read_record(record, said)
+                    if row is None:
+                        continue
+                    row |= own | {"recordOffset": record.offset, "timestamp": record.timestamp}
+                    row["problem"] = said.get("keyProblem") or said.get("valueProblem")
+                    if self.rows.add(row):
+                        yield from self.rows.take()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What has been read and not handed out."""
+        yield from self.rows.take()
+
+
+def _data(said: Row, part: str) -> Row:
+    """The fields of a decoded key or value."""
+    found = said.get(f"{part}Decoded")
+    data = found.get("data") if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _group_offset(record: Record, said: Row) -> Row | None:
+    key = said.get("keyDecoded")
+    if not isinstance(key, dict) or key.get("name") != "OffsetCommitKey":
+        return None
+    names, value = _data(said, "key"), _data(said, "value")
+    return {
+        "groupId": names.get("group"),
+        "topic": names.get("topic"),
+        "partition": names.get("partition"),
+        **{name: value.get(name) for name in ("offset", "leaderEpoch", "metadata", "commitTimestamp")},
+        **{name: value.get(name) for name in ("expireTimestamp", "topicId")},
+        "producerId": record.batch.producerId if record.batch.isTransactional else -1,
+        "tombstone": record.valueSize < 0,
+    }
+
+
+def _transaction(record: Record, said: Row) -> Row | None:
+    if record.is_control:
+        return None
+    found = decode_transaction(record.key, record.value)
+    if found.problem is not None:
+        said.setdefault("valueProblem", str(found.problem))
+    row: Row = {"transactionalId": found.transactionalId, "tombstone": found.tombstone}
+    if not found.tombstone:
+        row |= {name: getattr(found, name) for name in OF_TRANSACTION}
+        row["partitions"] = [{"topic": topic, "partitions": each} for topic, each in found.partitions.items()]
+    return row
+
+
+def _metadata_record(record: Record, said: Row) -> Row | None:
+    if record.is_control:
+        control = decode_control(record.key, record.value)
+        data = None if control.value is None else json.dumps(plain(control.value), ensure_ascii=False)
+        return {"name": control.type, "version": control.version, "data": data}
+    found = said.get("valueDecoded")
+    if not isinstance(found, dict):
+        return {}
+    data = json.dumps(found["data"], ensure_ascii=False) if "data" in found else None
+    return {"name": found.get("name"), "apiKey": found.get("type"), "version": found.get("version"), "data": data}
+
+
+OF_TRANSACTION = (
+    "producerId",
+    "producerEpoch",
+    "state",
+    "transactionStartTimestampMs",
+    "transactionLastUpdateTimestampMs",
+    "transactionTimeoutMs",
+    "clientTransactionVersion",
+)
+ROWS: dict[str, Callable[[Record, Row], Row | None]] = {
+    "group_offsets": _group_offset,
+    "transactions": _transaction,
+    "metadata_records": _metadata_record,
+}
+"""What a row says of a record with what a decoder says of it; None for one that is no row."""

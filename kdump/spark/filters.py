@@ -1,0 +1,92 @@
+"""Filters that Spark hands down -> what need not be read. Spark applies each of them once more, so leaving out too
+little does no harm."""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from kdump.log.paths import Target
+from kdump.log.select import Range, Selection
+
+OFFSETS = ("offset", "baseOffset", "lastOffset")
+"""Of a batch either end: one that is above a number, or below it, has the batch reach there."""
+TIMESTAMPS = ("timestamp", "maxTimestamp")
+TIMES = ("time", "maxTime")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which topics, partitions, batches and records are wanted; None: all."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    selection: Selection = field(default_factory=Selection)
+
+    def place(self, at: Target) -> bool:
+        """Whether anything in the directory of a file may be wanted."""
+        return (self.topics is None or at.topic in self.topics) and (
+            self.partitions is None or at.partition in self.partitions
+        )
+
+    def also(self, name: str, operator: str, values: tuple[Any, ...]) -> Wanted:
+        """With one filter more: `operator` is =, <=, >= or in; of other columns than it knows it takes no notice."""
+        if name == "topic" and operator in ("=", "in"):
+            return replace(self, topics=_meet(self.topics, values))
+        if name == "partition" and operator in ("=", "in"):
+            return replace(self, partitions=_meet(self.partitions, values))
+        if name == "producerId" and operator in ("=", "in"):
+            ids = _meet(self.selection.producer_ids or None, values)
+            # No set of ids at all means any, and one that no producer has, none.
+            return replace(self, selection=replace(self.selection, producer_ids=ids or frozenset({-2})))
+        if name in OFFSETS:
+            return self._range("offsets", operator, values)
+        if name in TIMESTAMPS:
+            return self._range("times", operator, values)
+        if name in TIMES and all(isinstance(value, datetime) for value in values):
+            return self._range("times", operator, tuple(_milliseconds(value) for value in values))
+        return self
+
+    def _range(self, what: str, operator: str, values: tuple[Any, ...]) -> Wanted:
+        if not values or not all(isinstance(value, int) for value in values):
+            return self
+        before = getattr(self.selection, what) or Range(None, None)
+        first = None if operator == "<=" else min(values)
+        last = None if operator == ">=" else max(values)
+        made = Range(_both(max, before.first, first), _both(min, before.last, last))
+        offsets = what == "offsets"
+        selection = replace(self.selection, offsets=made) if offsets else replace(self.selection, times=made)
+        return replace(self, selection=selection)
+
+
+def _both(choose: Any, one: int | None, other: int | None) -> int | None:
+    known = [each for each in (one, other) if each is not None]
+    return choose(known) if known else None
+
+
+def _meet(before: frozenset[Any] | None, values: tuple[Any, ...]) -> frozenset[Any]:
+    return frozenset(values) if before is None else before & frozenset(values)
+
+
+def _milliseconds(value: datetime) -> int:
+    """Epoch ms, rounded down: what a record's timestamp can be compared with."""
+    aware = value if value.tzinfo else value.astimezone()
+    moment = aware.astimezone(timezone.utc)
+    return calendar.timegm(moment.timetuple()) * 1000 + moment.microsecond // 1000
+
+
+def wanted_by(filters: list[Any]) -> Wanted:
+    """What Spark's filters, which all hold together, leave."""
+    from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+
+    operators = {EqualTo: "=", GreaterThan: ">=", GreaterThanOrEqual: ">=", LessThan: "<=", LessThanOrEqual: "<="}
+    wanted = Wanted()
+    for each in filters:
+        kind = type(each)
+        if kind is In and len(each.attribute) == 1:
+            wanted = wanted.also(each.attribute[0], "in", tuple(each.value))
+        elif kind in operators and len(each.attribute) == 1:
+            wanted = wanted.also(each.attribute[0], operators[kind], (each.value,))
+    return wanted

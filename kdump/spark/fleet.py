@@ -1,0 +1,122 @@
+"""From paths to places whose owner is known: cluster, broker and log directory; and which are copies of one disk."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kdump.check.known import ids
+from kdump.check.options import Options
+from kdump.log.disk import LogDirectory, Partition, Place, places
+from kdump.log.errors import SourceError
+from kdump.log.listing import globbed, is_url, lies_in, parent, same_place
+from kdump.log.paths import Target, natural, target
+
+MAGIC = re.compile(r"[*?\[]")
+LOCAL = "file://"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose a place is, as the columns of that name say."""
+
+    cluster: str | None = None
+    broker: str | None = None
+    logDirectory: str | None = None
+    copyOf: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A place, and whose it is."""
+
+    place: Place
+    identity: Identity
+
+
+@dataclass
+class Fleet:
+    """What the paths hold, each place once; `refused`: paths and directories that hold nothing or cannot be read, and
+    why."""
+
+    found: list[Found] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def find(
+    paths: Iterable[str], options: Options, broker: str | None = None, brokers: Mapping[str, str] | None = None
+) -> Fleet:
+    """The places below `paths`, which may have wildcards; a place that two of them lead to comes once. Never raises for
+    what is there."""
+    fleet = Fleet()
+    seen: dict[str, Place] = {}
+    for given in paths:
+        matches = _expanded(given)
+        if not matches:
+            fleet.refused.append((given, f"{given}: nothing matches"))
+        for path in matches:
+
+            def refuse(error: SourceError, path: str = path) -> None:
+                fleet.refused.append((path, str(error)))
+
+            try:
+                for place in places(path, refuse):
+                    seen.setdefault(same_place(place.path), place)
+            except SourceError as error:
+                refuse(error)
+    directories = [real for real, place in seen.items() if not isinstance(place, Target)]
+    for real, place in seen.items():
+        if not any(real != other and lies_in(real, other) for other in directories):
+            fleet.found.append(Found(place, _identity(place, options, broker, brokers or {})))
+    _mark_copies(fleet)
+    return fleet
+
+
+def _expanded(path: str) -> list[str]:
+    """The paths that a pattern stands for; a path without wildcards stands for itself."""
+    path = path.removeprefix(LOCAL) if path.startswith(LOCAL + "/") else path
+    if not MAGIC.search(path) or (not is_url(path) and os.path.lexists(path)):
+        return [path]
+    matches = globbed(path) if is_url(path) else glob.glob(path, recursive=True)
+    return sorted(matches, key=natural)
+
+
+def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> Identity:
+    above = [place.path]
+    if not isinstance(place, LogDirectory):
+        above = [parent(place.path)] if isinstance(place, Partition) else []
+    if isinstance(place, Target):
+        above = [parent(place.path), parent(parent(place.path))]
+    said: dict[str, str] = {}
+    for directory in above:
+        if not said:
+            at = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
+            said = ids(LogDirectory(directory, files={"meta.properties": at}), options)
+    named = said.get("node.id")
+    if named is None:
+        fitting = [path for path in brokers if lies_in(place.path, path.rstrip("/"))]
+        named = brokers[max(fitting, key=len)] if fitting else broker
+    return Identity(said.get("cluster.id"), named, said.get("directory.id"))
+
+
+def _mark_copies(fleet: Fleet) -> None:
+    """The same directory.id is another copy of one disk. Before there were such ids, so is a directory of one broker
+    with a partition that another one has: it cannot have that twice."""
+    first: dict[tuple[str | None, ...], str] = {}
+    for number, each in enumerate(fleet.found):
+        place, identity = each.place, each.identity
+        if not isinstance(place, LogDirectory) or identity.cluster is None:
+            continue
+        owner = (identity.cluster, identity.broker)
+        names: list[tuple[str | None, ...]] = [(*owner, identity.logDirectory)]
+        if identity.logDirectory is None:
+            names = [(*owner, "", every.name) for every in place.partitions if not every.state]
+        before = next((first[name] for name in names if name in first), None)
+        if before is not None:
+            marked = Identity(identity.cluster, identity.broker, identity.logDirectory, before)
+            fleet.found[number] = Found(place, marked)
+        for name in names:
+            first.setdefault(name, place.path)

@@ -1,0 +1,189 @@
+"""What is to be read for a table, piece by piece: names and sizes decide, and no segment is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from kdump.check.options import Options
+from kdump.check.run import Unit, units_of
+from kdump.log import kinds
+from kdump.log.disk import LogDirectory, Partition, Segment
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kdump.log.listing import is_url, length
+from kdump.log.paths import PARTITION, Target
+from kdump.spark.filters import Wanted
+from kdump.spark.fleet import Fleet, Found, Identity
+from kdump.spark.options import ReadOptions
+from kdump.spark.parts import Part, Piece, largest_first, packed
+from kdump.spark.walk import Slice
+from kdump.state.coordinator import OPEN, Coordinator
+from kdump.state.logdir import was_clean
+from kdump.state.partition_log import SegmentFacts, segments_of
+
+COMPRESSED = (".gz", ".zst")
+
+
+def parts_of(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> list[Part]:
+    """The tasks for a table."""
+    plan = PLANS[options.table.name]
+    order = packed if options.table.splits else largest_first
+    return list(order(plan(fleet, options, check, wanted), options.split_bytes, options.parallelism))
+
+
+def _partitions(found: Found) -> list[Partition]:
+    place = found.place
+    return place.partitions if isinstance(place, LogDirectory) else [place] if isinstance(place, Partition) else []
+
+
+def _state(place: Partition) -> str:
+    return place.state or "live"
+
+
+def _state_of_file(at: Target) -> str | None:
+    match = PARTITION.match(os.path.basename(os.path.dirname(at.path)))
+    return (match["state"] or "live") if match else None
+
+
+def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+    """Slices of the live segments, in the order of their offsets; of a single file whatever it is."""
+    for found in fleet.found:
+        for place in _partitions(found):
+            logs = [segment.log for segment in place.segments if segment.log is not None and wanted.place(segment.log)]
+            for at in _in_range(logs, wanted):
+                yield from _slices(at, found, options, _state(place))
+        lone = found.place
+        if isinstance(lone, Target) and (lone.kind is None or lone.kind in kinds.BATCHES) and wanted.place(lone):
+            yield from _slices(lone, found, options, _state_of_file(lone))
+
+
+def _of_topic(topic: str) -> Callable[..., Iterator[Piece]]:
+    """A plan of the segments of one of Kafka's own topics."""
+
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+        return _segments(fleet, options, check, Wanted(topics=frozenset({topic})))
+
+    return plan
+
+
+def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:
+    """Without the segments that the names of their neighbours put outside the offsets wanted."""
+    offsets = wanted.selection.offsets
+    if offsets is None:
+        return logs
+    chosen = []
+    for at, following in pairwise([*logs, None]):
+        assert at is not None
+        name, end = at.name_offset, following.name_offset if following is not None else None
+        below = offsets.first is not None and end is not None and name is not None and name < end <= offsets.first
+        if not below and not (offsets.last is not None and name is not None and name > offsets.last):
+            chosen.append(at)
+    return chosen
+
+
+def _slices(at: Target, found: Found, options: ReadOptions, state: str | None) -> Iterator[Piece]:
+    size = length(at.path) or 0
+    step = options.split_bytes
+    # Without an index each slice is found by a walk from the beginning, which a store would charge for.
+    whole = size <= step or at.path.endswith(COMPRESSED) or (is_url(at.path) and not _has_index(at))
+    if whole:
+        yield Piece(Slice(at), found.identity, size, state)
+        return
+    for start in range(0, size, step):
+        stop = start + step
+        yield Piece(Slice(at, start, stop if stop < size else None), found.identity, min(step, size - start), state)
+
+
+def _has_index(at: Target) -> bool:
+    return at.path.endswith(".log") and length(at.path.removesuffix(".log") + ".index") is not None
+
+
+def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+    """A piece a live segment: its facts, and whether its broker shut down cleanly."""
+    for found in fleet.found:
+        clean = was_clean(found.place) if isinstance(found.place, LogDirectory) else None
+        for place in _partitions(found):
+            for facts in segments_of(place):
+                assert facts.segment.log is not None
+                if wanted.place(facts.segment.log):
+                    facts.size = length(facts.segment.log.path) or 0
+                    ended = False if place.topic == METADATA_TOPIC else clean
+                    yield Piece((facts, ended), found.identity, facts.size // 8, _state(place))
+        at = found.place
+        if isinstance(at, Target) and at.kind in (None, kinds.SEGMENT) and wanted.place(at):
+            facts = _alone(at)
+            yield Piece((facts, None), found.identity, facts.size // 8, _state_of_file(at))
+
+
+def _alone(at: Target) -> SegmentFacts:
+    return SegmentFacts(Segment("", at.name_offset or 0, at), length(at.path) or 0, (), True)
+
+
+def _files(choose: Callable[[Partition], list[Target]], root: bool, *own: kinds.Kind) -> Callable[..., Iterator[Piece]]:
+    """A plan of small files: those that `choose` has of a partition, at the root too, and any single file of a kind."""
+
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+        for found in fleet.found:
+            place = found.place
+            files: list[tuple[Target, str | None]] = []
+            if root and isinstance(place, LogDirectory):
+                files += [(at, None) for at in place.files.values() if at.kind in own]
+            for each in _partitions(found):
+                files += [(at, _state(each)) for at in choose(each) if wanted.place(at) and at.kind in own]
+            if isinstance(place, Target) and place.kind in own and wanted.place(place):
+                files.append((place, _state_of_file(place)))
+            for at, state in files:
+                yield Piece(at, found.identity, length(at.path) or 0, state)
+
+    return plan
+
+
+def _indexes(place: Partition) -> list[Target]:
+    return [at for segment in place.segments for at in segment.beside.values()] + place.orphans
+
+
+def small_files(place: Partition) -> list[Target]:
+    """The live files of a partition that have entries."""
+    return [*_indexes(place), *place.snapshots, *place.texts]
+
+
+def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+    """What `kdump verify` does one after the other: the root of a log directory, a partition, a file."""
+    whose = {found.place.path: found.identity for found in fleet.found}
+    for path, text in fleet.refused:
+        yield Piece((path, text), Identity(), 0)
+    for unit in units_of([found.place for found in fleet.found], check):
+        place = unit.partition
+        source = place.source if place else unit.directory.path if unit.directory else unit.name
+        if place is not None and not wanted.place(Target(place.path, None, place.topic, place.partition)):
+            continue
+        yield Piece(slimmed(unit), whose[source], unit.size)
+
+
+def slimmed(unit: Unit) -> Unit:
+    """The unit with those transactions alone that its partition can be in: it travels."""
+    known = unit.known
+    if isinstance(known.coordinator, Coordinator):
+        mine = {
+            name: each
+            for name, each in known.coordinator.by_id.items()
+            if each.state in OPEN and known.partition in each.partitions.get(known.topic or "", ())
+        }
+        unit.known = replace(known, coordinator=replace(known.coordinator, by_id=mine, _open=None))
+    return unit
+
+
+PLANS: dict[str, Callable[[Fleet, ReadOptions, Options, Wanted], Iterator[Piece]]] = {
+    "segments": _overview,
+    "batches": _segments,
+    "records": _segments,
+    "findings": _findings,
+    "group_offsets": _of_topic(OFFSETS_TOPIC),
+    "transactions": _of_topic(TRANSACTION_TOPIC),
+    "metadata_records": _of_topic(METADATA_TOPIC),
+    "index_entries": _files(_indexes, False, kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX),
+    "producer_states": _files(lambda place: place.snapshots, False, kinds.PRODUCER_SNAPSHOT),
+    "checkpoints": _files(lambda place: place.texts, True, kinds.OFFSET_CHECKPOINT, kinds.EPOCH_CHECKPOINT),
+}

@@ -1,0 +1,127 @@
+"""One reading of a table: the tasks that it takes, and what each of them yields. Knows nothing of a session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kdump.check.options import Options
+from kdump.check.totals import Totals
+from kdump.check.workers import careful_source
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.log.select import Selection
+from kdump.render.escape import path_text
+from kdump.spark.arrow import Rows
+from kdump.spark.batches import BatchRows
+from kdump.spark.decoded import DecodedRows
+from kdump.spark.filters import Wanted
+from kdump.spark.fleet import find
+from kdump.spark.options import ReadOptions
+from kdump.spark.parts import Part, Piece
+from kdump.spark.plan import parts_of
+from kdump.spark.records import RecordRows
+from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
+from kdump.spark.walk import Slice, opened
+
+READERS: dict[str, Callable[[Reading, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
+    "batches": BatchRows,
+    "records": RecordRows,
+    "group_offsets": DecodedRows,
+    "transactions": DecodedRows,
+    "metadata_records": DecodedRows,
+}
+
+
+class Reading:
+    """`wanted` says what need not be read."""
+
+    def __init__(self, options: ReadOptions, wanted: Wanted | None = None) -> None:
+        self.options = options
+        self.wanted = wanted or Wanted()
+        self.check = Options(
+            limits=options.limits,
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
+            now=int(time.time() * 1000) if options.now is None else options.now,
+            window=options.window,
+            open_source=careful_source,
+        )
+
+    @property
+    def selection(self) -> Selection:
+        return self.wanted.selection
+
+    def parts(self) -> list[Part]:
+        """The tasks. Never raises for what is on the disks."""
+        self.use_storage()
+        fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
+        return parts_of(fleet, self.options, self.check, self.wanted)
+
+    def read(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """What a task yields. Never raises for what is on the disks: what cannot be read is a row of findings."""
+        self.use_storage()
+        if self.options.table.splits:
+            yield from self._slices(part, schema)
+            return
+        rows = Rows(self.options.table, schema)
+        for piece in part.pieces:
+            common = self.common(piece)
+            for row in self._rows(piece):
+                if rows.add(common | {name: value for name, value in row.items() if value is not None}):
+                    yield from rows.take()
+        yield from rows.take()
+
+    def _slices(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        reader = READERS[self.options.table.name](self, schema)
+        for piece in part.pieces:
+            own: Slice = piece.what
+            try:
+                window = opened(own.at, self.options.window)
+            except SourceError:
+                continue
+            try:
+                yield from reader.read(own, window, self.common(piece, own.at))
+            except SourceError:
+                pass
+            finally:
+                window.source.close()
+        yield from reader.rest()
+
+    def _rows(self, piece: Piece) -> Iterator[dict[str, Any]]:
+        name = self.options.table.name
+        if name == "segments":
+            yield from segment_rows(piece.what)
+        elif name == "findings":
+            totals = Totals()
+            yield from finding_rows(piece.what, totals)
+            yield from unread_rows(piece.what, totals)
+        else:
+            yield from entry_rows(piece.what)
+
+    def common(self, piece: Piece, at: Target | None = None) -> dict[str, Any]:
+        """What all rows of a piece say."""
+        if at is None:
+            what = piece.what[0] if isinstance(piece.what, tuple) and not isinstance(piece.what, Target) else piece.what
+            at = what if isinstance(what, Target) else getattr(getattr(what, "segment", None), "log", None)
+        said: dict[str, Any] = dict(vars(piece.identity))
+        said["state"] = piece.state
+        if at is not None:
+            said |= {
+                "source": path_text(at.source),
+                "topic": at.topic,
+                "partition": at.partition,
+                "file": path_text(at.path),
+            }
+        return said
+
+    def use_storage(self) -> None:
+        """What the options say of a store is what fsspec opens it with."""
+        if self.options.storage:
+            import fsspec
+
+            for protocol in {path.partition("://")[0] for path in self.options.paths if "://" in path}:
+                fsspec.config.conf.setdefault(protocol, {}).update(self.options.storage)

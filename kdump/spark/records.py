@@ -1,0 +1,195 @@
+"""Table records: from the columns that the record loop fills to Arrow's arrays, with no object a record.
+
+Messages of magic 0 and 1, and control records, are few, and come one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kdump.format.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, Columns
+from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences, wrapped
+from kdump.log.payload import columns_of
+from kdump.log.reader import CHECKED
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchV2
+from kdump.log.select import NO
+from kdump.log.window import Window
+from kdump.render.objects import control_object
+from kdump.spark import arrow
+from kdump.spark.batches import batches_of
+from kdump.spark.tables import FROM_BATCH
+from kdump.spark.walk import Slice, own_regions
+
+if TYPE_CHECKING:
+    from kdump.spark.reading import Reading
+
+MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
+"""What a record batch is handed out at."""
+ATTRIBUTES = 2
+STORED = {
+    "attributes": ATTRIBUTES,
+    "offsetDelta": OFFSET_DELTA,
+    "timestampDelta": TIMESTAMP_DELTA,
+    "keySize": KEY_START + 1,
+    "valueSize": VALUE_START + 1,
+}
+"""Columns that stand in a record as they are, and their numbers in format.columns."""
+NUMBERS = (*STORED, "offset", "timestamp", "sequence")
+TEXTS = {"key": KEY_START, "value": VALUE_START}
+RARE = ("crc", "crcValid", "control")
+OF_BATCH = ("position", "timestampType", *FROM_BATCH)
+
+
+class RecordRows:
+    """Reads slices of segments."""
+
+    def __init__(self, reading: Reading, schema: pa.Schema) -> None:
+        self.reading = reading
+        self.schema = schema
+        self.columns = [reading.options.table.column(name) for name in schema.names]
+        self.wanted = {column.of or column.name for column in self.columns}
+        self.of_batch = [name for name in OF_BATCH if name in self.wanted]
+        self._begin()
+
+    def _begin(self) -> None:
+        wanted = self.wanted
+        self.count = 0
+        self.numbers = {name: array("q") for name in NUMBERS if name in wanted}
+        self.nulls: dict[str, list[int]] = {name: [] for name in self.numbers}
+        self.texts = {name: Strings() for name in TEXTS if name in wanted}
+        self.headers = Lists() if "headers" in wanted else None
+        self.rare: dict[str, dict[int, Any]] = {name: {} for name in RARE if name in wanted}
+        self.damaged: list[int] = []
+        """Rows that are damaged where their batch is not: messages of magic 0 and 1."""
+        self.batch_of = array("i")
+        self.batches: list[dict[str, Any]] = []
+
+    def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """The records of a slice. Raises SourceError."""
+        selection = self.reading.selection
+        first = selection.offsets.first if selection.offsets else None
+        for region in own_regions(part, window, self.reading.options.limits, CHECKED, first):
+            for batch in batches_of(region):
+                if not selection.is_all and selection.batch(batch) == NO:
+                    continue
+                if not isinstance(batch, BatchV2) or batch.isControlBatch:
+                    yield from self._one_by_one(batch, common)
+                    continue
+                for columns, _ in columns_of(batch):
+                    if selection.chooses_records:
+                        selection.keep(batch, columns)
+                    if len(columns):
+                        self._columns(batch, columns, common)
+                        if self._full():
+                            yield from self.rest()
+
+    def _columns(self, batch: BatchV2, columns: Columns, common: dict[str, Any]) -> None:
+        header = batch.header
+        count = len(columns)
+        self._in_batch(batch, count, common)
+        for name, values in self.numbers.items():
+            if name == "offset":
+                numbers(values, columns, OFFSET_DELTA, header.baseOffset)
+            elif name == "timestamp":
+                if header.timestampType == "LogAppendTime":
+                    values.extend([header.maxTimestamp] * count)
+                else:
+                    numbers(values, columns, TIMESTAMP_DELTA, header.baseTimestamp)
+            elif name == "sequence":
+                sequences(values, columns, header.baseSequence)
+            else:
+                numbers(values, columns, STORED[name], 0)
+        for name, text in self.texts.items():
+            pieces(text, columns, TEXTS[name])
+        if self.headers is not None:
+            header_lists(self.headers, columns)
+        self.count += count
+
+    def _one_by_one(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        for record in self.reading.selection.records(batch):
+            self._in_batch(batch, 1, common)
+            for name, values in self.numbers.items():
+                value = getattr(record, name)
+                if value is None:
+                    self.nulls[name].append(self.count)
+                values.append(wrapped(value or 0))
+            for name, text in self.texts.items():
+                text.add(getattr(record, name))
+            if self.headers is not None:
+                self.headers.add(record.headers)
+            self._rare(record)
+            self.count += 1
+            if self._full():
+                yield from self.rest()
+
+    def _rare(self, record: Record) -> None:
+        if record.crcValid is False:
+            self.damaged.append(self.count)
+        for name, values in self.rare.items():
+            value = getattr(record, name) if name != "control" else _control(record)
+            if value is not None:
+                values[self.count] = value
+
+    def _in_batch(self, batch: Batch, count: int, common: dict[str, Any]) -> None:
+        """`count` rows more are of this batch."""
+        said = dict(common)
+        for name in self.of_batch:
+            said[name] = getattr(batch, name)
+        if "damaged" in self.wanted:
+            said["damaged"] = not batch.crcValid
+        self.batch_of.extend(array("i", [len(self.batches)]) * count)
+        self.batches.append(said)
+
+    def _full(self) -> bool:
+        held = sum(len(text.data) for text in self.texts.values())
+        held += len(self.headers.values.data) + len(self.headers.keys.data) if self.headers else 0
+        return self.count >= MOST_ROWS or held >= MOST_BYTES
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What has been read and not handed out."""
+        if not self.count:
+            return
+        arrays = [
+            self._array(column.of or column.name, self.schema.field(n).type, bool(column.of))
+            for n, column in enumerate(self.columns)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        self._begin()
+
+    def _array(self, name: str, kind: pa.DataType, is_time: bool) -> pa.Array:
+        if is_time:
+            return arrow.times(arrow.numbers(self.numbers[name], self.nulls[name], pa.int64()), kind)
+        if name in self.numbers:
+            return arrow.numbers(self.numbers[name], self.nulls[name], kind)
+        if name in self.texts:
+            return arrow.strings(self.texts[name], kind)
+        if name == "headers":
+            assert self.headers is not None
+            return arrow.header_lists(self.headers, kind)
+        if name in self.rare:
+            held = self.rare[name]
+            if not held:
+                return pa.nulls(self.count, kind)
+            return arrow.plain([held.get(row) for row in range(self.count)], kind)
+        found = arrow.plain([said.get(name) for said in self.batches], kind)
+        found = found.take(pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.batch_of)]))
+        if name == "damaged" and self.damaged:
+            gone = set(self.damaged)
+            return pa.array([row in gone or value for row, value in enumerate(found.to_pylist())], type=kind)
+        return found
+
+
+def _control(record: Record) -> dict[str, Any] | None:
+    """What a control record says, its decoded value as JSON."""
+    if not record.is_control:
+        return None
+    said = control_object(record)
+    if "value" in said:
+        said["value"] = json.dumps(said["value"], ensure_ascii=False)
+    return {name: said.get(name) for name in ("type", "version", "coordinatorEpoch", "value")}

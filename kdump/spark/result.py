@@ -1,0 +1,91 @@
+"""The result of a scan as tables of a session: for `kdump query`, and for what the summary is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdump.log.listing import is_directory
+from kdump.spark.compare import BatchFact, partitions
+from kdump.spark.schema import arrow_schema
+from kdump.spark.store import OWN, Store, StoreError
+from kdump.spark.tables import REPLICAS, RESULTS, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+OF_REPLICAS = """
+  select cluster, topic, partition, source, broker, coalesce(baseOffset, lastOffset) as baseOffset, lastOffset, crc,
+         crcValid, partitionLeaderEpoch, recordCount,
+         coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount < lastOffsetDelta + 1, false) as compacted
+  from batches left semi join (
+    select cluster as c, topic as t, partition as p from segments where state = 'live' and topic is not null
+    group by cluster, topic, partition having count(distinct source) > 1)
+  on cluster <=> c and topic = t and partition = p
+  where state = 'live'
+"""
+"""The batches of partitions of which there is more than one replica, or copy."""
+
+
+def open_result(spark: SparkSession, store: Store) -> None:
+    """A view of each table, whether or not it has rows. Raises StoreError where there is no result of a scan."""
+    if not is_directory(store.path(OWN)):
+        raise StoreError(f"{store.root}: no result of kdump scan is here")
+    for table in RESULTS.values():
+        view(spark, store, table)
+
+
+def view(spark: SparkSession, store: Store, table: Table) -> None:
+    """A view of a table, as its files are now."""
+    if is_directory(store.path(table.name)):
+        frame = spark.read.schema(table.ddl()).parquet(store.path(table.name))
+    else:
+        frame = spark.createDataFrame([], table.ddl())
+    frame.createOrReplaceTempView(table.name)
+
+
+def compare_replicas(spark: SparkSession) -> list[dict[str, Any]]:
+    """The rows of the table replicas, out of the views: each partition in one task, its batches in the order of their
+    offsets, in memory that does not grow with it."""
+    rows = spark.sql(OF_REPLICAS).repartition("cluster", "topic", "partition")
+    ordered = rows.sortWithinPartitions("cluster", "topic", "partition", "baseOffset", "source")
+    # Rows and not Arrow: for that Spark wants pandas, of which nothing is needed here.
+    found = ordered.rdd.mapPartitions(_compared).collect()
+    named = [dict(zip(arrow_schema(REPLICAS).names, each)) for each in found]
+    return sorted(named, key=lambda each: (str(each["cluster"]), each["topic"], each["partition"]))
+
+
+def put_replicas(store: Store, found: list[dict[str, Any]]) -> None:
+    """Write the table. Raises StoreError."""
+    with store.writing(f"{REPLICAS.name}/all.parquet") as file:
+        pq.write_table(pa.Table.from_pylist(found, arrow_schema(REPLICAS)), file)
+
+
+def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
+    """What a task does: the rows of the table, out of those of some partitions."""
+    brokers: dict[str, str | None] = {}
+    for (cluster, topic, partition), differences in partitions(_facts(rows, brokers)):
+        for each in differences:
+            names = {source: brokers.get(source) for source in each.replicas}
+            yield (
+                cluster,
+                topic,
+                partition,
+                each.kind,
+                each.offset,
+                list(names.values()),
+                list(names),
+                [each.epochs[source] for source in names],
+                [each.ends.get(source) for source in names],
+                each.explained(names),
+            )
+
+
+def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, BatchFact]]:
+    for cluster, topic, partition, source, broker, *said in rows:
+        brokers[source] = broker
+        base, last, crc, sound, epoch, count, compacted = said
+        yield (cluster, topic, partition), BatchFact(source, base, last, crc, bool(sound), epoch, count, compacted)

@@ -1,0 +1,192 @@
+"""The pipeline: a fleet read once, unit by unit, into Parquet; then what no single file shows, out of those tables."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.log.region import Limits
+from kdump.spark.fleet import Fleet, find
+from kdump.spark.options import SPLIT, ReadOptions
+from kdump.spark.parts import OPENING
+from kdump.spark.scan_plan import RecordJob, jobs_of, record_jobs
+from kdump.spark.scan_task import Job, run_job
+from kdump.spark.store import Store
+from kdump.spark.tables import RECORDS
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator, SparkContext
+    from pyspark.sql import SparkSession
+
+ALL = ("segments", "batches", "findings", "index_entries", "producer_states", "checkpoints")
+"""Tables that a scan writes, if nothing is said; records are asked for by themselves."""
+POLL = 0.2
+
+Met = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """What a scan reads and writes; sizes in bytes, times in ms."""
+
+    paths: tuple[str, ...]
+    tables: tuple[str, ...] = ALL
+    records: bool = False
+    broker: str | None = None
+    brokers: dict[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    transaction_timeout: int = 900_000
+    max_message_bytes: int | None = None
+    split_bytes: int = SPLIT
+
+
+@dataclass
+class Scanned:
+    """What a scan has done: the entries of all units, how many were read now, how many were as before."""
+
+    fleet: Fleet
+    check: Options
+    jobs: list[Job]
+    entries: list[dict[str, Any]]
+    read: int = 0
+    kept: int = 0
+    gone: int = 0
+    bytes_read: int = 0
+
+
+def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> Scanned:
+    """Read what is not as it was, and write its rows. `met` is told how many bytes of how many have been read. Raises
+    StoreError, or what Spark raises."""
+    check = Options(
+        limits=options.limits,
+        transaction_timeout=options.transaction_timeout,
+        max_message_bytes=options.max_message_bytes,
+        now=int(time.time() * 1000),
+        open_source=careful_source,
+    )
+    fleet = find(options.paths, check, options.broker, options.brokers)
+    store.begin([found.place.path for found in fleet.found])
+    known = dict(store.units())
+    jobs = jobs_of(fleet, check, options.tables)
+    reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
+    slices = list(record_jobs(fleet, reading, check)) if options.records else []
+    done = Scanned(fleet, check, jobs, [])
+    wanted = {job.key for job in jobs} | {job.key for job in slices}
+    for key in known.keys() - wanted:
+        entry = known.pop(key)
+        store.forget(key, entry)
+        done.gone += "totals" in entry
+    todo = [job for job in jobs if not _is_known(job.key, job.fingerprint, known)]
+    todo_records = [job for job in slices if not _is_known(job.key, job.fingerprint, known)]
+    for key in [job.key for job in todo] + [job.key for job in todo_records]:
+        if key in known:
+            _drop_files(store, known.pop(key))
+    total = sum(job.size for job in todo) + sum(job.size for job in todo_records)
+    context = spark.sparkContext
+    fresh = _run(context, todo, _unit_task(store), options, met, 0, total)
+    before = sum(job.size for job in todo)
+    if todo_records:
+        _run(context, todo_records, _records_task(store, reading, check), options, met, before, total)
+    done.entries = [known[job.key] for job in jobs if job.key in known] + fresh
+    done.read, done.kept = len(fresh), len(jobs) - len(fresh)
+    done.bytes_read = sum(entry["totals"]["bytes"] for entry in fresh)
+    return done
+
+
+def _is_known(key: str, fingerprint: str, known: dict[str, dict[str, Any]]) -> bool:
+    return bool(fingerprint) and known.get(key, {}).get("fingerprint") == fingerprint
+
+
+def _drop_files(store: Store, entry: dict[str, Any]) -> None:
+    for name in entry.get("files", []):
+        store.remove(name)
+
+
+def _unit_task(store: Store) -> Callable[[Job], dict[str, Any]]:
+    return lambda job: run_job(job, store)
+
+
+def _records_task(store: Store, reading: ReadOptions, check: Options) -> Callable[[RecordJob], dict[str, Any]]:
+    def task(job: RecordJob) -> dict[str, Any]:
+        from kdump.spark.scan_records import write_records
+
+        return write_records(job, store, reading, check)
+
+    return task
+
+
+def _run(
+    context: SparkContext,
+    jobs: list[Any],
+    task: Callable[[Any], dict[str, Any]],
+    options: ScanOptions,
+    met: Met,
+    before: int,
+    total: int,
+) -> list[dict[str, Any]]:
+    """Every job in some task, the largest first; what they give, and meanwhile how far they are."""
+    if not jobs:
+        return []
+    groups = list(_grouped(jobs, options.split_bytes, context.defaultParallelism))
+    done: Accumulator[int] = context.accumulator(0)
+
+    def run_group(group: list[Any]) -> list[dict[str, Any]]:
+        found = []
+        for job in group:
+            found.append(task(job))
+            done.add(job.size)
+        return found
+
+    rows: list[dict[str, Any]] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for part in context.parallelize(groups, len(groups)).map(run_group).collect():
+                rows.extend(part)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = _thread(work)
+    try:
+        while thread.is_alive():
+            thread.join(POLL)
+            met(before + done.value, total)
+    except KeyboardInterrupt:
+        context.cancelAllJobs()
+        thread.join()
+        raise
+    if failed:
+        raise failed[0]
+    return rows
+
+
+def _thread(work: Callable[[], None]) -> threading.Thread:
+    from pyspark import InheritableThread
+
+    thread: threading.Thread = InheritableThread(target=work)
+    thread.start()
+    return thread
+
+
+def _grouped(jobs: Iterable[Any], most: int, parallelism: int) -> Iterator[list[Any]]:
+    """The largest by themselves and first; the small ones together."""
+    ordered = sorted(jobs, key=lambda job: -job.size)
+    share = sum(max(job.size, OPENING) for job in ordered) // (4 * parallelism) + 1
+    limit = max(1, min(most, share))
+    group: list[Any] = []
+    size = 0
+    for job in ordered:
+        counts = max(job.size, OPENING)
+        if group and size + counts > limit:
+            yield group
+            group, size = [], 0
+        group.append(job)
+        size += counts
+    if group:
+        yield group

@@ -1,0 +1,60 @@
+"""The records of a slice of a segment -> a Parquet file of its own: column buffers from one end to the other."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from kdump import __version__
+from kdump.check.options import Options
+from kdump.log.errors import SourceError
+from kdump.render.escape import path_text
+from kdump.spark.options import ReadOptions
+from kdump.spark.parts import Piece
+from kdump.spark.reading import Reading
+from kdump.spark.records import RecordRows
+from kdump.spark.scan_plan import RecordJob
+from kdump.spark.scan_task import TableWriter
+from kdump.spark.store import Store, folder
+from kdump.spark.tables import RECORDS
+from kdump.spark.walk import opened
+
+
+def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Options) -> dict[str, Any]:
+    """Read a slice, write its records; its entry. What cannot be read has no rows: findings tell. Raises StoreError."""
+    at = job.slice.at
+    values = {"broker": job.identity.broker, "topic": at.topic}
+    number = "none" if at.partition is None else at.partition
+    name = f"{folder('records', values)}/{number}-{job.key}.parquet"
+    count = 0
+    with ExitStack() as stack:
+        writer = TableWriter(RECORDS, tuple(values), stack.enter_context(store.writing(name)))
+        stack.callback(writer.close)
+        reading = Reading(options)
+        reader = RecordRows(reading, writer.schema)
+        common = reading.common(Piece(job.slice, job.identity, job.size, job.state), at)
+        try:
+            window = opened(at, options.window)
+        except SourceError:
+            window = None
+        if window is not None:
+            try:
+                for batch in reader.read(job.slice, window, common):
+                    count += batch.num_rows
+                    writer.put([batch])
+            except SourceError:
+                pass
+            finally:
+                window.source.close()
+            for batch in reader.rest():
+                count += batch.num_rows
+                writer.put([batch])
+    entry = {
+        "kdump": __version__,
+        "fingerprint": job.fingerprint,
+        "unit": path_text(at.path),
+        "files": [name],
+        "records": count,
+    }
+    store.put_unit(job.key, entry)
+    return entry

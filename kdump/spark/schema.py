@@ -1,0 +1,36 @@
+"""The types of the tables, as Arrow has them: what Spark makes of their DDL."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kdump.spark.tables import Table
+
+
+def _list(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", kind))
+
+
+TYPES = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "array<int>": _list(pa.int32()),
+    "array<bigint>": _list(pa.int64()),
+    "array<string>": _list(pa.string()),
+    "array<struct<key:binary,value:binary>>": _list(pa.struct([("key", pa.binary()), ("value", pa.binary())])),
+    "array<struct<topic:string,partitions:array<int>>>": _list(
+        pa.struct([("topic", pa.string()), ("partitions", _list(pa.int32()))])
+    ),
+    "struct<type:string,version:int,coordinatorEpoch:int,value:string>": pa.struct(
+        [("type", pa.string()), ("version", pa.int32()), ("coordinatorEpoch", pa.int32()), ("value", pa.string())]
+    ),
+}
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """All columns of a table."""
+    return pa.schema([(column.name, TYPES[column.type]) for column in table.columns])

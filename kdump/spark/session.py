@@ -1,0 +1,152 @@
+"""A Spark session for the command line: embedded, quiet, with the interpreter that runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from kdump.spark import PUSHDOWN, register
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+LOG = "KDUMP_SPARK_LOG"
+"""Environment variable: the file that gets what Spark has to say, which is nowhere else."""
+MEMORY = "1g"
+"""Of the driver, which embedded does the work: rows stream through, and nothing is kept."""
+
+
+class NoSpark(Exception):
+    """Spark cannot be started; the message says what is missing, and how to get it."""
+
+
+def java() -> str | None:
+    """The Java that Spark would run on; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        inside = os.path.join(home, "bin", "java")
+        return inside if os.access(inside, os.X_OK) else None
+    return shutil.which("java")
+
+
+def require() -> None:
+    """Raises NoSpark where the packages are missing that everything here imports."""
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark.sql  # noqa: F401
+    except ImportError as error:
+        raise NoSpark(f"this needs Spark ({error}): pip install 'kdump[spark]'") from None
+
+
+def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
+    """A session on `master` (None: what spark-submit has set, else local[*]), with the data source registered. Raises
+    NoSpark."""
+    require()
+    from pyspark.sql import SparkSession
+
+    if java() is None:
+        home = os.environ.get("JAVA_HOME")
+        said = f"JAVA_HOME is {home}, with no bin/java in it" if home else "no java on the PATH"
+        raise NoSpark(f"Spark needs Java 17 or later, and there is none: {said}; apt install openjdk-17-jre-headless")
+    # What PySpark logs of a query that fails is what it raises.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("kdump")
+    for name, value in (_settings(master) | (conf or {})).items():
+        builder = builder.config(name, value)
+    with _quiet() as log:
+        try:
+            spark: SparkSession = builder.getOrCreate()
+            spark.sparkContext.setLogLevel("ERROR")
+            register(spark)
+        except Exception as error:
+            raise NoSpark(f"Spark does not start: {_reason(error, log)}") from None
+    return spark
+
+
+@contextmanager
+def running(master: str | None = None, conf: dict[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session for the time of a command; one that was there before it stays. Raises NoSpark."""
+    before = _active()
+    spark = session(master, conf)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def _active() -> object:
+    """The session that there is already."""
+    sql = sys.modules.get("pyspark.sql")
+    return sql.SparkSession.getActiveSession() if sql is not None else None
+
+
+@contextmanager
+def _quiet() -> Iterator[BinaryIO]:
+    """What the JVM that is started meanwhile, and its workers, write to stderr goes to a file, as long as they live.
+    The errors that matter come as exceptions."""
+    kept_log = os.environ.get(LOG)
+    # The JVM keeps it open.
+    log: BinaryIO = open(kept_log, "w+b") if kept_log else tempfile.TemporaryFile(prefix="kdump-spark-")  # noqa: SIM115
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(log.fileno(), 2)
+    try:
+        yield log
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def reason(error: Exception) -> str | None:
+    """One line that says why Spark could not do what it was asked, None for what is no matter of Spark's: a bug."""
+    kind = type(error).__module__
+    if not kind.startswith(("pyspark.", "py4j.")):
+        return None
+    text = str(error)
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        text = str(java.toString())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if "StoreError:" in line]
+    if told:
+        return told[-1].partition("StoreError:")[2].strip()
+    return lines[0] if lines else type(error).__name__
+
+
+def _reason(error: Exception, log: BinaryIO) -> str:
+    """The line of Java's log that says why, else what Python says."""
+    log.seek(0)
+    lines = log.read(1 << 20).decode("utf-8", "replace").splitlines()
+    causes = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return causes[-1] if causes else (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _settings(master: str | None) -> dict[str, str]:
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has chosen
+    settings = {
+        PUSHDOWN: "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    }
+    if master is not None or not submitted:
+        settings["spark.master"] = master or LOCAL
+    if not submitted:
+        settings |= {
+            "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", MEMORY),
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        }
+    return settings

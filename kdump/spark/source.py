@@ -1,0 +1,83 @@
+"""The data source that Spark sees: format("kdump")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kdump.spark.filters import wanted_by
+from kdump.spark.options import OptionError, ReadOptions, parse
+from kdump.spark.parts import Part
+from kdump.spark.reading import Reading
+from kdump.spark.stream import KdumpStream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class KdumpSource(DataSource):
+    """Options as kdump.spark.options has them. A bad one is an error; nothing on the disks is."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kdump"
+
+    def schema(self) -> str:
+        options = parse(self.options)
+        return options.table.ddl(options.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return KdumpReader(parse(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = parse(self.options)
+        _check(options, schema)
+        return KdumpStream(options, schema)
+
+
+class KdumpReader(DataSourceReader):
+    """Plans the tasks on the driver, and is what runs in them."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self.reading = Reading(options)
+        self.schema = schema
+        _check(options, schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self.reading.parts()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, Part):  # with nothing to be read Spark asks for something of its own
+            yield from self.reading.read(partition, to_arrow_schema(self.schema, timezone="UTC"))
+
+
+class PushingReader(KdumpReader):
+    """Also takes filters: Spark refuses a reader that does where the session has them switched off."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self.reading.wanted = wanted_by(filters)
+        return filters  # to be applied once more
+
+
+class PushingSource(KdumpSource):
+    """The data source of a session that hands filters down."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return PushingReader(parse(self.options), schema)
+
+
+def _check(options: ReadOptions, schema: StructType) -> None:
+    """Raises OptionError for a .schema(…) that the table does not have."""
+    for field in schema.fields:
+        try:
+            column = options.table.column(field.name)
+        except KeyError:
+            names = ", ".join(column.name for column in options.table.columns)
+            raise OptionError(f"table {options.table.name} has no column {field.name!r}: {names}") from None
+        if field.dataType.simpleString() != column.type:
+            said = field.dataType.simpleString()
+            raise OptionError(f"column {field.name} of {options.table.name} is {column.type}, not {said}")

@@ -1,0 +1,178 @@
+"""Where a scan puts its result: a directory, or a URL that fsspec can write to. Parquet files by table, broker and
+topic, and beside them, in _kdump/, what is known of each unit: its state when it was read, and the files of its rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+from urllib.parse import quote
+
+from kdump.log.listing import is_directory, is_url, items, names, same_place
+
+OWN = "_kdump"
+UNITS = f"{OWN}/units"
+SUMMARY = "summary.json"
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for null in the name of a directory, to Hive and to Spark."""
+SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- "
+
+
+class StoreError(Exception):
+    """The result cannot be put there; the message says why."""
+
+
+class Store:
+    """The directory of a scan's result; picklable, for tasks write to it."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root.rstrip("/") if is_url(root) else os.path.abspath(root)
+
+    def path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def begin(self, sources: list[str]) -> None:
+        """Make it, if it is not there. Raises StoreError where something else is, or where it would lie on a disk that
+        is read."""
+        own = same_place(self.root)
+        for source in sources:
+            if own == same_place(source) or own.startswith(same_place(source) + "/"):
+                raise StoreError(f"{self.root} lies in {source}, which is read: nothing is written there")
+        if is_directory(self.root):
+            try:
+                here = names(self.root)
+            except OSError as error:
+                raise StoreError(f"{self.root}: {error.strerror}") from error
+            if here and OWN not in here:
+                raise StoreError(f"{self.root} is there and is no result of a scan: give a new directory")
+        elif not is_url(self.root) and os.path.lexists(self.root):
+            raise StoreError(f"{self.root} is there and is no directory")
+        self.write(f"{OWN}/README", b"What kdump scan knows of the files that it has read. Delete the whole result.\n")
+
+    def write(self, name: str, data: bytes) -> None:
+        """A small file, whole or not at all. Raises StoreError."""
+        with self.writing(name) as file:
+            file.write(data)
+
+    def writing(self, name: str) -> Writing:
+        """A file that is there once all of it is written. Raises StoreError."""
+        return Writing(self.path(name))
+
+    def read(self, name: str) -> bytes | None:
+        """A small file; None where there is none."""
+        try:
+            if is_url(self.root):
+                import fsspec
+
+                with fsspec.open(self.path(name), "rb") as remote:
+                    found: bytes = remote.read()
+                    return found
+            with open(self.path(name), "rb") as file:
+                return file.read()
+        except Exception:  # every store has its own errors
+            return None
+
+    def remove(self, name: str) -> None:
+        """A file that may be there."""
+        try:
+            if is_url(self.root):
+                from fsspec.core import url_to_fs
+
+                store, inside = url_to_fs(self.path(name))
+                store.rm(inside)
+            else:
+                os.unlink(self.path(name))
+        except Exception:
+            return
+
+    def units(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What is known of each unit that has been read, by its key."""
+        try:
+            found = items(self.path(UNITS))
+        except OSError:
+            return
+        for item in found:
+            data = self.read(f"{UNITS}/{item.name}") if item.name.endswith(".json") else None
+            try:
+                entry = json.loads(data) if data else None
+            except ValueError:
+                continue
+            if isinstance(entry, dict):
+                yield item.name.removesuffix(".json"), entry
+
+    def put_unit(self, key: str, entry: dict[str, Any]) -> None:
+        """What is known of a unit: written last, so that what it names is there."""
+        self.write(f"{UNITS}/{key}.json", json.dumps(entry).encode())
+
+    def forget(self, key: str, entry: dict[str, Any]) -> None:
+        """A unit and its rows."""
+        for name in entry.get("files", []):
+            self.remove(name)
+        self.remove(f"{UNITS}/{key}.json")
+
+    def forget_all(self) -> None:
+        """The result as a whole."""
+        if is_url(self.root):
+            from fsspec.core import url_to_fs
+
+            store, inside = url_to_fs(self.root)
+            store.rm(inside, recursive=True)
+        else:
+            shutil.rmtree(self.root)
+
+
+class Writing:
+    """A file under another name until all of it is written."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.file: BinaryIO | None = None
+
+    def __enter__(self) -> BinaryIO:
+        try:
+            if is_url(self.path):
+                import fsspec
+
+                self.file = fsspec.open(self.path, "wb").open()
+            else:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                self.file = open(self._passing, "wb")
+        except Exception as error:  # every store has its own errors
+            raise StoreError(f"{self.path}: cannot be written: {error}") from error
+        assert self.file is not None
+        return self.file
+
+    @property
+    def _passing(self) -> str:
+        directory, _, name = self.path.rpartition("/")
+        return f"{directory}/.{name}.{os.getpid()}"  # Spark takes no notice of what begins with a dot
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        assert self.file is not None
+        if not is_url(self.path):
+            self.file.close()
+            if kind is None:
+                os.replace(self._passing, self.path)
+            else:
+                os.unlink(self._passing)
+        elif kind is None:
+            self.file.close()
+        else:
+            discard = getattr(self.file, "discard", None)
+            if discard is not None:
+                discard()
+
+
+def key_of(*parts: str) -> str:
+    """A name for what these tell."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+
+
+def folder(table: str, values: dict[str, str | None]) -> str:
+    """The directory of a table's rows that have these values: broker=1/topic=payments."""
+    parts = [f"{name}={NULL if value is None else quote(value, safe=SAFE)}" for name, value in values.items()]
+    return "/".join([table, *parts])

@@ -1,0 +1,135 @@
+"""What a fleet says as a whole: out of the tables of a scan, and out of what the coordinators of its disks have."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kdump.check.catalogue import SEVERITIES
+from kdump.check.finding import Finding
+from kdump.render.escape import path_text
+from kdump.render.objects import FINDING_KEYS
+from kdump.spark.compare import COMPACTED
+from kdump.spark.coordination import groups_behind, open_transactions
+from kdump.spark.result import compare_replicas, open_result, put_replicas, view
+from kdump.spark.scan import Scanned, ScanOptions
+from kdump.spark.store import Store
+from kdump.spark.tables import REPLICAS
+from kdump.spark.tally import added_up
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST = 20
+"""Of a list that goes on in the tables."""
+TOLD = 2000
+"""Findings that are told."""
+
+PRODUCERS = """
+  select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
+         count(distinct topic, partition) as partitions, count(*) as batches,
+         cast(sum(recordCount) as bigint) as records, cast(sum(size) as bigint) as bytes,
+         min(maxTimestamp) as first, max(maxTimestamp) as last,
+         round(try_divide(sum(recordCount) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
+  from batches where copyOf is null and state = 'live' and producerId >= 0 and not isControlBatch and crcValid
+  group by cluster, producerId order by records desc, producerId limit {most}
+"""
+KEYS = """
+  select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (
+    select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
+    from records where copyOf is null and state = 'live' and key is not null and not isControlBatch group by topic, key)
+  where records > 1 order by records desc, topic, key limit {most}
+"""
+
+
+def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> dict[str, Any]:
+    """The object of summary.json; `began` is when, by time.monotonic. Leaves views of the tables in the session, and
+    writes the table replicas."""
+    open_result(spark, store)
+    places = Counter((entry.get("cluster"), entry["topic"], entry["partition"]) for entry in done.entries)
+    several = any(count > 1 for (_, topic, _), count in places.items() if topic is not None)
+    found = compare_replicas(spark) if several else []
+    put_replicas(store, found)
+    view(spark, store, REPLICAS)
+    own = [entry for entry in done.entries if entry.get("copyOf") is None]
+    total = Counter[str]()
+    for entry in own:
+        total.update({name: entry["totals"][name] for name in COUNTS})
+    severities, codes = Counter[str](), Counter[str]()
+    for entry in done.entries:
+        severities.update(entry["totals"]["findings"])
+        codes.update(entry["codes"])
+    return {
+        "type": "scan",
+        "paths": [path_text(path) for path in options.paths],
+        "out": store.root,
+        "tables": [*options.tables, *(["records"] if options.records else []), "replicas"],
+        "brokers": _brokers(done),
+        "copies": [
+            {"source": path_text(each.place.path), "copyOf": each.identity.copyOf}
+            for each in done.fleet.found
+            if each.identity.copyOf is not None
+        ],
+        **{name: total[name] for name in COUNTS},
+        "findings": {severity: severities[severity] for severity in SEVERITIES},
+        "codes": dict(sorted(codes.items())),
+        "unread": [text for _, text in done.fleet.refused] + [t for e in done.entries for t in e["totals"]["unread"]],
+        "notes": [path_text(text) for entry in done.entries for text in entry["totals"]["notes"]],
+        "replicas": [each for each in found if each["kind"] != COMPACTED],
+        "compactedReplicas": sum(each["kind"] == COMPACTED for each in found),
+        "openTransactions": open_transactions(done),
+        "groups": groups_behind(done.fleet, done.check.limits)[:MOST],
+        "producers": rows(spark, PRODUCERS),
+        "keys": rows(spark, KEYS) if options.records else [],
+        **added_up(own, MOST),
+        "units": {"read": done.read, "kept": done.kept, "gone": done.gone},
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+COUNTS = ("partitions", "files", "bytes", "batches", "records")
+
+
+def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
+    """What a query gives, as JSON has it."""
+    found = spark.sql(sql.format(most=MOST) if "{most}" in sql else sql).collect()
+    return [row.asDict(recursive=True) for row in found]
+
+
+def infos(done: Scanned) -> Counter[str]:
+    """How many findings there are of each code that are no more than info."""
+    found = Counter[str]()
+    for entry in done.entries:
+        found.update(entry["infos"])
+    return found
+
+
+def _brokers(done: Scanned) -> list[dict[str, Any]]:
+    by: dict[tuple[str | None, str | None], list[str]] = {}
+    for each in done.fleet.found:
+        by.setdefault((each.identity.cluster, each.identity.broker), []).append(path_text(each.place.path))
+    return [
+        {"cluster": cluster, "broker": broker, "sources": sources}
+        for (cluster, broker), sources in sorted(by.items(), key=str)
+    ]
+
+
+def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:
+    """Every unit, and those of its findings that are more than info: not more of them than a person reads."""
+    names = [key.name for key in FINDING_KEYS]
+    columns = ", ".join(f"`{name}`" for name in names)
+    unread = "code = 'unreadable-bytes' and size = 0"
+    found = spark.sql(
+        f"select {columns} from findings where severity <> 'info' and not ({unread})"
+        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {TOLD}"
+    ).collect()
+    by_place: dict[str, list[Finding]] = {}
+    for row in found:
+        by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row.asDict()))
+    for entry in sorted(done.entries, key=lambda entry: entry["unit"]):
+        own = by_place.pop(entry["unit"], [])
+        own += by_place.pop(entry["unit"].rpartition("/")[0], []) if entry["unit"].endswith(".log") else []
+        yield entry["unit"], sorted(own, key=lambda finding: (finding.file, finding.position))
+    yield from by_place.items()

@@ -1,0 +1,154 @@
+"""What a unit's batches and segments come to: counted while they are read, small, and to be added up over a fleet."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from kdump.check.rule import Seen
+from kdump.check.run import Unit
+
+Object = dict[str, Any]
+LEAST_BATCHES = 10
+"""Below which nothing is said of how full a topic's batches are."""
+
+
+class Tally:
+    """Of one unit. `retention`: the topic's retention.ms, None where its log is not deleted by age, or not known."""
+
+    def __init__(self, retention: int | None = None) -> None:
+        self.retention = retention
+        self.formats: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        self.data = [0, 0, 0]
+        self.negative = 0
+        self.oldest: int | None = None
+        self.newest: int | None = None
+        self.segments: list[tuple[int, int, int | None]] = []
+
+    def batch(self, seen: Seen) -> None:
+        """One more batch."""
+        batch = seen.batch
+        count = max(0, batch.recordCount or 0)
+        counted = [self.formats[f"{batch.magic}/{batch.compression}"]]
+        if not batch.isControlBatch:
+            counted.append(self.data)
+        for sums in counted:
+            sums[0] += 1
+            sums[1] += count
+            sums[2] += batch.size
+        if not seen.sound:
+            return
+        newest = batch.maxTimestamp
+        if newest is not None and newest >= 0:
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+            oldest = newest if batch.baseTimestamp is None or batch.hasDeleteHorizonMs else batch.baseTimestamp
+            if oldest >= 0:
+                self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
+        elif newest is not None and count:
+            self.negative += 1
+
+    def segment(self, row: Object) -> None:
+        """One more segment, by its row."""
+        self.segments.append((row["baseOffset"], row["size"], row["newestTimestamp"]))
+
+    def said(self, unit: Unit) -> Object:
+        """As JSON has it."""
+        size = sum(size for _, size, _ in self.segments)
+        closed = sorted(self.segments)[:-1]
+        times = [time for _, _, time in self.segments if time is not None]
+        old: list[int] = []
+        if self.retention is not None and times:
+            old = [size for _, size, time in closed if time is not None and time < max(times) - self.retention]
+        cleaned = unit.known.checkpoints.get("cleaner-offset")
+        dirty = sum(size for offset, size, _ in closed if cleaned is not None and offset >= cleaned.offset)
+        return {
+            "formats": dict(self.formats),
+            "data": self.data,
+            "negative": self.negative,
+            "oldest": self.oldest,
+            "newest": self.newest,
+            "size": size,
+            "old": [len(old), sum(old)],
+            "dirty": [dirty, sum(size for _, size, _ in closed)],
+            "retentionMs": self.retention,
+        }
+
+
+def added_up(entries: Iterable[Object], most: int) -> Object:
+    """What the live partitions among the entries come to: the parts of the summary that are counted."""
+    every = [entry for entry in entries if entry.get("tally") and entry["state"] == "live"]
+    topics: dict[str, list[Object]] = defaultdict(list)
+    formats: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for entry in every:
+        if entry["topic"] is not None:
+            topics[entry["topic"]].append(entry)
+        for name, sums in entry["tally"]["formats"].items():
+            formats[name] = [have + more for have, more in zip(formats[name], sums)]
+    oldest = [entry["tally"]["oldest"] for entry in every if entry["tally"]["oldest"] is not None]
+    newest = [entry["tally"]["newest"] for entry in every if entry["tally"]["newest"] is not None]
+    codes = Counter[str]()
+    for entry in every:
+        codes.update(entry["codes"])
+    return {
+        "topics": _first(map(_topic, topics, topics.values()), "bytes", most),
+        "formats": _first(map(_format, formats, formats.values()), "bytes", most),
+        "fill": _fill(topics)[:most],
+        "timestamps": {
+            "future": codes["timestamp-in-future"],
+            "negative": sum(entry["tally"]["negative"] for entry in every),
+            "oldest": min(oldest, default=None),
+            "newest": max(newest, default=None),
+        },
+        "retention": _first(_retention(topics), "bytes", most),
+        "compaction": _first(_compaction(every), "dirtyBytes", most),
+    }
+
+
+def _first(rows: Iterable[Object], by: str, most: int) -> list[Object]:
+    return sorted(rows, key=lambda row: (-row[by], str(row)))[:most]
+
+
+def _topic(name: str, entries: list[Object]) -> Object:
+    sizes = [entry["tally"]["size"] for entry in entries]
+    total = sum(sizes)
+    return {
+        "topic": name,
+        "partitions": len(entries),
+        "bytes": total,
+        "records": sum(entry["totals"]["records"] for entry in entries),
+        "largest": max(sizes),
+        "skew": round(max(sizes) * len(sizes) / total, 2) if total else None,
+    }
+
+
+def _format(name: str, sums: list[int]) -> Object:
+    magic, _, compression = name.partition("/")
+    batches, records, size = sums
+    return {"magic": int(magic), "compression": compression, "batches": batches, "records": records, "bytes": size}
+
+
+def _fill(topics: dict[str, list[Object]]) -> list[Object]:
+    rows = []
+    for name, entries in topics.items():
+        batches, records, size = (sum(entry["tally"]["data"][n] for entry in entries) for n in range(3))
+        if batches >= LEAST_BATCHES:
+            per = (round(size / batches, 1), round(records / batches, 1))
+            rows.append({"topic": name, "batches": batches, "bytesPerBatch": per[0], "recordsPerBatch": per[1]})
+    return sorted(rows, key=lambda row: (row["bytesPerBatch"], row["topic"]))
+
+
+def _retention(topics: dict[str, list[Object]]) -> Iterable[Object]:
+    for name, entries in topics.items():
+        segments, size = (sum(entry["tally"]["old"][n] for entry in entries) for n in range(2))
+        if segments:
+            longest = max(entry["tally"]["retentionMs"] or 0 for entry in entries)
+            yield {"topic": name, "segments": segments, "bytes": size, "retentionMs": longest}
+
+
+def _compaction(entries: list[Object]) -> Iterable[Object]:
+    for entry in entries:
+        dirty, size = entry["tally"]["dirty"]
+        if dirty:
+            place = {"topic": entry["topic"], "partition": entry["partition"], "source": entry["source"]}
+            yield {**place, "dirtyBytes": dirty, "bytes": size, "ratio": round(dirty / size, 3)}

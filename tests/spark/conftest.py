@@ -1,0 +1,19 @@
+"""One session for all tests of a process; they are kept in one process, for a session takes seconds to start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from kdump.spark.session import session
+
+    os.environ.pop("PYSPARK_GATEWAY_PORT", None)
+    started = session("local[2]", {"spark.driver.memory": "600m", "spark.sql.shuffle.partitions": "2"})
+    yield started
+    started.stop()

@@ -1,0 +1,131 @@
+"""What the command line says and what the data source says of the same paths, in one form."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from kdump.format.gather import wrapped
+from kdump.render.objects import TYPES as OBJECTS
+from kdump.spark.filters import Wanted
+from kdump.spark.options import parse
+from kdump.spark.reading import Reading
+from kdump.spark.schema import TYPES
+from kdump.spark.tables import TABLES
+
+Row = dict[str, Any]
+
+
+def rows(table: str, paths: Iterable[Any], names: list[str] | None = None, **options: Any) -> list[Row]:
+    """What the data source yields, task by task, in this process."""
+    return [row for part in parts(table, paths, names, **options) for row in part]
+
+
+def parts(
+    table: str, paths: Iterable[Any], names: list[str] | None = None, wanted: Wanted | None = None, **options: Any
+) -> list[list[Row]]:
+    """The rows of each task."""
+    given = {"table": table, "paths": json.dumps([str(path) for path in paths])}
+    reading = Reading(parse(given | {name: str(value) for name, value in options.items()}), wanted)
+    chosen = [column for column in TABLES[table].columns if names is None or column.name in names]
+    schema = pa.schema([(column.name, TYPES[column.type]) for column in chosen])
+    found = []
+    for part in reading.parts():
+        held: list[Row] = []
+        for batch in reading.read(part, schema):
+            assert batch.schema.equals(schema)
+            batch.validate(full=True)
+            held.extend(batch.to_pylist())
+        found.append(held)
+    return found
+
+
+def cli_objects(*arguments: str) -> list[Row]:
+    """The JSON objects that a command writes."""
+    result = CliRunner().invoke(cli, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def cli_batches(*paths: Any) -> list[Row]:
+    found = cli_objects("inspect", "--json", "--no-index", *map(str, paths))
+    return _sorted(_numbers(row) for row in found if row["type"] == "batch")
+
+
+def cli_records(*paths: Any) -> list[Row]:
+    found = cli_objects("inspect", "--json", "--records", "--no-decode", "--no-index", *map(str, paths))
+    return _sorted(_bytes(_numbers(row)) for row in found if row["type"] == "record")
+
+
+def cli_findings(*paths: Any, now: int | None = None) -> list[Row]:
+    return _findings(row for row in cli_objects("verify", "--json", *map(str, paths)) if row["type"] == "finding")
+
+
+def batch_rows(found: Iterable[Row]) -> list[Row]:
+    """Rows of the table batches as the command line has them."""
+    return _sorted(_only(row, "batch") for row in found)
+
+
+def record_rows(found: Iterable[Row]) -> list[Row]:
+    made = []
+    for row in found:
+        said = _only(row, "record")
+        said["headers"] = [(each["key"], each["value"]) for each in row["headers"]]
+        made.append(said)
+    return _sorted(made)
+
+
+def finding_rows(found: Iterable[Row]) -> list[Row]:
+    return _findings(_only(row, "finding") for row in found)
+
+
+def _only(row: Row, kind: str) -> Row:
+    return {key.name: row[key.name] for key in OBJECTS[kind] if key.name in row}
+
+
+def _sorted(found: Iterable[Row]) -> list[Row]:
+    return sorted(found, key=lambda row: (row["file"], row["position"], row.get("offset") or 0))
+
+
+def _findings(found: Iterable[Row]) -> list[Row]:
+    texts = []
+    for row in found:
+        row.pop("type", None)
+        for name in ("expected", "actual"):
+            if row[name] is not None and not isinstance(row[name], str):
+                row[name] = json.dumps(row[name], ensure_ascii=False)
+        texts.append(json.dumps(row, sort_keys=True))
+    return [json.loads(text) for text in sorted(texts)]
+
+
+def _numbers(row: Row) -> Row:
+    """Sums of damaged numbers as Java has them."""
+    row.pop("type")
+    return {name: wrapped(value) if type(value) is int else value for name, value in row.items()}
+
+
+def _bytes(row: Row) -> Row:
+    row["key"], row["value"] = _decoded(row, "key"), _decoded(row, "value")
+    row["headers"] = [(_decoded(each, "key"), _decoded(each, "value")) for each in row["headers"]]
+    row.setdefault("crc", None)
+    row.setdefault("crcValid", None)
+    row.setdefault("damaged", False)
+    control = row.setdefault("control", None)
+    if control is not None:
+        control.setdefault("coordinatorEpoch", None)
+        value = control.get("value")
+        control["value"] = json.dumps(value, ensure_ascii=False) if "value" in control else None
+    return row
+
+
+def _decoded(row: Row, name: str) -> bytes | None:
+    value, encoding = row[name], row.pop(name + "Encoding", "")
+    if value is None:
+        return None
+    return base64.b64decode(value) if encoding else value.encode()

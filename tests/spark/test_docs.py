@@ -1,0 +1,71 @@
+"""docs/spark.md: its tables are the declarations, its Python and its SQL run, and what it shows is what they print.
+KDUMP_REWRITE=1 writes the outputs anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from tests.conftest import FIXTURES, ROOT
+from tools.spark_reference import page
+
+PAGE = ROOT / "docs" / "spark.md"
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SQL = re.compile(r"^```sql\n(.*?)^```$(?:\n\n```text\n.*?^```$)?", re.MULTILINE | re.DOTALL)
+SCAN = re.compile(r"^\$ kdump scan (clean-1 .*)$", re.MULTILINE)
+SHOWN = re.compile(r"(<!-- scan -->\n).*?(<!-- end of scan -->)", re.DOTALL)
+SECONDS = re.compile(r"\bin [0-9.]+ s$", re.MULTILINE)
+CHANGED = re.compile(r"last changed [0-9TZ:.-]+")
+"""A copy of the repository has other file times."""
+
+
+def test_the_tables_are_the_declarations() -> None:
+    text = PAGE.read_text()
+    assert page(text) == text
+
+
+def test_its_python_runs(spark: Any, tmp_path: Path, capsys: Any) -> None:
+    names: dict[str, Any] = {"spark": spark, "scratch": str(tmp_path / "state")}
+    blocks = PYTHON.findall(PAGE.read_text())
+    for block in blocks:
+        exec(block.replace('"clean-', f'"{FIXTURES}/clean-'), names)  # Spark's workers are where the session began
+    assert len(blocks) >= 3
+    assert names["payments"].count() == 7
+    assert [row.asDict() for row in spark.table("counts").collect()] == [{"topic": "trimmed", "count": 50}]
+    assert "baseOffset" in capsys.readouterr().out
+
+
+def kdump(*arguments: str) -> str:
+    result = CliRunner().invoke(cli, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_its_scan_and_its_sql(spark: Any, tmp_path: Path) -> None:
+    text = PAGE.read_text()
+    match = SCAN.search(text)
+    assert match is not None
+    out = str(tmp_path / "fleet")
+    here = re.sub(r"(^| )(clean|diverged)-", rf"\1{FIXTURES}/\2-", match[1])
+    said = kdump("scan", *here.replace("--out fleet", f"--out {out}").split())
+    said = CHANGED.sub("last changed 2026-11-21T08:00:12Z", said)
+    said = SECONDS.sub("in 9.9 s", said.replace(f"{FIXTURES}/", "").replace(out, "fleet"))
+    made = SHOWN.sub(lambda shown: f"{shown[1]}\n```text\n{said}```\n\n{shown[2]}", text)
+
+    def answered(block: re.Match[str]) -> str:
+        rows = kdump("query", out, block[1])
+        assert len(rows.splitlines()) > 1, block[1]
+        return f"```sql\n{block[1]}```\n\n```text\n{rows}```"
+
+    made, count = SQL.subn(answered, made)
+    assert count >= 13
+    if os.environ.get("KDUMP_REWRITE"):
+        PAGE.write_text(made)
+    else:
+        assert made == text

@@ -1,0 +1,76 @@
+"""The data source says of every disk, sound or damaged, what the command line says; also where everything splits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import SHARED
+from tests.spark import same
+from tests.test_damaged_disks import DAMAGES
+
+SPLITS = [None, 4096]
+DISKS = sorted(path for path in (SHARED / "disks").glob("kafka-4.3*/*") if path.is_dir())
+DISKS += sorted((SHARED / "disks").glob("kafka-2.8*"))
+QUICK = ("clean-1", "clean-2", "diverged-1", "kafka-2.8-legacy")
+"""Disks that stand for all of them in `make test`."""
+LARGE = 300_000
+"""Bytes above which a file is left out of the damaged copies."""
+
+Damage = Callable[[bytearray, random.Random], None]
+
+
+def disks(quick: tuple[str, ...] = QUICK) -> list[Any]:
+    return [
+        pytest.param(disk, id=disk.name, marks=() if disk.name in quick else pytest.mark.every_disk) for disk in DISKS
+    ]
+
+
+def check(disk: Path, split: int | None, read: Callable[..., list[dict[str, Any]]] = same.rows) -> None:
+    options = {"splitBytes": split} if split else {}
+    assert same.batch_rows(read("batches", [disk], **options)) == same.cli_batches(disk)
+    assert same.record_rows(read("records", [disk], **options)) == same.cli_records(disk)
+    assert same.finding_rows(read("findings", [disk], **options)) == same.cli_findings(disk)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("disk", disks())
+def test_a_sound_disk(disk: Path, split: int | None) -> None:
+    check(disk, split)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("disk", disks())
+def test_a_damaged_disk(disk: Path, damage: Damage, split: int | None, tmp_path: Path) -> None:
+    check(damaged(disk, damage, tmp_path / disk.name, 1), split)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
+    """Damage on both sides of a split's beginning, at the beginning itself, and in the batches that lead to it."""
+    dice = random.Random(seed)
+    source = DISKS[0].parent / "clean-1" / "clicks-0"
+    copy = damaged(source, dice.choice(DAMAGES), tmp_path / "clicks-0", 4, seed)
+    for split in (1000, 4096, 9999):
+        assert same.batch_rows(same.rows("batches", [copy], splitBytes=split)) == same.cli_batches(copy)
+
+
+def damaged(disk: Path, damage: Damage, copy: Path, wounds: int, seed: int = 0) -> Path:
+    """A copy whose segments, and indexes, all have so many wounds."""
+    dice = random.Random(f"{damage.__name__} {disk.name} {seed}")
+    for path in sorted(disk.rglob("*")):
+        if not path.is_file() or not 0 < path.stat().st_size < LARGE:
+            continue
+        data = bytearray(path.read_bytes())
+        for _ in range(wounds if path.suffix in (".log", ".index", ".txnindex") else 0):
+            if data:
+                damage(data, dice)
+        target = copy / path.relative_to(disk)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return copy

@@ -1,0 +1,227 @@
+"""kdump scan: what it says of real fleets, that it reads nothing twice, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.spark.scan import ALL, ScanOptions, scan
+from kdump.spark.store import Store, StoreError
+from kdump.spark.tables import TABLES
+from tests.conftest import FIXTURES, ROOT, SHARED
+from tests.spark import same
+
+DISKS = SHARED / "disks" / "kafka-4.3"
+
+
+def kdump(*arguments: Any) -> Result:
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def tables(spark: Any, out: Path) -> dict[str, list[str]]:
+    """All rows of all tables of a result, in an order of their own."""
+    found = {}
+    for name in (*ALL, "records"):
+        table = TABLES[name]
+        columns = [column.name for column in table.columns if not column.of]
+        rows: list[str] = []
+        if (out / name).is_dir():
+            frame = spark.read.schema(table.ddl()).parquet(str(out / name)).select(*columns)
+            rows = [str(row.asDict(recursive=True)) for row in frame.collect()]
+        found[name] = sorted(rows)
+    return found
+
+
+def expected(paths: list[Path]) -> dict[str, list[str]]:
+    """The same, as the data source reads the disks."""
+    found = {}
+    for name in (*ALL, "records"):
+        columns = [column.name for column in TABLES[name].columns if not column.of]
+        found[name] = sorted(str(row) for row in same.rows(name, paths, columns))
+    return found
+
+
+def run(spark: Any, paths: list[Path], out: Path, **options: Any) -> Any:
+    return scan(spark, ScanOptions(tuple(map(str, paths)), records=True, **options), Store(str(out)))
+
+
+@pytest.mark.skipif(not DISKS.is_dir(), reason="the disks are not there")
+def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
+    paths = [DISKS / name for name in ("clean-0", "clean-1", "clean-2")]
+    result = kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json")
+    said = json.loads(result.stdout)
+    verified = same.cli_objects("verify", "--json", *map(str, paths))[-1]
+    assert result.exit_code == 0
+    assert json.loads((tmp_path / "fleet" / "summary.json").read_text()) == said
+    for name in ("partitions", "batches", "records", "findings"):
+        assert said[name] == verified[name], name
+    (ledger,) = said["replicas"]
+    assert (ledger["topic"], ledger["partition"], ledger["kind"]) == ("ledger", 0, "diverged")
+    assert (ledger["firstDivergentOffset"], ledger["brokers"], ledger["leaderEpochs"]) == (50, ["1", "2"], [0, 2])
+    (left,) = said["openTransactions"]
+    assert (left["topic"], left["firstOffset"], left["transactionalId"], left["state"]) == (
+        "payments",
+        114,
+        "tx-hang",
+        "Ongoing",
+    )
+    assert {group["groupId"]: group["lag"] for group in said["groups"]}["group-classic"] == 258
+    assert said["keys"][0]["topic"] == "clicks"
+    assert tables(spark, tmp_path / "fleet") == expected(paths)
+
+    again = json.loads(kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json").stdout)
+    assert again["units"] == {"read": 3, "kept": 49, "gone": 0}
+    assert {**again, "units": 0, "seconds": 0} == {**said, "units": 0, "seconds": 0}
+
+    # What was asked before is answered in a table, too.
+    rows = kdump("query", tmp_path / "fleet", "select topic, kind, brokers from replicas")
+    assert rows.exit_code == 0
+    assert rows.stdout.splitlines()[0].split() == ["topic", "kind", "brokers"]
+    assert rows.stdout.splitlines()[1].split(maxsplit=2) == ["ledger", "diverged", '["1", "2"]']
+    (row,) = map(json.loads, kdump("query", tmp_path / "fleet", "select * from replicas", "--json").stdout.splitlines())
+    assert row == ledger
+    failed = kdump("query", tmp_path / "fleet", "select nothing from replicas")
+    assert failed.exit_code == 2
+    assert "nothing" in failed.stderr
+    assert len(failed.stderr.splitlines()) == 1
+
+
+def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> None:
+    paths = [FIXTURES / "diverged-1", FIXTURES / "diverged-2"]
+    result = kdump("scan", *paths, "--out", tmp_path / "a", "--broker", f"{paths[0]}=7")
+    assert result.exit_code == 0
+    text = result.stdout
+    assert "ledger-0: diverged at offset 50" in text
+    assert f"broker 7, {paths[0]}: up to offset 69" in text
+    assert f"    {paths[1]}: up to offset 64" in text
+    assert text.startswith("NO DAMAGE: 2 warnings")
+
+
+def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None:
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    for name in ("payments-0", "users-0", "trimmed-0"):
+        shutil.copytree(FIXTURES / "clean-1" / name, disk / name)
+    first = run(spark, [disk], out)
+    assert (first.read, first.kept, first.gone) == (6, 0, 0)
+    assert tables(spark, out) == expected([disk])
+
+    log = disk / "payments-0" / "00000000000000000000.log"
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-3])
+    (disk / "users-0").rename(tmp_path / "kept")
+    second = run(spark, [disk], out)
+    assert (second.read, second.kept, second.gone) == (2, 3, 1)
+    assert tables(spark, out) == expected([disk])
+
+    log.write_bytes(whole)
+    (tmp_path / "kept").rename(disk / "users-0")
+    (disk / "replication-offset-checkpoint").write_text("0\n1\nledger 0 999\n")
+    run(spark, [disk], out)
+    run(spark, [disk], tmp_path / "scratch")
+    assert tables(spark, out) == tables(spark, tmp_path / "scratch")
+    assert any("checkpoint-beyond-log" in row for row in tables(spark, out)["findings"])
+
+
+def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", disk / "payments-0")
+    blocked = out / "batches" / "broker=2" / "topic=ledger"
+    blocked.parent.mkdir(parents=True)
+    (out / "_kdump").mkdir()
+    blocked.write_text("no directory")  # what the batches of one unit cannot be written to
+    with pytest.raises(Exception, match="cannot be written"):
+        run(spark, [disk], out)
+    blocked.unlink()
+    done = len(list((out / "_kdump" / "units").glob("*.json"))) if (out / "_kdump" / "units").is_dir() else 0
+    second = run(spark, [disk], out)
+    assert second.read + second.kept == 4
+    assert done < 7
+    assert tables(spark, out) == expected([disk])
+    assert not list(out.rglob(".*"))
+
+
+def test_where_a_result_is_not_put(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    for out, said in ((disk, "which is read"), (disk / "out", "which is read"), (tmp_path, "no result of a scan")):
+        with pytest.raises(StoreError, match=said):
+            Store(str(out)).begin([str(disk)])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="no directory"):
+        Store(str(tmp_path / "file")).begin([str(disk)])
+    assert not any(name.startswith("_kdump") for _, names, _ in os.walk(disk) for name in names)
+
+
+def test_a_store_elsewhere(tmp_path: Path) -> None:
+    store = Store("memory://fleet")
+    store.begin([str(tmp_path)])
+    store.put_unit("a", {"files": ["batches/x"]})
+    store.write("batches/x", b"1")
+    assert list(store.units()) == [("a", {"files": ["batches/x"]})]
+    assert store.read("batches/x") == b"1"
+    store.forget("a", {"files": ["batches/x"]})
+    assert store.read("batches/x") is None
+    assert list(store.units()) == []
+
+
+def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    log = disk / "ledger-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    result = kdump("scan", disk, tmp_path / "nowhere", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("DAMAGED")
+    assert "crc-mismatch  00000000000000000000.log" in result.stdout
+    assert f"not checked: {tmp_path / 'nowhere'}: No such file or directory" in result.stdout
+    assert "unreadable-bytes" not in result.stdout
+    lost = kdump("scan", FIXTURES / "clean-2", tmp_path / "nowhere", "--out", tmp_path / "lost", "--quiet")
+    assert (lost.exit_code, lost.stdout) == (2, "")
+    assert lost.stderr == f"kdump: {tmp_path / 'nowhere'}: No such file or directory\n"
+    quiet = kdump("scan", disk, "--out", tmp_path / "out", "--quiet")
+    assert (quiet.exit_code, quiet.stdout) == (1, "")
+    assert kdump("query", tmp_path / "nowhere", "select 1").exit_code == 2
+
+
+def test_what_the_command_line_refuses(tmp_path: Path) -> None:
+    for more in (["--json", "--quiet"], ["--tables", "rows"], ["--broker", "7"], ["--conf", "x"]):
+        assert kdump("scan", FIXTURES / "clean-2", "--out", tmp_path / "out", *more).exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
+@pytest.mark.parametrize("command", ["scan {disk} --out {out}", "query {out} select"])
+def test_without_spark_it_says_what_to_install(missing: str, command: str, tmp_path: Path) -> None:
+    arguments = command.format(disk=FIXTURES / "clean-2", out=tmp_path / "out").split()
+    code = f"import sys; sys.modules[{missing!r}] = None; from kdump.cli import cli; cli.main({arguments!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "pip install 'kdump[spark]'" in done.stderr
+
+
+def test_without_java_it_says_how_to_get_it(tmp_path: Path) -> None:
+    for more in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path)}):
+        arguments = ["scan", str(FIXTURES / "clean-2"), "--out", str(tmp_path / "out")]
+        environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | more
+        command = [sys.executable, "-m", "kdump", *arguments]
+        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Java 17" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()

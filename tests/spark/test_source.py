@@ -1,0 +1,154 @@
+"""The data source in a real session: every table, its schema, filters, stores, streams."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+
+from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.spark.tables import TABLES
+from tests.conftest import FIXTURES
+from tests.spark import same
+from tests.spark.test_equal import SPLITS, check, disks
+
+DISK = FIXTURES / "clean-2"
+
+
+def load(spark: Any, table: str, *paths: Any, **options: Any) -> Any:
+    reader = spark.read.format("kdump").option("table", table)
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader.load([str(path) for path in paths] if len(paths) > 1 else str(paths[0]))
+
+
+def texts(rows: Any) -> list[str]:
+    """Rows in an order of their own, each as text."""
+    return sorted(str(row.asDict(recursive=True) if hasattr(row, "asDict") else row) for row in rows)
+
+
+def a_snapshot() -> bytes:
+    """Two producers, as a broker writes them down."""
+    rows = [(7, 0, 41, 41, 1, 1_700_000_000_000, -1, -1), (8, 3, -1, 60, 0, 1_700_000_000_001, 2, 60)]
+    entries = b"".join(PRODUCER_ENTRY.struct.pack(*row) for row in rows)
+    body = len(rows).to_bytes(4, "big") + entries
+    return (1).to_bytes(2, "big") + crc32c(body).to_bytes(4, "big") + body
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table(spark: Any, table: str, tmp_path: Path) -> None:
+    names = [column.name for column in TABLES[table].columns if column.type != "timestamp"]
+    snapshot = tmp_path / "ledger-0" / f"{7:020}.snapshot"
+    snapshot.parent.mkdir()
+    snapshot.write_bytes(a_snapshot())
+    paths = [FIXTURES / "clean-1", DISK, FIXTURES / "diverged-1", tmp_path]
+    frame = load(spark, table, *paths)
+    expected = same.rows(table, paths, names)
+    assert len(expected) > 1
+    assert texts(frame.select(*names).collect()) == texts({name: row[name] for name in names} for row in expected)
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    assert types == {column.name: column.type for column in TABLES[table].columns}
+    assert frame.schema["file"].metadata["comment"]
+
+
+def test_a_schema_chooses_columns(spark: Any) -> None:
+    found = spark.read.format("kdump").option("table", "batches").schema("lastOffset bigint, codec string")
+    with pytest.raises(Exception, match="no column 'codec'"):
+        found.load(str(DISK)).collect()
+    found = spark.read.format("kdump").option("table", "batches").schema("lastOffset int")
+    with pytest.raises(Exception, match="lastOffset of batches is bigint, not int"):
+        found.load(str(DISK)).collect()
+    frame = spark.read.format("kdump").option("table", "batches").schema("lastOffset bigint, topic string")
+    rows = frame.load(str(DISK / "ledger-0")).collect()
+    assert [row.lastOffset for row in rows] == [row["lastOffset"] for row in same.cli_batches(DISK / "ledger-0")]
+    by_option = load(spark, "batches", DISK / "ledger-0", columns="lastOffset, topic")
+    assert by_option.columns == ["lastOffset", "topic"]
+    assert by_option.collect() == rows
+
+
+def test_a_bad_option_is_told(spark: Any) -> None:
+    for options, said in (
+        ({"table": "rows"}, "no table 'rows'"),
+        ({"splitSize": "1"}, "no option 'splitSize'"),
+        ({"splitBytes": "0"}, "splitBytes"),
+    ):
+        with pytest.raises(Exception, match=f"(?i){said}"):
+            spark.read.format("kdump").options(**{"table": "batches", **options}).load(str(DISK)).collect()
+
+
+def test_filters_are_handed_down_and_hold(spark: Any) -> None:
+    frame = load(spark, "records", FIXTURES / "clean-1", columns="topic,partition,offset,timestamp,time,producerId,key")
+    every = [row.asDict() for row in frame.collect()]
+    for text, keep in (
+        ("topic = 'payments' and offset between 3 and 9", lambda r: r["topic"] == "payments" and 3 <= r["offset"] <= 9),
+        ("topic in ('users', 'sessions')", lambda r: r["topic"] in ("users", "sessions")),
+        ("producerId = 11", lambda r: r["producerId"] == 11),
+        ("timestamp < 1700000000000", lambda r: r["timestamp"] is not None and r["timestamp"] < 1700000000000),
+        (
+            "time >= timestamp'2026-01-01' and not (topic = 'users')",
+            lambda r: r["time"] is not None and r["time"].year >= 2026 and r["topic"] != "users",
+        ),
+    ):
+        expected = [row for row in every if keep(row)]
+        assert expected
+        assert texts(frame.where(text).collect()) == texts(expected), text
+    plan = frame.where("topic = 'payments'")._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("payments") >= 1
+
+
+def test_a_stream_follows_what_is_written(spark: Any, tmp_path: Path) -> None:
+    whole = (FIXTURES / "clean-1" / "payments-0" / "00000000000000000000.log").read_bytes()
+    log = tmp_path / "payments-0" / "00000000000000000000.log"
+    log.parent.mkdir()
+    batches = same.cli_batches(FIXTURES / "clean-1" / "payments-0")
+    half = batches[len(batches) // 2]["position"]
+    log.write_bytes(whole[: half + 30])  # a torn batch, which is being written
+    frame = spark.readStream.format("kdump").option("table", "batches").load(str(tmp_path))
+    out, state = str(tmp_path / "out"), str(tmp_path / "state")
+
+    def run() -> list[int]:
+        writer = frame.select("position").writeStream.format("parquet").option("checkpointLocation", state)
+        query = writer.trigger(availableNow=True).start(out)
+        query.awaitTermination()
+        return sorted(row.position for row in spark.read.parquet(out).collect())
+
+    positions = [row["position"] for row in batches]
+    assert run() == [position for position in positions if position < half]
+    log.write_bytes(whole)
+    assert run() == positions
+    shutil.copy(FIXTURES / "clean-1" / "users-0" / "00000000000000000000.log", log.parent / f"{10**6:020}.log")
+    assert len(run()) > len(positions)
+
+
+def test_a_table_that_does_not_stream_says_so(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="does not stream"):
+        spark.readStream.format("kdump").option("table", "findings").load(str(DISK)).writeStream.format("noop").option(
+            "checkpointLocation", str(tmp_path)
+        ).start().processAllAvailable()
+
+
+def test_spark_finds_the_source_by_its_module() -> None:
+    from pkgutil import iter_modules
+
+    import pyspark_kdump
+    from kdump.spark.source import KdumpSource
+
+    assert "pyspark_kdump" in {module.name for module in iter_modules() if module.name.startswith("pyspark_")}
+    assert pyspark_kdump.DefaultSource is KdumpSource
+    assert KdumpSource.name() == "kdump"
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("disk", disks(("clean-2",)))
+def test_in_a_session(spark: Any, disk: Path, split: int | None) -> None:
+    def read(table: str, paths: list[Path], **options: Any) -> list[dict[str, Any]]:
+        # A timestamp that a broken clock made is more than Python's own type can show.
+        names = [column.name for column in TABLES[table].columns if not column.of]
+        reader = spark.read.format("kdump").options(table=table, columns=",".join(names), **options)
+        frame = reader.load([str(path) for path in paths]).repartition(16)  # a driver holds one part at a time
+        return [row.asDict(recursive=True) for row in frame.toLocalIterator()]
+
+    check(disk, split, read)

@@ -1,0 +1,187 @@
+"""Paths: object stores (moto's S3 server), memory://, file://, wildcards; copies of a disk; what cannot be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import FIXTURES, SHARED
+from tests.spark import same
+
+PLACES = ("file", "source", "logDirectory", "copyOf")
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """clean-2, with bytes that are wrong in a segment, an index and a checkpoint."""
+    copy = tmp_path_factory.mktemp("disks") / "clean-2"
+    shutil.copytree(FIXTURES / "clean-2", copy)
+    for name, at in (
+        ("ledger-0/00000000000000000000.log", 200),
+        ("__cluster_metadata-0/00000000000000000000.index", 3),
+        ("replication-offset-checkpoint", 0),
+        ("__cluster_metadata-0/00000000000000000376.snapshot", 5),
+    ):
+        data = bytearray((copy / name).read_bytes())
+        data[at] ^= 0x10
+        (copy / name).write_bytes(data)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def s3(disk: Path) -> Iterator[str]:
+    """A server that speaks S3, with clean-2 in a bucket; the storageOptions for it."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    _, port = server.get_host_and_port()
+    options = {
+        "key": "any",
+        "secret": "any",
+        "endpoint_url": f"http://127.0.0.1:{port}",
+        "client_kwargs": {"region_name": "eu-west-1"},
+    }
+    store = s3fs.S3FileSystem(**options)
+    store.mkdir("disks")
+    for each in (disk, FIXTURES / "diverged-1"):
+        store.put(str(each), f"disks/fleet/{each.name}", recursive=True)
+    yield json.dumps(options)
+    server.stop()
+
+
+def elsewhere(rows: list[dict[str, Any]], here: str, there: str) -> list[dict[str, Any]]:
+    """The rows as they are where the files lie below `there`."""
+    made = []
+    for row in rows:
+        said = {}
+        for name, value in row.items():
+            if name == "damage":  # of a file headers alone are read; of a store all of it, so that checksums count
+                continue
+            said[name] = value.replace(here, there) if isinstance(value, str) else value
+        made.append(said)
+    return sorted(made, key=str)
+
+
+@pytest.mark.parametrize("table", ["segments", "batches", "records", "findings", "index_entries", "checkpoints"])
+@pytest.mark.parametrize("split", [None, 512])
+def test_s3_is_as_the_disk(s3: str, disk: Path, table: str, split: int | None) -> None:
+    options = {"splitBytes": split} if split else {}
+    local = same.rows(table, [disk], **options)
+    remote = same.rows(table, ["s3://disks/fleet/clean-2"], storageOptions=s3, **options)
+    assert local
+    assert elsewhere(remote, "", "") == elsewhere(local, str(disk.parent), "s3://disks/fleet")
+
+
+def test_s3_in_a_session(spark: Any, s3: str, disk: Path) -> None:
+    reader = spark.read.format("kdump").option("table", "records").option("storageOptions", s3)
+    rows = reader.load("s3://disks/*/*").select("broker", "offset", "value").collect()
+    expected = same.rows("records", [disk, FIXTURES / "diverged-1"], ["broker", "offset", "value"])
+    assert sorted(map(str, (row.asDict() for row in rows))) == sorted(map(str, expected))
+
+
+def test_a_single_object(s3: str) -> None:
+    path = "s3://disks/fleet/clean-2/ledger-0/00000000000000000000.log"
+    rows = same.rows("batches", [path], storageOptions=s3)
+    assert [row["position"] for row in rows] == [row["position"] for row in same.cli_batches(FIXTURES / path[17:])]
+    assert {row["broker"] for row in rows} == {"2"}
+
+
+def test_a_store_that_is_not_there_is_a_finding() -> None:
+    gone = json.dumps(
+        {
+            "endpoint_url": "http://127.0.0.1:9",
+            "key": "a",
+            "secret": "b",
+            "config_kwargs": {"retries": {"max_attempts": 0}},
+        }
+    )
+    assert same.rows("batches", ["s3://disks/x-0/00000000000000000000.log"], storageOptions=gone) == []
+    (finding,) = same.rows("findings", ["s3://disks/x-0/00000000000000000000.log"], storageOptions=gone)
+    assert (finding["code"], finding["severity"]) == ("unreadable-bytes", "error")
+    assert "127.0.0.1:9" in finding["message"]
+
+
+def test_memory_and_file_urls(disk: Path) -> None:
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    for path in disk.rglob("*"):
+        if path.is_file():
+            store.pipe(f"/clean-2/{path.relative_to(disk)}", path.read_bytes())
+    for table in ("records", "findings", "segments"):
+        local = same.rows(table, [disk])
+        assert local
+        memory = same.rows(table, ["memory://clean-2"])
+        assert elsewhere(memory, "", "") == elsewhere(local, str(disk), "memory://clean-2")
+        assert same.rows(table, [f"file://{disk}"]) == local
+
+
+def test_a_place_comes_once(tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    fleet.mkdir()
+    (fleet / "a").symlink_to(FIXTURES / "clean-2")
+    alone = same.rows("batches", [FIXTURES / "clean-2"], ["position"])
+    every = [FIXTURES / "clean-2", f"{FIXTURES}/clean-[2]", fleet, FIXTURES / "clean-2" / "ledger-0"]
+    every.append(FIXTURES / "clean-2" / "ledger-0" / "00000000000000000000.log")
+    assert same.rows("batches", every, ["position"]) == alone
+
+
+def test_copies_of_one_disk_are_told_apart(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(FIXTURES / "clean-2", copy)
+    rows = same.rows("segments", [FIXTURES / "clean-2", copy, FIXTURES / "clean-1"])
+    assert {(row["source"], row["copyOf"]) for row in rows} == {
+        (str(FIXTURES / "clean-2"), None),
+        (str(copy), str(FIXTURES / "clean-2")),
+        (str(FIXTURES / "clean-1"), None),
+    }
+    # Neither is the other directory of a broker: a partition in both is no duplicate.
+    codes = {row["code"] for row in same.rows("findings", [FIXTURES / "clean-2", copy])}
+    assert "partition-duplicate" not in codes
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
+def test_copies_from_before_there_were_ids(tmp_path: Path) -> None:
+    disk = SHARED / "disks" / "kafka-2.8-legacy"
+    copy, other = tmp_path / "copy", tmp_path / "other"
+    shutil.copytree(disk, copy)
+    other.mkdir()
+    shutil.copy(disk / "meta.properties", other)
+    shutil.copytree(FIXTURES / "clean-1" / "users-0", other / "users-0")
+    rows = same.rows("segments", [disk, copy, other], ["source", "copyOf", "broker"])
+    found = {row["source"]: (row["copyOf"], row["broker"]) for row in rows}
+    assert found == {str(disk): (None, "1"), str(copy): (str(disk), "1"), str(other): (None, "1")}
+
+
+def test_a_broker_by_option() -> None:
+    paths = [FIXTURES / "diverged-1", FIXTURES / "diverged-2", FIXTURES / "clean-2"]
+    brokers = json.dumps({str(FIXTURES / "diverged-1"): "7", str(FIXTURES / "clean-2"): "9"})
+    rows = same.rows("batches", paths, ["source", "broker"], brokers=brokers, broker="8")
+    found = {(os.path.basename(row["source"]), row["broker"]) for row in rows}
+    assert found == {("diverged-1", "7"), ("diverged-2", "8"), ("clean-2", "2")}
+
+
+def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-2", disk)
+    log = disk / "ledger-0" / "00000000000000000000.log"
+    log.rename(tmp_path / "kept.log")
+    os.mkfifo(log)  # what a reader would wait for without end
+    (tmp_path / "empty").mkdir()
+    paths = [disk, tmp_path / "empty", tmp_path / "nowhere", f"{tmp_path}/no*thing"]
+    assert {row["topic"] for row in same.rows("records", paths, ["topic"])} == {"__cluster_metadata"}
+    unread = [row for row in same.rows("findings", paths) if row["code"] == "unreadable-bytes"]
+    assert sorted((row["file"], row["topic"]) for row in unread) == [
+        (str(tmp_path / "disk" / "ledger-0" / log.name), "ledger"),
+        (str(tmp_path / "empty"), None),
+        (f"{tmp_path}/no*thing", None),
+        (str(tmp_path / "nowhere"), None),
+    ]

@@ -1,0 +1,35 @@
+"""Writes the tables and options of the data source into docs/spark.md, from the declarations that make them."""
+
+from pathlib import Path
+
+from kdump.spark.options import ABOUT
+from kdump.spark.tables import TABLES, Column
+
+PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
+BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
+
+
+def reference() -> str:
+    """Options, and the columns of every table."""
+    parts = ["\n## Options of the data source\n\n| option | what it says |\n| --- | --- |\n"]
+    parts += [f"| `{name}` | {about} |\n" for name, about in ABOUT.items()]
+    parts.append("\n## Tables\n")
+    for table in TABLES.values():
+        parts.append(f"\n### {table.name}\n\nA row is {table.row}.\n\n| column | type | unit | meaning |\n")
+        parts.append("| --- | --- | --- | --- |\n")
+        parts += [_line(column) for column in table.columns]
+    return "".join(parts) + "\n"
+
+
+def _line(column: Column) -> str:
+    return f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |\n"
+
+
+def page(text: str) -> str:
+    """The page with that part made anew."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + reference() + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
