@@ -62,8 +62,6 @@ class PartitionCheck:
         self.log_start: int | None = None
         self.log_end: int | None = None
         self.met: Callable[[int], None] = lambda count: None
-        self.seen: Callable[[Seen], None] | None = None
-        """Is shown every batch, once the rules have seen it."""
         self._held: list[tuple[Finding, int]] = []
         self._records = 0
         self._rules = self._make_rules()
@@ -96,6 +94,10 @@ class PartitionCheck:
         if indexes:
             rules += [OffsetIndex(self.entries, known), TimeIndex(self.entries, known)]
         return rules
+
+    def watch(self, *watchers: Rule) -> None:
+        """Let others see what the rules see, when they have seen it."""
+        self._rules += watchers
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong with the log; the files around it are others' (kdump.check.surroundings)."""
@@ -157,7 +159,7 @@ class PartitionCheck:
         for rule in rules:
             yield from rule.begin(part)
         together = Together(part, self.known, rules, self.options.limits.max_decompressed_size, deep=deep and decode)
-        stretches = "" if self.seen else CHECKED  # who is shown every batch gets them one by one
+        stretches = CHECKED if all(rule.takes_many for rule in rules) else ""
         for region in regions(
             window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches
         ):
@@ -208,8 +210,6 @@ class PartitionCheck:
         seen = Seen(part, batch, sound, marker, damage)
         for rule in self._rules:
             yield from rule.batch(seen)
-        if self.seen is not None:
-            self.seen(seen)
 
     def _stretch(self, stretch: Stretch) -> None:
         run = stretch.run

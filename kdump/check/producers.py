@@ -11,7 +11,7 @@ from typing import Any
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen, hides
-from kdump.format.batch import sequence
+from kdump.format.batch import TRANSACTIONAL, sequence
 from kdump.format.heads import (
     ATTRIBUTES,
     BASE,
@@ -20,7 +20,6 @@ from kdump.format.heads import (
     PRODUCER,
     PRODUCER_EPOCH,
     SEQUENCE,
-    TRANSACTIONAL,
     Chain,
     Heads,
     chains,
@@ -127,7 +126,7 @@ class Sequences(Rule):
                 offset,
                 delta,
                 heads.of(row, MAX_TIMESTAMP),
-                begins if heads.of(row, ATTRIBUTES) & TRANSACTIONAL else None,
+                begins if heads.of(row, ATTRIBUTES) & TRANSACTIONAL.mask else None,
                 self.damages,
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -122,9 +122,14 @@ class Rule:
     that, and `take` then does what `batch` would have done for each. None of them is a control batch.
     """
 
+    @property
+    def takes_many(self) -> bool:
+        """Whether batches may come together: a rule that looks at them has to say how far, by a `free` of its own."""
+        return type(self).free is not Rule.free or type(self).batch is Rule.batch
+
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
         """The first of the batches first..stop that must be looked at by itself; `stop` if there is none."""
-        return stop if type(self).batch is Rule.batch else first
+        return stop
 
     def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
         """The batches first..stop are as they should be."""
@@ -146,6 +151,17 @@ class Rule:
 
     def end(self) -> Iterable[Finding]:
         """The partition has ended."""
+        return NONE
+
+
+class Shows(Rule):
+    """Shows every batch to somebody who finds nothing."""
+
+    def __init__(self, show: Callable[[Seen], None]) -> None:
+        self.show = show
+
+    def batch(self, seen: Seen) -> Iterable[Finding]:
+        self.show(seen)
         return NONE
 
 

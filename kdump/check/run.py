@@ -15,7 +15,7 @@ from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import Known, Part, Seen
+from kdump.check.rule import Known, Part, Seen, Shows
 from kdump.check.surroundings import (
     Surroundings,
     absent,
@@ -68,13 +68,19 @@ class Unit:
         elif self.partition is not None:
             totals.partitions += 1
             totals.unread += self.partition.refused
-            self.check = check = PartitionCheck(self.partition, self.known, self.options, totals)
-            check.met, check.seen = met, self.seen
+            check = PartitionCheck(self.partition, self.known, self.options, totals)
+            self._begin(check, met)
             yield from check.findings()
             if not self.options.headers_only:
                 yield from Surroundings(self.partition, self.known, self.options, totals).findings(check)
         elif self.target is not None:
             yield from self._file(self.target, totals, met)
+
+    def _begin(self, check: PartitionCheck, met: Met) -> None:
+        self.check = check
+        check.met = met
+        if self.seen is not None:
+            check.watch(Shows(self.seen))
 
     def _root(self, directory: LogDirectory, totals: Totals) -> Iterator[Finding]:
         options = self.options
@@ -114,8 +120,8 @@ class Unit:
             at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
-            self.check = check = PartitionCheck(here, self.known, options, totals, alone=True)
-            check.met, check.seen = met, self.seen
+            check = PartitionCheck(here, self.known, options, totals, alone=True)
+            self._begin(check, met)
             yield from check.findings()
         elif kind in (kinds.INDEX, kinds.TIME_INDEX):
             yield from self._index(at, totals, met)

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Known, Part, Rule
-from kdump.format.batch import BATCH_HEADER, COMPRESSION, codec_name
+from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
 from kdump.format.codec.whole import whole
 from kdump.format.columns import Columns
-from kdump.format.heads import ATTRIBUTES, END, START, TRANSACTIONAL, Heads, ordinary, read_heads
+from kdump.format.heads import ATTRIBUTES, END, START, Heads, ordinary, read_heads
+from kdump.format.runs import FURTHEST
 from kdump.format.sound import sound_batches, sound_records
 from kdump.log.region import BatchV2, Stretch
 
-LOG_APPEND_TIME = 0x08
-FLAGS = COMPRESSION.mask | LOG_APPEND_TIME | TRANSACTIONAL
+FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attributes that nothing has to be said of: no control batch, no delete horizon, none that is reserved."""
 AHEAD = 16
 """Batches that are tried together behind one that could not be; more each time that succeeds."""
@@ -31,6 +31,8 @@ class Together:
         self.rules = rules
         self.deep = deep
         self.limit = limit
+        largest = known.max_message_bytes
+        self.most = largest if deep and largest is not None else FURTHEST
         self.ahead = AHEAD
 
     def split(self, stretch: Stretch, damaged: bool, took: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
@@ -53,7 +55,7 @@ class Together:
                 row += 1
 
     def _free(self, heads: Heads, first: int, stop: int, own: Columns, unpacked: Columns) -> int:
-        stop = ordinary(heads, first, stop, FLAGS)
+        stop = ordinary(heads, first, stop, FLAGS, self.most)
         for rule in self.rules:
             if stop == first:
                 return first
@@ -61,12 +63,8 @@ class Together:
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
     def _records(self, heads: Heads, row: int, stop: int, own: Columns, unpacked: Columns) -> int:
-        """The first batch of row..stop whose records, or whose size, may be worth a finding."""
+        """The first batch of row..stop whose records may be worth a finding."""
         keyed = bool(self.known.compacted)
-        largest = self.known.max_message_bytes
-        if largest is not None:
-            sizes = (end - start for start, end in zip(heads.column(START)[row:stop], heads.column(END)[row:stop]))
-            stop = next((row + number for number, size in enumerate(sizes) if size > largest), stop)
         while True:
             row = sound_batches(heads, own, row, stop, keyed)
             if row == stop or not heads.of(row, ATTRIBUTES) & COMPRESSION.mask:

@@ -12,13 +12,13 @@ from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen, hides
 from kdump.check.timestamps import utc
+from kdump.format.batch import TRANSACTIONAL
 from kdump.format.heads import (
     ATTRIBUTES,
     LAST,
     MAX_TIMESTAMP,
     PRODUCER,
     PRODUCER_EPOCH,
-    TRANSACTIONAL,
     Chain,
     Heads,
     chains,
@@ -80,7 +80,7 @@ class Transactions(Rule):
 
     def _odd(self, heads: Heads, chain: Chain) -> bool:
         """Whether a producer begins a transaction, or writes outside of one."""
-        transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL)
+        transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
     def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:

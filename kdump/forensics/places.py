@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.check.run import Unit, units
+from kdump.check.workers import careful_source
 from kdump.log import kinds
-from kdump.log.careful import careful
 from kdump.log.disk import LogDirectory, Partition, Segment, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
 from kdump.log.paths import Target
-from kdump.log.source import Source, open_source
 from kdump.log.window import Window
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
@@ -39,15 +38,10 @@ class Asked:
     """The path was this partition's, or of a segment in it: not a directory around it."""
 
 
-def open_carefully(path: str) -> Source:
-    """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
-    return open_source(path, wrap=careful)
-
-
 def asked(paths: Iterable[str], options: Options, refused: Refused) -> tuple[list[Asked], list[LogDirectory]]:
     """The partitions that `paths` mean, live ones alone unless one was named, and the log directories among them. What
     has no batches, or nothing of Kafka, is told to `refused`."""
-    options = replace(options, open_source=open_carefully)
+    options = replace(options, open_source=careful_source)
     named = list(paths)
     found: list[Asked] = []
     directories: list[LogDirectory] = []

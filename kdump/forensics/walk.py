@@ -55,7 +55,7 @@ class Walk(PartitionCheck):
 
     def run(self, *watchers: Rule) -> Iterator[Any]:
         """Findings, and what the watchers answer, in the order of the log."""
-        self._rules += watchers
+        self.watch(*watchers)
         return iter(self.findings())
 
     def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, MAX_SEQUENCE
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL
 
 try:
     import cython
@@ -17,25 +17,12 @@ except ImportError:
     from kdump.format import nocython as cython
 
 WIDTH = 12
-(
-    START,
-    END,
-    BASE,
-    LAST,
-    EPOCH,
-    ATTRIBUTES,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    SEQUENCE,
-    RECORDS,
-    BASE_TIMESTAMP,
-) = range(WIDTH)
-"""The columns: where a batch starts and ends in the buffer, its first and last offset, and fields of its header."""
-TRANSACTIONAL = 0x10
+START, END, BASE, LAST, EPOCH, ATTRIBUTES, MAX_TIMESTAMP, PRODUCER, PRODUCER_EPOCH, SEQUENCE, RECORDS = range(11)
+"""The columns: where a batch starts and ends in the buffer, its first and last offset, and fields of its header;
+behind them, for the core alone, baseTimestamp."""
 _FIELDS = ("attributes", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch", "baseSequence", "recordCount")
 assert [BATCH_HEADER.positions[name] for name in _FIELDS] == [21, 27, 35, 43, 51, 53, 57]
-assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE) == (61, 12, 2147483647)
+assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL.mask) == (61, 12, 2147483647, 0x10)
 
 
 class Heads:
@@ -77,6 +64,19 @@ def _integer(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size:
     if size < 8 and value >> (size * 8 - 1):
         value -= cython.cast(cython.ulonglong, 1) << (size * 8)
     return cython.cast(cython.longlong, value)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def sequence_at(base: cython.longlong, delta: cython.longlong):
+    """As format.batch.sequence: -1 without one, and it wraps to 0."""
+    if base < 0:
+        return -1
+    if base > 2147483647 - delta:
+        return delta - (2147483647 - base) - 1
+    return base + delta
 
 
 def read_heads(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> Heads:
@@ -136,15 +136,17 @@ def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, las
     return stop
 
 
-def ordinary(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, flags: cython.longlong) -> int:
-    """The first batch of first..stop whose attributes hold more than `flags`, or whose producer's id, epoch and
-    sequence cannot stand together."""
+def ordinary(
+    heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, flags: cython.longlong, most: cython.longlong
+) -> int:
+    """The first batch of first..stop whose attributes hold more than `flags`, that has more than `most` bytes, or whose
+    producer's id, epoch and sequence cannot stand together."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
     for row in range(first, stop):
         at = row * 12
-        if rows[at + 5] & ~flags:
+        if rows[at + 5] & ~flags or rows[at + 1] - rows[at] > most:
             return row
         if rows[at + 7] < 0:
             if rows[at + 5] & 0x10:
@@ -198,10 +200,7 @@ def chains(
             if rows[at + 8] != rows[before + 8] or (rows[at + 5] ^ rows[before + 5]) & 0x10:
                 stop = row
                 break
-            # DefaultRecordBatch.incrementSequence: it wraps to 0.
-            expected = rows[before + 9] + rows[before + 3] - rows[before + 2] + 1
-            if expected > 2147483647:
-                expected -= 2147483648
+            expected = sequence_at(rows[before + 9], rows[before + 3] - rows[before + 2] + 1)
             if sequences and rows[at + 9] != expected:
                 stop = row
                 break

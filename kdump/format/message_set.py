@@ -25,20 +25,17 @@ if cython.compiled:
 else:
     from kdump.format.runs import int32
 
-COMPILED: bool = cython.compiled
 POLYNOMIAL = 0xEDB88320
 """CRC-32, as zlib has it."""
-TIMESTAMP, OFFSET, CRC = 3, 4, 9
-"""What stands in the columns of the deltas and of the headers' start: a message's own timestamp (0 in v0) and offset,
-and the checksum that it stores."""
 assert (MESSAGE_V0.size, MESSAGE_V1.size, WIDTH) == (22, 30, 11)
 _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 
 
 def read_set(payload: bytes, magic: cython.int) -> Columns | None:
-    """The messages that fill a wrapper's decompressed payload, as columns: each of that magic, neither compressed nor
-    with append time, with key and value that fill it, and with a checksum that holds. None if anything is otherwise, or
-    if there are none."""
+    """The messages that fill a wrapper's decompressed payload, as columns, with a message's own timestamp (0 in v0),
+    offset, and stored checksum in those of the deltas and of the headers' start. Each is of that magic, neither
+    compressed nor with append time, with key and value that fill it, and with a checksum that holds. None if anything
+    is otherwise, or if there are none."""
     data: cython.const[cython.uchar][::1] = payload
     table: cython.uint[::1] = _TABLES
     rows: cython.longlong[::1]

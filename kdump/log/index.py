@@ -44,7 +44,7 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
     none = Hints([], [])
     if not dot or name_offset is None:
         return none
-    data = _whole(stem + ".index" + ending)
+    data = index_bytes(stem + ".index" + ending)
     if data is None or len(data) % ENTRY.size:
         return none
     offsets: list[int] = []
@@ -59,7 +59,7 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
     return Hints(offsets, positions)
 
 
-def _whole(path: str) -> bytes | None:
+def index_bytes(path: str) -> bytes | None:
     """An index's bytes; None for one that is not there, or that is too large."""
     try:
         if is_url(path):
@@ -68,7 +68,7 @@ def _whole(path: str) -> bytes | None:
                 return None if (source.size or 0) > LARGEST else source.read_at(0, LARGEST)
             finally:
                 source.close()
-        with opened(path) as file:
+        with _opened(path) as file:
             return None if os.fstat(file.fileno()).st_size > LARGEST else file.read(LARGEST) or b""
     except (OSError, SourceError):
         return None
@@ -86,7 +86,7 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     return resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc)
 
 
-def opened(path: str) -> BinaryIO:
+def _opened(path: str) -> BinaryIO:
     """An index as it is on the disk. A pipe under that name is not waited for, and is as one of no bytes."""
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
@@ -108,7 +108,7 @@ def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
     layout, name = (INDEX_ENTRY, ".index") if kind is kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
     size = layout.size
     try:
-        with opened(stem + name + ending) as file:
+        with _opened(stem + name + ending) as file:
             length = os.fstat(file.fileno()).st_size
             if length % size or length > LARGEST:
                 return None

@@ -6,14 +6,13 @@ be what its batch says; then only an index that somebody has made up could misle
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 from kdump.format.batch import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.claim import claim_at
-from kdump.log.index import LARGEST, Hints, begins_batch, opened
+from kdump.log.index import Hints, begins_batch, index_bytes
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window
@@ -37,26 +36,17 @@ def read_times(at: Target) -> list[tuple[int, int]]:
     """The entries of the .timeindex beside the segment `at`, as timestamp (epoch ms) and offset; none if they do not
     rise. Zeros behind the last are preallocation."""
     stem, dot, ending = at.path.rpartition(".log")
-    if not dot or at.name_offset is None or "://" in at.path:
+    if not dot or at.name_offset is None:
         return []
-    try:
-        with opened(stem + ".timeindex" + ending) as file:
-            if os.fstat(file.fileno()).st_size > LARGEST:
-                return []
-            data = file.read(LARGEST) or b""
-    except OSError:
-        return []
+    data = index_bytes(stem + ".timeindex" + ending)
     size = TIME_INDEX_ENTRY.size
-    if len(data) % size:
+    if data is None or len(data) % size:
         return []
     used = -(-len(data.rstrip(b"\0")) // size) * size
-    found = [(timestamp, at.name_offset + relative) for timestamp, relative in _rows(data[:used])]
+    rows = TIME_INDEX_ENTRY.struct.iter_unpack(data[:used])
+    found = [(timestamp, at.name_offset + relative) for timestamp, relative in rows]
     rises = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(found))
     return found if rises and (not found or found[0][1] >= at.name_offset) else []
-
-
-def _rows(data: bytes) -> list[tuple[int, int]]:
-    return list(TIME_INDEX_ENTRY.struct.iter_unpack(data))
 
 
 def _has(window: Window, at: Target, hints: Hints, offset: int, newest: int) -> bool:

@@ -20,8 +20,10 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
+    from cython.cimports.kdump.format.heads import sequence_at
     from cython.cimports.kdump.render.record_lines import header_size, put_number, put_piece, put_text
 else:
+    from kdump.format.heads import sequence_at
     from kdump.render.record_lines import header_size, put_number, put_piece, put_text
 
 COMPILED: bool = cython.compiled
@@ -110,20 +112,6 @@ def _span(out: cython.p_uchar, to: cython.Py_ssize_t, first: cython.longlong, la
         to = put_text(out, to, b"..", 2)
         to = put_number(out, to, last)
     return to
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def _sequence(base: cython.longlong, delta: cython.longlong):
-    """As format.batch.sequence: -1 without one, and it wraps to 0."""
-    if base < 0:
-        return -1
-    if base > 2147483647 - delta:
-        return delta - (2147483647 - base) - 1
-    return base + delta
 
 
 @cython.cfunc
@@ -249,7 +237,7 @@ def _batch_cell(
     if kind == 22:
         return put_number(out, to, rows[at + 3])
     if kind == 23:
-        return put_number(out, to, _sequence(rows[at + 9], rows[at + 3] - rows[at + 2]))
+        return put_number(out, to, sequence_at(rows[at + 9], rows[at + 3] - rows[at + 2]))
     if kind == 24:
         return _span(out, to, rows[at + 2], rows[at + 3])
     if kind == 25:
@@ -273,7 +261,7 @@ def _batch_cell(
     if kind == 28:
         if rows[at + 9] == -1:
             return to
-        return _span(out, to, rows[at + 9], _sequence(rows[at + 9], rows[at + 3] - rows[at + 2]))
+        return _span(out, to, rows[at + 9], sequence_at(rows[at + 9], rows[at + 3] - rows[at + 2]))
     return put_text(out, to, b"ok", 2)
 
 
@@ -410,7 +398,7 @@ def _record_cell(
     if kind == 1:
         return _time(out, to, timestamp)
     if kind == 2:
-        sequence = _sequence(sequence, rows[at + 4])
+        sequence = sequence_at(sequence, rows[at + 4])
         return to if sequence == -1 else put_number(out, to, sequence)
     if kind == 3:
         return put_number(out, to, position)

@@ -16,6 +16,7 @@ from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import whole
 from kdump.format.columns import WIDTH, Columns, decode, keep_keys
 from kdump.format.errors import DecodeError
+from kdump.format.heads import START, read_heads
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, rows_of
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
@@ -97,6 +98,8 @@ class QuickLines:
         self.chooses = selection.chooses_records
         self.room = bytearray(ROOM)
         self.used = 0
+        self._path: str | None = None
+        self._begins = b""
         self.unpacked = Columns(b"")
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
@@ -114,56 +117,60 @@ class QuickLines:
 
     def _stretch(self, at: Target, stretch: Stretch) -> None:
         """Most batches by themselves, none of them as an object."""
-        head, created = head_of(at), MIDDLE % b"CreateTime"
+        head, created = self._head(at), MIDDLE % b"CreateTime"
+        heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
         columns = Columns(stretch.buffer)
-        shift = stretch.position - stretch.start
-        place = stretch.start
-        while place < stretch.stop:
-            before = place
-            place, self.used = write_batches(
-                self.room, self.used, columns, place, stretch.stop, shift, head, created, SOUND, self.keys
+        row = 0
+        while row < len(heads):
+            before = row
+            row, self.used = write_batches(
+                self.room, self.used, columns, heads, row, len(heads), head, created, SOUND, self.keys
             )
-            if place == stretch.stop:
+            if row == len(heads):
                 break
-            if self.used and place > before:  # it may only have lacked room
+            if self.used and row > before:  # it may only have lacked room
                 self._flush()
                 continue
-            size = self._compressed(at, stretch, place, head)
-            if not size:
+            if not self._compressed(at, stretch, heads.of(row, START), head):
                 self._flush()
-                batch = stretch.batch(place)
+                batch = stretch.batch(heads.of(row, START))
                 (self.plain if batch.isControlBatch else self.batch)(at, batch)
-                size = batch.size
-            place += size
+            row += 1
         self._flush()
+
+    def _head(self, at: Target) -> bytes:
+        """How the lines of a file begin; made once for it."""
+        if self._path != at.path:
+            self._path, self._begins = at.path, head_of(at)
+        return self._begins
 
     def _flush(self) -> None:
         if self.used:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _compressed(self, at: Target, stretch: Stretch, place: int, head: bytes) -> int:
-        """Write the batch at buffer[place], which is compressed, into the room; its size. 0 if it is out of the
-        ordinary, and nothing of it is written."""
+    def _compressed(self, at: Target, stretch: Stretch, place: int, head: bytes) -> bool:
+        """Write the batch at buffer[place], which is compressed, into the room. Whether that was done: not if it is out
+        of the ordinary, and nothing of it is written then."""
         header = BATCH_HEADER.read(stretch.buffer, place)
         if not header.codec or header.isControlBatch:
-            return 0
+            return False
         payload = memoryview(stretch.buffer)[place + BATCH_HEADER.size : place + header.size]
         unpacked = whole(header.compression, payload, stretch.limits.max_decompressed_size)
         if unpacked is None:
-            return 0
+            return False
         columns, count = self.unpacked, header.recordCount
         columns.data, columns.count = unpacked, 0
         try:
             if decode(columns, 0, len(unpacked), count, True) != len(unpacked) or len(columns) != count:
-                return 0
+                return False
         except DecodeError:
-            return 0
+            return False
         if self.keys:
             keep_keys(columns, self.keys)
         frame = frame_of(head, stretch.position - stretch.start + place, header, SOUND)
         if not fits(columns, frame):
-            return 0
+            return False
         row = 0
         while row < len(columns):
             row, self.used = write(self.room, self.used, columns, row, frame)
@@ -175,7 +182,7 @@ class QuickLines:
                 for part in lines_of(at, stretch.batch(place), rest, 0, frame, self.room):
                     self.output.write_now(part)
                 break
-        return header.size
+        return True
 
     def batch(self, at: Target, batch: Batch) -> int:
         """What JsonView writes of the batch, which is none of control records; how many records."""
@@ -189,7 +196,7 @@ class QuickLines:
         base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
         middle = MIDDLE % batch.timestampType.encode()
         timestamp = batch.maxTimestamp if appended else None
-        frame = Frame(head_of(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
+        frame = Frame(self._head(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
         if not ordinary or not fits(inner, frame) or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
             return self.plain(at, batch)
@@ -212,7 +219,7 @@ class QuickLines:
             if len(columns):
                 rows += len(columns)
                 tail = SOUND if batch.crcValid else DAMAGED
-                frame = frame or frame_of(head_of(at), batch.position, batch.header, tail)
+                frame = frame or frame_of(self._head(at), batch.position, batch.header, tail)
                 for part in lines_of(at, batch, columns, base, frame, self.room):
                     self.output.write_now(part)
         if batch.problems:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kdump.format.batch import MAX_SEQUENCE
 from kdump.format.columns import WIDTH, Columns, decode, keep_keys
 from kdump.format.errors import DecodeError
+from kdump.format.heads import Heads
 from kdump.render import jsonl
 
 try:
@@ -20,7 +21,10 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
+    from cython.cimports.kdump.format.heads import sequence_at
     from cython.cimports.libc.string import memcpy
+else:
+    from kdump.format.heads import sequence_at
 
 COMPILED: bool = cython.compiled
 ROOM = 1 << 20
@@ -341,7 +345,6 @@ def _lines(
     to: cython.Py_ssize_t
     position: cython.Py_ssize_t
     delta: cython.longlong
-    sequence: cython.longlong
     length: cython.longlong
     headers: cython.longlong
     header: cython.longlong
@@ -371,14 +374,7 @@ def _lines(
             to = put_text(out, to, b',"timestampDelta":', 18)
             to = put_number(out, to, rows[at + 3])
             to = put_text(out, to, b',"sequence":', 12)
-            sequence = -1
-            if base_sequence >= 0:
-                # DefaultRecordBatch.incrementSequence: it wraps to 0.
-                if base_sequence > 2147483647 - delta:
-                    sequence = delta - (2147483647 - base_sequence) - 1
-                else:
-                    sequence = base_sequence + delta
-            to = put_number(out, to, sequence)
+            to = put_number(out, to, sequence_at(base_sequence, delta))
         to = put_text(out, to, b',"keySize":', 11)
         to = put_number(out, to, rows[at + 6])
         to = put_text(out, to, b',"valueSize":', 13)
@@ -457,21 +453,23 @@ def write_batches(
     room: bytearray,
     used: cython.Py_ssize_t,
     columns: Columns,
-    at: cython.Py_ssize_t,
+    heads: Heads,
+    batch: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
-    shift: cython.Py_ssize_t,
     head: bytes,
     created: bytes,
     tail: bytes,
     keys: list[bytes],
 ) -> tuple[int, int]:
-    """Write the lines of whole batches of columns.data[at:stop], which are sound and begin `shift` bytes further on in
-    the file: the position of the first that is not written, and the bytes that are used now. Not written is one that
-    is compressed, a control batch or with append time, one whose records do not decode or do not fit, and what there
-    is no room for. `keys`: only records with one of these; all, if there are none."""
+    """Write the lines of all records of the batches batch..stop, which are sound: the first batch that is not written,
+    and the bytes that are used now. Not written is one that is compressed, a control batch or with append time, one
+    whose records do not decode or do not fit, and what there is no room for. `columns` are over the data of `heads`.
+    `keys`: only records with one of these; all, if there are none."""
     buffer: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1]
+    of: cython.longlong[::1] = heads.block
+    shift: cython.longlong = heads.shift
     data: cython.p_uchar
     out: cython.p_uchar
     if cython.compiled:
@@ -490,23 +488,19 @@ def write_batches(
     tail_size: cython.Py_ssize_t = len(tail)
     size: cython.Py_ssize_t = len(room)
     far: cython.longlong = cython.cast(cython.longlong, 1) << 62
-    end: cython.Py_ssize_t
+    at: cython.Py_ssize_t
     count: cython.Py_ssize_t
     row: cython.Py_ssize_t
     before: cython.Py_ssize_t
-    timestamp: cython.longlong
-    sequence: cython.longlong
     chosen: cython.bint = bool(keys)
-    while at < stop:
-        end = at + 12 + _int32(data, at + 8)
-        count = _int32(data, at + 57)
-        timestamp = _int64(data, at + 27)
-        sequence = _int32(data, at + 53)
-        if data[at + 22] & 0x2F or not -far <= timestamp <= far:
+    while batch < stop:
+        at = batch * 12
+        count = of[at + 10]
+        if of[at + 5] & 0x2F or not -far <= of[at + 11] <= far:
             break
         columns.count = 0
         try:
-            if decode(columns, at + 61, end, count, True) != end or columns.count != count:
+            if decode(columns, of[at] + 61, of[at + 1], count, True) != of[at + 1] or columns.count != count:
                 break
         except DecodeError:
             break
@@ -517,39 +511,14 @@ def write_batches(
         before = used
         with cython.nogil:
             row, used = _lines(
-                out, used, size, data, rows, 0, count, in_front, head_size, at + shift, between, created_size,
-                behind, tail_size, _int64(data, at), timestamp, sequence, False, 0, 2, kinds, letters, digits,
+                out, used, size, data, rows, 0, count, in_front, head_size, of[at] + shift, between, created_size,
+                behind, tail_size, of[at + 2], of[at + 11], of[at + 9], False, 0, 2, kinds, letters, digits,
             )  # fmt: skip
         if row < count:
             used = before
             break
-        at = end
-    return at, used
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def _int32(data: cython.p_uchar, at: cython.Py_ssize_t):
-    value: cython.longlong = (
-        cython.cast(cython.longlong, data[at]) << 24
-        | cython.cast(cython.longlong, data[at + 1]) << 16
-        | cython.cast(cython.longlong, data[at + 2]) << 8
-        | data[at + 3]
-    )
-    return value - (value >> 31 << 32)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def _int64(data: cython.p_uchar, at: cython.Py_ssize_t):
-    low: cython.longlong = _int32(data, at + 4)
-    return (_int32(data, at) << 32) + low + (-(low >> 63) << 32)
+        batch += 1
+    return batch, used
 
 
 def fits(columns: Columns, frame: Frame) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 from urllib.parse import quote
@@ -113,16 +112,6 @@ class Store:
         for name in entry.get("files", []):
             self.remove(name)
         self.remove(f"{UNITS}/{key}.json")
-
-    def forget_all(self) -> None:
-        """The result as a whole."""
-        if is_url(self.root):
-            from fsspec.core import url_to_fs
-
-            store, inside = url_to_fs(self.root)
-            store.rm(inside, recursive=True)
-        else:
-            shutil.rmtree(self.root)
 
 
 class Writing:
