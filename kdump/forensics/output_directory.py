@@ -1,0 +1,94 @@
+"""Where an answer is written: a new directory, away from what is read, in which nothing is ever written over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+from kdump.log.disk import Partition, place_of
+from kdump.log.listing import is_url, lies_in, same_place
+
+PASSING = ".kdump-part"
+"""How a file's name ends until all of it is written."""
+
+
+class OutputError(Exception):
+    """Something cannot be written; the message says what, where and why."""
+
+
+class OutputDirectory:
+    """A directory that is made when it is first written to. `sources` are the paths that are read: the directory must
+    not lie in any of them. Raises OutputError where it does, and where anything is at `root` but an empty directory."""
+
+    def __init__(self, root: str, sources: Iterable[str]) -> None:
+        if is_url(root):
+            raise OutputError(f"{root}: a URL; give a directory of this machine")
+        self.root = os.path.abspath(root)
+        own = same_place(self.root)
+        for source in sources:
+            if is_url(source) or source == "-":
+                continue
+            place = same_place(source)
+            if os.path.isdir(place):
+                if lies_in(own, place):
+                    raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
+            elif lies_in(own, os.path.dirname(place)) and _is_kafkas(os.path.dirname(place)):
+                raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
+        if os.path.lexists(self.root):
+            self._must_be_empty(root)
+
+    def _must_be_empty(self, named: str) -> None:
+        try:
+            if not os.path.isdir(self.root):
+                raise OutputError(f"{named} is there and is no directory: give a new one")
+            if os.listdir(self.root):
+                raise OutputError(f"{named} is there and is not empty: give a new directory")
+        except OSError as error:
+            raise OutputError(f"{named}: {error.strerror}") from error
+
+    def path(self, name: str) -> str:
+        """Where a file of that name lies. `name` is relative, with / between directories; one that leads outside is a
+        mistake of the caller: ValueError."""
+        parts = name.split("/")
+        if not name or any(part in ("", ".", "..") or "\0" in part for part in parts):
+            raise ValueError(f"no name for a file: {name!r}")
+        return os.path.join(self.root, *parts)
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """A new file, there under its name once all of it is written and on the disk, and not at all if the block is
+        left by an exception. Raises OutputError, for what fails within the block too."""
+        path = self.path(name)
+        passing = path + PASSING
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file = open(passing, "xb")  # noqa: SIM115
+        except OSError as error:
+            raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with open(path, "xb"):  # or a rename would write over what has come there meanwhile
+                os.replace(passing, path)
+        except OSError as error:
+            if error.filename not in (None, passing, path):
+                raise
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(passing)
+
+    def write(self, name: str, data: bytes) -> None:
+        """A small file. Raises OutputError."""
+        with self.writing(name) as file:
+            file.write(data)
+
+
+def _is_kafkas(directory: str) -> bool:
+    """Whether it is a directory of a broker's disk, and not one in which somebody has laid a copy of a segment."""
+    place = place_of(directory)
+    return place.topic is not None if isinstance(place, Partition) else place is not None

@@ -1,0 +1,72 @@
+"""What kdump writes goes to a new place, whole or not at all, and over nothing."""
+
+import errno
+import os
+
+import pytest
+
+from kdump.forensics.output_directory import OutputDirectory, OutputError
+
+
+def test_made_when_it_is_written_to(tmp_path):
+    out = OutputDirectory(str(tmp_path / "new"), [])
+    assert not (tmp_path / "new").exists()
+    out.write("orders-0/ledger.json", b"{}\n")
+    assert (tmp_path / "new/orders-0/ledger.json").read_bytes() == b"{}\n"
+    assert os.listdir(tmp_path / "new/orders-0") == ["ledger.json"]
+
+
+def test_not_where_something_is(tmp_path):
+    (tmp_path / "empty").mkdir()
+    OutputDirectory(str(tmp_path / "empty"), []).write("a", b"1")
+    with pytest.raises(OutputError, match="is not empty"):
+        OutputDirectory(str(tmp_path / "empty"), [])
+    with pytest.raises(OutputError, match="is no directory"):
+        OutputDirectory(str(tmp_path / "empty/a"), [])
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(OutputError, match="is no directory"):
+        OutputDirectory(str(tmp_path / "link"), [])
+    with pytest.raises(OutputError, match="URL"):
+        OutputDirectory("memory://x", [])
+
+
+@pytest.mark.parametrize("source", ["disk", "disk/orders-0", "disk/orders-0/0.log", "link", "link/orders-0/0.log"])
+def test_not_in_what_is_read(tmp_path, source):
+    (tmp_path / "disk/orders-0").mkdir(parents=True)
+    (tmp_path / "disk/orders-0/0.log").touch()
+    (tmp_path / "link").symlink_to("disk")
+    with pytest.raises(OutputError, match="nothing is written there"):
+        OutputDirectory(str(tmp_path / "disk/orders-0/out"), [str(tmp_path / source)])
+    OutputDirectory(str(tmp_path / "out"), [str(tmp_path / source)])
+    OutputDirectory(str(tmp_path / "disk-2"), [str(tmp_path / source), "-", "s3://bucket/disk"])
+
+
+def test_beside_a_copy(tmp_path):
+    (tmp_path / f"{0:020}.log").touch()
+    OutputDirectory(str(tmp_path / "out"), [str(tmp_path / f"{0:020}.log")])
+
+
+def test_over_nothing(tmp_path):
+    out = OutputDirectory(str(tmp_path / "out"), [])
+    out.write("a", b"first")
+    with pytest.raises(OutputError, match="a: cannot be written: File exists"):
+        out.write("a", b"second")
+    assert (tmp_path / "out/a").read_bytes() == b"first"
+    assert os.listdir(tmp_path / "out") == ["a"]
+
+
+def test_whole_or_not_at_all(tmp_path):
+    out = OutputDirectory(str(tmp_path / "out"), [])
+    with pytest.raises(KeyError), out.writing("a") as file:
+        file.write({}[file.write(b"half")])
+    with pytest.raises(OutputError, match="No space left"), out.writing("b") as file:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(FileNotFoundError), out.writing("c"):
+        os.stat(tmp_path / "another")
+    assert os.listdir(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "a\0b"])
+def test_names_stay_inside(tmp_path, name):
+    with pytest.raises(ValueError, match="no name for a file"):
+        OutputDirectory(str(tmp_path / "out"), []).path(name)
