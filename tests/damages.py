@@ -1130,6 +1130,22 @@ for disk in ("clean-0", "clean-1"):
         f"kraft-snapshot-no-header-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
         "the first batch, the header, is gone", lambda data: b"".join(split(data)[1:]),
     )  # fmt: skip
+    edited(
+        f"kraft-snapshot-bit-{disk}", "crc-mismatch", disk, SNAPSHOT, "a bit flips in a batch of the snapshot",
+        lambda data: flip(data, 8 * (len(split(data)[0]) + 100)), position=lambda data: len(split(data)[0]),
+    )  # fmt: skip
+    edited(
+        f"kraft-snapshot-torn-{disk}", "batch-truncated", disk, SNAPSHOT, "the last 5 bytes of the snapshot are gone",
+        lambda data: data[:-5], position=lambda data: len(data) - len(split(data)[-1]),
+    )  # fmt: skip
+    edited(
+        f"kraft-snapshot-zeros-{disk}", "zero-padding", disk, SNAPSHOT, "512 zeros behind the snapshot",
+        behind(bytes(512)), position=len,
+    )  # fmt: skip
+    edited(
+        f"kraft-snapshot-junk-{disk}", "junk-bytes", disk, SNAPSHOT, "text behind the snapshot",
+        behind(JUNK * 2), position=len,
+    )  # fmt: skip
 
 
 def two_directories(root: Path) -> None:

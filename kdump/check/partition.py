@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -30,7 +29,6 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
-from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchLegacy, Stretch
@@ -116,7 +114,7 @@ class PartitionCheck:
         try:
             window = self.options.open(segment.log)
         except SourceError as error:
-            self._refused(segment.log, error)
+            self.totals.refused(segment.log.path, error)
             return
         part = Part(
             segment,
@@ -129,17 +127,11 @@ class PartitionCheck:
         try:
             yield from self._walk(part, window)
         except SourceError as error:
-            self._refused(segment.log, error)
+            self.totals.refused(segment.log.path, error)
         finally:
             self.totals.files += 1
             self.totals.bytes += window.source.size or 0
             window.source.close()
-
-    def _refused(self, at: Target, error: SourceError) -> None:
-        if is_url(at.path) or os.path.lexists(at.path):
-            self.totals.unread.append(str(error))
-        else:
-            self.totals.notes.append(f"{at.path}: went away while this ran, as retention or compaction does")
 
     def _recovers(self, following: list[Segment]) -> bool | None:
         """Whether the broker re-reads the segment when it starts: those from the one with the recovery point on, if it
@@ -266,14 +258,14 @@ class PartitionCheck:
         try:
             window = self.options.open(at)
         except SourceError as error:
-            self._refused(at, error)
+            self.totals.refused(at.path, error)
             return
         self.totals.files += 1
         self.totals.bytes += window.source.size or 0
         try:
             yield from read_entries(kind, window, at.name_offset or 0)
         except SourceError as error:
-            self._refused(at, error)
+            self.totals.refused(at.path, error)
         finally:
             window.source.close()
 
@@ -297,7 +289,7 @@ class PartitionCheck:
                     if isinstance(item, Entry) and item.type:
                         yield item.position, item.values
         except SourceError as error:
-            self._refused(at, error)
+            self.totals.refused(at.path, error)
 
     def _aborted(self, part: Part) -> tuple[Target | None, list[tuple[int, dict[str, int]]]] | None:
         """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.

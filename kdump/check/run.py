@@ -13,6 +13,7 @@ from kdump.check.finding import Finding, found
 from kdump.check.identity import registered
 from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
+from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.rule import Known, Part, Seen, Shows
@@ -20,7 +21,6 @@ from kdump.check.surroundings import (
     Surroundings,
     absent,
     file_findings,
-    kraft_snapshot,
     stranger,
     transaction_index,
 )

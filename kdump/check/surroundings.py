@@ -7,24 +7,20 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.batch import file_finding
 from kdump.check.catalogue import ERROR, INFO, WARNING
-from kdump.check.damage import batch_findings, region_finding
 from kdump.check.finding import Finding, found
 from kdump.check.identity import content
+from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck, missing_indexes
-from kdump.check.rule import Known, Part
+from kdump.check.rule import Known
 from kdump.check.totals import Totals
-from kdump.format.control import decode_control
 from kdump.log import kinds
-from kdump.log.disk import Partition, Segment
+from kdump.log.disk import Partition
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import is_url
 from kdump.log.paths import Target
-from kdump.log.payload import records
-from kdump.log.reader import regions
-from kdump.log.region import Batch, Problem, Region
+from kdump.log.region import Problem, Region
 
 STATES = {
     "delete": ("the broker is deleting it", "it is deleted when the broker runs: save what is needed before"),
@@ -138,7 +134,7 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
         window = options.open(at)
         kind = at.kind or kinds.by_content(window)
     except SourceError as error:
-        _refused(totals, at, error)
+        totals.refused(at.path, error)
         return
     if count:
         totals.files += 1
@@ -146,16 +142,9 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
     try:
         yield from entries(kind, window, at.name_offset or 0)
     except SourceError as error:
-        _refused(totals, at, error)
+        totals.refused(at.path, error)
     finally:
         window.source.close()
-
-
-def _refused(totals: Totals, at: Target, error: SourceError) -> None:
-    if is_url(at.path) or os.path.lexists(at.path):
-        totals.unread.append(str(error))
-    else:
-        totals.notes.append(f"{at.path}: went away while this ran")
 
 
 def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
@@ -191,54 +180,6 @@ def transaction_index(at: Target, options: Options, totals: Totals) -> Iterator[
         if reason:
             yield found("txn-index-invalid", at, reason, position=item.position, size=item.size)
         last = max(last, values["lastOffset"])
-
-
-def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -> Iterator[Finding]:
-    """A snapshot of KRaft's metadata: sound batches, the header record first and the footer record last."""
-    try:
-        window = options.open(at)
-    except SourceError as error:
-        _refused(totals, at, error)
-        return
-    totals.files += 1
-    totals.bytes += window.source.size or 0
-    part = Part(Segment("", 0, at), at, False, False, known.now, window.source.size)
-    first = last = None
-    position = 0
-    damaged = False
-    try:
-        for region in regions(window, limits=options.limits):
-            if not isinstance(region, Batch):
-                damaged = True
-                yield region_finding(part, region, window.source.size)
-                continue
-            totals.batches += 1
-            totals.records += region.recordCount or 0
-            if not region.crcValid or region.problems:
-                damaged = True
-                yield from batch_findings(part, region)
-                continue
-            said = [_control_types(region)] if region.isControlBatch else [("",)]
-            first = said[0][0] if first is None and said[0] else first
-            last = said[0][-1] if said[0] else last
-            position = region.position
-    except SourceError as error:
-        _refused(totals, at, error)
-        return
-    finally:
-        window.source.close()
-    if "checkpoints" not in options.chosen or damaged:
-        return
-    bootstrap = os.path.basename(at.path).startswith("bootstrap")
-    for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", last, position)):
-        if is_there != name and not (bootstrap and first is None):
-            what = "begin with" if where == 0 else "end with"
-            message = f"it does not {what} a {name} record but with {is_there or 'data'}"
-            yield found("kraft-snapshot-invalid", at, message, position=where, expected=name, actual=is_there)
-
-
-def _control_types(batch: Batch) -> tuple[str, ...]:
-    return tuple(decode_control(record.key, record.value).type for record in records(batch))
 
 
 def stranger(path: str) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
+
+from kdump.log.errors import SourceError
+from kdump.log.listing import is_url
 
 
 @dataclass
@@ -21,6 +25,13 @@ class Totals:
     """Findings that the baseline has accepted."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def refused(self, path: str, error: SourceError) -> None:
+        """A file could not be opened, or read on."""
+        if is_url(path) or os.path.lexists(path):
+            self.unread.append(str(error))
+        else:
+            self.notes.append(f"{path}: went away while this ran, as retention or compaction does")
 
     def add(self, other: Totals) -> None:
         self.partitions += other.partitions

@@ -44,7 +44,10 @@ LEGACY_HOSTS = [
 """Partitions of 120 records like the legacy ones, whose files can take their place: a 4.x broker reads the old formats
 but has no way to create such topics."""
 
-NOISE = re.compile(r"TimeoutException|Processed a total|is defined in the broker role|could not be established|SLF4J")
+NOISE = re.compile(
+    r"TimeoutException|Processed a total|is defined in the broker role|could not be established|SLF4J"
+    r"|Replayed \w+Record "
+)
 TELLING = re.compile(
     r"truncat|delet|recover|rebuil|corrupt|invalid|stray|renam|swap|split|skipp|found|unclean|fail|error|inconsisten|"
     r"mismatch|missing|beyond|ignor|offline|Shutdown|shutting down|Exception",

@@ -1,0 +1,72 @@
+"""A snapshot of KRaft's metadata: what is wrong with its batches, and with what stands first and last in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.check.damage import batch_findings, region_finding
+from kdump.check.finding import Finding, found
+from kdump.check.options import Options
+from kdump.check.rule import Known, Part
+from kdump.check.totals import Totals
+from kdump.format.control import decode_control
+from kdump.log.disk import Segment
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.region import Batch
+
+SPOILT = "a node that reads this snapshot as it starts exits (CorruptRecordException)"
+CUT = "what is missing at its end the node does not know: it goes on with a state that never was"
+"""No log is recovered here: a snapshot is read from its first byte to its last, or what is left of it."""
+
+
+def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -> Iterator[Finding]:
+    """A snapshot of KRaft's metadata: sound batches, the header record first and the footer record last."""
+    try:
+        window = options.open(at)
+    except SourceError as error:
+        totals.refused(at.path, error)
+        return
+    totals.files += 1
+    totals.bytes += window.source.size or 0
+    part = Part(Segment("", 0, at), at, False, False, known.now, window.source.size)
+    first = last = None
+    position = 0
+    damaged = False
+    try:
+        for region in regions(window, limits=options.limits):
+            if not isinstance(region, Batch):
+                damaged = True
+                so = CUT if region.kind == "torn" else SPOILT
+                yield region_finding(part, region, window.source.size)._replace(consequence=so)
+                continue
+            totals.batches += 1
+            totals.records += region.recordCount or 0
+            if not region.crcValid or region.problems:
+                damaged = True
+                yield from (each._replace(consequence=SPOILT) for each in batch_findings(part, region))
+                continue
+            said = [_control_types(region)] if region.isControlBatch else [("",)]
+            first = said[0][0] if first is None and said[0] else first
+            last = said[0][-1] if said[0] else last
+            position = region.position
+    except SourceError as error:
+        totals.refused(at.path, error)
+        return
+    finally:
+        window.source.close()
+    if "checkpoints" not in options.chosen or damaged:
+        return
+    bootstrap = os.path.basename(at.path).startswith("bootstrap")
+    for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", last, position)):
+        if is_there != name and not (bootstrap and first is None):
+            what = "begin with" if where == 0 else "end with"
+            message = f"it does not {what} a {name} record but with {is_there or 'data'}"
+            yield found("kraft-snapshot-invalid", at, message, position=where, expected=name, actual=is_there)
+
+
+def _control_types(batch: Batch) -> tuple[str, ...]:
+    return tuple(decode_control(record.key, record.value).type for record in records(batch))
