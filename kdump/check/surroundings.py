@@ -25,7 +25,7 @@ from kdump.log.region import Problem, Region
 STATES = {
     "delete": ("the broker is deleting it", "it is deleted when the broker runs: save what is needed before"),
     "future": ("a replica that moves here from another log directory", "the broker goes on with it when it starts"),
-    "stray": ("the broker does not know it", "it is deleted when the broker runs: save what is needed before"),
+    "stray": ("the broker does not know it", "the broker sets it aside and keeps it, until somebody deletes it"),
 }
 
 

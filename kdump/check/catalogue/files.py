@@ -235,7 +235,8 @@ FILES = (
         "files",
         WARNING,
         "A directory that the broker is deleting (-delete), moving (-future), or does not know (-stray).",
-        "a -delete or -stray directory is deleted when the broker runs, a -future one is filled on",
+        "a -delete directory is deleted when the broker runs, a -future one is filled on, a -stray one stays until"
+        " somebody deletes it",
         "Save what is needed of it before the broker starts",
         "LogManager.loadLog, addStrayLog",
     ),
