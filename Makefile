@@ -11,7 +11,11 @@ ON_CORE := tests/format/test_gather.py tests/check/test_together.py tests/test_e
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-.PHONY: demo test test-all lint docs trials bench wheel clean
+# The damaged disk of a page of docs/incidents, in build/incidents: make incident NAME=torn-tail
+incident: $(VENV)/.ready
+	@$(BIN)/python -m tools.incident $(NAME)
+
+.PHONY: demo incident test test-all lint docs trials bench wheel clean
 
 # Also when a module of the core has changed, for what runs is what was compiled.
 $(VENV)/.ready: pyproject.toml setup.py $(CORE)

@@ -11,24 +11,28 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from kdump.render.objects import TYPES
+from tools.incident import INCIDENTS, lay_out
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r"\bin [0-9.]+ s$", re.MULTILINE)
 """How long something took is another number each time."""
+DISK = re.compile(r"^(?:DISK|The disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
+"""In the page of an incident: what was done to its disk."""
 WRITTEN = re.compile(r"\bwritten \d{4}-[0-9T:.-]+Z")
 """A copy of the repository has other file times."""
 MARKDOWN_ONLY = ("make ", "git ", "pip ")
 """Commands that set kdump up: the tests themselves have run through them."""
 
 
-def run(command: str) -> str:
+def run(command: str, directory: Path) -> str:
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     if shutil.which("jq", path=path) is None:
         path += os.pathsep + str(ROOT / "tests" / "bin")
@@ -36,7 +40,7 @@ def run(command: str) -> str:
     environment.pop("COLUMNS", None)
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
-        cwd=ROOT / "fixtures",
+        cwd=directory,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -47,25 +51,37 @@ def run(command: str) -> str:
     return done.stdout.decode()
 
 
+def disk_of(name: str) -> str:
+    """The line on the disk of an incident, out of what damages it."""
+    said = " ".join(str(INCIDENTS[name].__doc__).split())
+    text = f"The disk: `make incident NAME={name}` lays it out. {said}"
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def commands(block: str) -> list[str]:
     return [line[2:] for line in block.splitlines() if line.startswith("$ ")]
 
 
-def executed(block: str) -> str:
+def executed(block: str, directory: Path) -> str:
     """The block as it should be: each command followed by what it prints."""
     if any(command.startswith(MARKDOWN_ONLY) for command in commands(block)):
         return block
     out = []
     for command in commands(block):
-        said = WRITTEN.sub("written 2026-11-21T08:00:12.345Z", SECONDS.sub("in 0.1 s", run(command)))
+        said = WRITTEN.sub("written 2026-11-21T08:00:12.345Z", SECONDS.sub("in 0.1 s", run(command, directory)))
         out.append(f"$ {command}\n{said}" + ("" if said.endswith("\n") or not said else "\n"))
     return "".join(out)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_print_what_is_shown(page: Path) -> None:
-    text = page.read_text()
-    rewritten = BLOCK.sub(lambda match: f"```console\n{executed(match[1])}```", text)
+def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
+    text, directory = page.read_text(), ROOT / "fixtures"
+    if page.parent.name == "incidents" and page.stem in INCIDENTS:
+        directory = tmp_path / page.stem
+        lay_out(page.stem, directory)
+    rewritten = BLOCK.sub(lambda match: f"```console\n{executed(match[1], directory)}```", text)
+    if directory != ROOT / "fixtures":
+        rewritten = DISK.sub(lambda match: disk_of(page.stem), rewritten, count=1)
     if os.environ.get("KDUMP_REWRITE"):
         page.write_text(rewritten)
         return
@@ -75,6 +91,13 @@ def test_commands_print_what_is_shown(page: Path) -> None:
 def test_some_commands_are_shown() -> None:
     shown = [command for page in PAGES for block in BLOCK.findall(page.read_text()) for command in commands(block)]
     assert sum(command.startswith("kdump ") for command in shown) > 10
+
+
+def test_every_incident_has_its_page() -> None:
+    pages = {page.stem for page in (ROOT / "docs" / "incidents").glob("*.md")} - {"README"}
+    assert pages == set(INCIDENTS)
+    index = (ROOT / "docs" / "incidents" / "README.md").read_text()
+    assert all(f"]({name}.md)" in index for name in INCIDENTS)
 
 
 def test_json_reference_is_the_declarations() -> None:

@@ -1,0 +1,287 @@
+"""python -m tools.incident NAME [DIR]
+
+Lays out the disk of an incident that docs/incidents/NAME.md walks through, in DIR (a new directory; by default
+build/incidents/NAME): real bytes of a broker of Kafka 4.3.1, out of fixtures/, damaged as the page says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from crc32c import crc32c
+
+from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = ROOT / "fixtures"
+MADE = 1_795_248_012.345
+"""When the files of the disk were last changed, in epoch seconds: 2026-11-21T08:00:12.345Z."""
+ZERO = f"{0:020}"
+ORDERS = "orders-none-0"
+ORDERS_ZSTD = "orders-zstd-0"
+PAYMENTS = "payments-0"
+DAY = 86_400_000
+
+Damage = Callable[["Disk"], None]
+INCIDENTS: dict[str, Damage] = {}
+"""What does the damage, by the name of the page; its docstring stands there."""
+
+
+def incident(name: str) -> Callable[[Damage], Damage]:
+    def register(damage: Damage) -> Damage:
+        INCIDENTS[name] = damage
+        return damage
+
+    return register
+
+
+class Disk:
+    """A copy of a log directory, to be damaged; paths are relative to it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def file(self, name: str) -> Path:
+        return self.root / name
+
+    def log(self, partition: str) -> Path:
+        """The newest segment."""
+        return max((self.root / partition).glob("*.log"))
+
+    def batches(self, partition: str) -> list[tuple[int, BatchHeader]]:
+        """Where the batches of the newest segment start, and their headers."""
+        data, found, position = self.log(partition).read_bytes(), [], 0
+        while position < len(data):
+            header = BATCH_HEADER.read(data, position)
+            found.append((position, header))
+            position += header.size
+        return found
+
+    def write(self, path: Path, position: int, data: bytes) -> None:
+        with path.open("r+b") as file:
+            file.seek(position)
+            file.write(data)
+
+    def append(self, path: Path, data: bytes) -> None:
+        with path.open("ab") as file:
+            file.write(data)
+
+    def flip(self, path: Path, position: int, bit: int = 0) -> None:
+        data = path.read_bytes()
+        self.write(path, position, bytes([data[position] ^ 1 << bit]))
+
+    def batch(self, partition: str, number: int) -> bytes:
+        """The bytes of a batch."""
+        position, header = self.batches(partition)[number]
+        return self.log(partition).read_bytes()[position : position + header.size]
+
+    def crashed(self, partition: str, recovery_point: int) -> None:
+        """The broker was not shut down, and had last flushed that partition at `recovery_point`."""
+        self.file(".kafka_cleanshutdown").unlink()
+        (self.root / partition / f"{self.end(partition):020}.snapshot").unlink()
+        self.checkpoint("recovery-point-offset-checkpoint", partition, recovery_point)
+
+    def checkpoint(self, name: str, partition: str, offset: int) -> None:
+        """Another offset for that partition in one of the checkpoints."""
+        topic, _, number = partition.rpartition("-")
+        start = f"{topic} {number} "
+        lines = self.file(name).read_text().splitlines()
+        self.file(name).write_text("".join(f"{start}{offset}\n" if x.startswith(start) else f"{x}\n" for x in lines))
+
+    def truncate(self, partition: str, number: int) -> None:
+        """Batch `number` of the newest segment and those behind it never came; what was written later neither."""
+        position, header = self.batches(partition)[number]
+        end = self.end(partition)
+        os.truncate(self.log(partition), position)
+        for layout, suffix in ((INDEX_ENTRY, ".index"), (TIME_INDEX_ENTRY, ".timeindex")):
+            path = self.log(partition).with_suffix(suffix)
+            entries = layout.struct.iter_unpack(path.read_bytes())
+            kept = [entry for entry in entries if header.baseOffset > entry[layout.names.index("relativeOffset")]]
+            path.write_bytes(b"".join(layout.struct.pack(*entry) for entry in kept))
+        (self.root / partition / f"{end:020}.snapshot").unlink()
+        for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            self.checkpoint(name, partition, header.baseOffset)
+
+    def end(self, partition: str) -> int:
+        """The log end offset."""
+        header = self.batches(partition)[-1][1]
+        return header.baseOffset + header.lastOffsetDelta + 1
+
+
+def changed(batch: bytes, **fields: int) -> bytes:
+    """A batch with other fields in its header, and the checksum that it then has."""
+    header = BATCH_HEADER.read(batch)._replace(**fields)
+    data = BATCH_HEADER.struct.pack(*header) + batch[BATCH_HEADER.size :]
+    return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
+
+
+@incident("torn-tail")
+def torn_tail(disk: Disk) -> None:
+    """The power failed: there is no mark of a clean shutdown, and only half of the last batch of orders-none-0 has
+    reached the disk, with zeros for the pages behind it."""
+    disk.crashed(ORDERS, 240)
+    start, header = disk.batches(ORDERS)[-1]
+    path = disk.log(ORDERS)
+    with path.open("r+b") as file:
+        file.truncate(start + header.size // 2)
+    disk.append(path, bytes(8192 - path.stat().st_size % 4096))
+
+
+@incident("flipped-bit-before-recovery")
+def flipped_bit_before_recovery(disk: Disk) -> None:
+    """The broker was killed, and a bit of the third of five batches of orders-none-0 flipped on the disk; the last
+    flush, and with it the recovery point, was at offset 60."""
+    disk.crashed(ORDERS, 60)
+    disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[2][0] + 200)
+
+
+@incident("flipped-bit-after-shutdown")
+def flipped_bit_after_shutdown(disk: Disk) -> None:
+    """A bit of the third of five batches of orders-none-0 flipped, and the broker was shut down cleanly."""
+    disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[2][0] + 200)
+
+
+@incident("record-size-0")
+def record_size_0(disk: Disk) -> None:
+    """The last segment of orders-none-0 ends with 4096 zeros, and there is a mark of a clean shutdown: someone has put
+    it there to get round a long recovery."""
+    disk.append(disk.log(ORDERS), bytes(4096))
+
+
+@incident("corrupt-index")
+def corrupt_index(disk: Disk) -> None:
+    """In the .index of orders-none-0 the last entry points into the middle of a batch; the .timeindex of orders-zstd-0
+    ends with the zeros it was preallocated with."""
+    disk.flip(disk.file(f"{ORDERS}/{ZERO}.index"), 8 * 3 - 1, 6)
+    disk.append(disk.file(f"{ORDERS_ZSTD}/{ZERO}.timeindex"), bytes(TIME_INDEX_ENTRY.size * 10))
+
+
+@incident("stuck-consumer")
+def stuck_consumer(disk: Disk) -> None:
+    """The header of the second batch of orders-zstd-0 claims 61 records where there are 60: so its producer wrote it,
+    and its checksum holds."""
+    position, header = disk.batches(ORDERS_ZSTD)[1]
+    batch = changed(disk.batch(ORDERS_ZSTD, 1), recordCount=header.recordCount + 1)
+    disk.write(disk.log(ORDERS_ZSTD), position, batch)
+
+
+@incident("hanging-transaction")
+def hanging_transaction(disk: Disk) -> None:
+    """The last batch of payments-0 came late: the transaction it belongs to had been committed, and its marker was
+    written before it, so that nothing will ever end the transaction which the batch began (KIP-890)."""
+    found = [header.producerId for _, header in disk.batches(PAYMENTS)]
+    disk.truncate(PAYMENTS, found.index(11))
+    numbers = [number for number, (_, header) in enumerate(disk.batches(PAYMENTS)) if not header.isControlBatch]
+    header = disk.batches(PAYMENTS)[numbers[-1]][1]
+    late = changed(
+        disk.batch(PAYMENTS, numbers[-1]),
+        baseOffset=disk.end(PAYMENTS),
+        baseSequence=header.baseSequence + header.lastOffsetDelta + 1,
+    )
+    disk.append(disk.log(PAYMENTS), late)
+
+
+@incident("out-of-order-sequence")
+def out_of_order_sequence(disk: Disk) -> None:
+    """Broker 1 became leader of orders-zstd-0 in an unclean election, without the fourth batch, which the producer had
+    been told was written; what it sent next came behind the gap."""
+    last, header = disk.batch(ORDERS_ZSTD, 4), disk.batches(ORDERS_ZSTD)[3][1]
+    disk.truncate(ORDERS_ZSTD, 3)
+    disk.append(disk.log(ORDERS_ZSTD), changed(last, baseOffset=header.baseOffset, partitionLeaderEpoch=1))
+    disk.file(f"{ORDERS_ZSTD}/leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n1 {header.baseOffset}\n")
+    for suffix in ("index", "timeindex"):
+        disk.file(f"{ORDERS_ZSTD}/{ZERO}.{suffix}").unlink()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        disk.checkpoint(name, ORDERS_ZSTD, disk.end(ORDERS_ZSTD))
+
+
+@incident("future-timestamp")
+def future_timestamp(disk: Disk) -> None:
+    """Nothing is changed: somebody wrote to future-0 a record of the year 2100."""
+
+
+@incident("compaction-stopped")
+def compaction_stopped(disk: Disk) -> None:
+    """A bit flipped in the first segment of users-0, which is compacted, below what has been cleaned."""
+    path = disk.file(f"users-0/{ZERO}.log")
+    data = path.read_bytes()
+    position = 0
+    for _ in range(6):
+        position += BATCH_HEADER.read(data, position).size
+    disk.flip(path, position + 70)
+
+
+@incident("disk-full")
+def disk_full(disk: Disk) -> None:
+    """The disk was full as orders-none-0 rolled: the new segment is empty, its indexes have no bytes, its snapshot of
+    producers is cut off, and recovery-point-offset-checkpoint could not be replaced."""
+    disk.crashed(ORDERS, 0)
+    end = disk.end(ORDERS)
+    for suffix in ("log", "index", "timeindex"):
+        disk.file(f"{ORDERS}/{end:020}.{suffix}").write_bytes(b"")
+    snapshot = disk.file(f"{PAYMENTS}/{disk.end(PAYMENTS):020}.snapshot").read_bytes()
+    disk.file(f"{ORDERS}/{end:020}.snapshot").write_bytes(snapshot[:20])
+    disk.file("recovery-point-offset-checkpoint.tmp").write_bytes(b"0\n")
+
+
+@incident("recreated-topic")
+def recreated_topic(disk: Disk) -> None:
+    """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata holds the
+    id of the old one; and a directory of a deleted topic was left over."""
+    disk.file("trimmed-0/partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    stray = disk.file("audit-0.0f1e2d3c4b5a69788796a5b4c3d2e1f0-stray")
+    shutil.copytree(disk.file("ledger-0"), stray)
+
+
+@incident("metadata-log")
+def metadata_log(disk: Disk) -> None:
+    """A bit flipped in a batch of __cluster_metadata-0, behind its last snapshot, and the snapshot lost its end."""
+    path = disk.log("__cluster_metadata-0")
+    start = disk.batches("__cluster_metadata-0")[-2][0]
+    disk.flip(path, start + 70)
+    snapshot = next(disk.file("__cluster_metadata-0").glob("*.checkpoint"))
+    with snapshot.open("r+b") as file:
+        file.truncate(snapshot.stat().st_size - 40)
+
+
+@incident("diverged-replicas")
+def diverged_replicas(disk: Disk) -> None:
+    """Nothing is changed: disk-1 and disk-2 hold the two replicas of ledger-0, as brokers 1 and 2 left them after an
+    unclean leader election."""
+    for name in ("disk-1", "disk-2"):
+        shutil.rmtree(disk.root.parent / name, ignore_errors=True)
+    for number in (1, 2):
+        shutil.copytree(FIXTURES / f"diverged-{number}", disk.root.parent / f"disk-{number}")
+
+
+def lay_out(name: str, directory: Path) -> None:
+    """The disk of that incident, in `directory`/disk-1. Raises FileExistsError."""
+    directory.mkdir(parents=True)
+    root = directory / "disk-1"
+    shutil.copytree(FIXTURES / "disk-1", root)
+    if name != "future-timestamp":
+        shutil.rmtree(root / "future-0")
+    INCIDENTS[name](Disk(root))
+    for path in directory.rglob("*"):
+        os.utime(path, (MADE, MADE))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=sorted(INCIDENTS))
+    parser.add_argument("directory", type=Path, nargs="?")
+    options = parser.parse_args()
+    directory = options.directory or ROOT / "build" / "incidents" / options.name
+    if directory.exists():
+        parser.error(f"{directory} is there already")
+    lay_out(options.name, directory)
+    print(f"{directory}: {' '.join(str(INCIDENTS[options.name].__doc__).split())}")
+
+
+if __name__ == "__main__":
+    main()
