@@ -32,7 +32,7 @@ MARKDOWN_ONLY = ("make ", "git ", "pip ")
 """Commands that set kdump up: the tests themselves have run through them."""
 
 
-def run(command: str, directory: Path) -> str:
+def run(command: str, directory: Path = ROOT / "fixtures") -> str:
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     if shutil.which("jq", path=path) is None:
         path += os.pathsep + str(ROOT / "tests" / "bin")

@@ -34,7 +34,7 @@ class Naive:
     def __init__(self, directory: Path) -> None:
         self.records: dict[int, tuple[Any, ...]] = {}
         self.end = 0
-        self.has_gaps = False
+        self.has_gaps = self.is_damaged = False
         self.tail = ""
         self.start = 0
         files = sorted(directory.glob("*.log")) if directory.is_dir() else [directory]
@@ -46,19 +46,21 @@ class Naive:
             for region in iter_regions(path):
                 self.tail = "" if isinstance(region, Batch) and region.crcValid else region.kind
                 if not isinstance(region, Batch) or not region.crcValid or region.problems:
+                    self.is_damaged = True
                     continue
                 found = list(records(region))
                 if len(found) < region.lastOffset - (region.baseOffset or 0) + 1 or region.hasDeleteHorizonMs:
                     self.has_gaps = True
                 for record in found:
                     assert record.offset is not None
-                    self.records[record.offset] = (
+                    content = (
                         -1 if record.timestamp is None else record.timestamp,
                         record.key,
                         record.value,
                         record.headers,
                         -1 if region.producerId is None else region.producerId,
                     )
+                    self.records.setdefault(record.offset, content)  # what came first stands
                 self.end = max(self.end, region.lastOffset + 1)
 
 
@@ -179,8 +181,8 @@ def test_every_byte_changed(tmp_path: Path) -> None:
 def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Against the original: what is lost is found, at the first record that can no longer be read; and never is
     it taken for the cleaner's work."""
-    dice = random.Random(damage.__name__)
     for directory in sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log"))):
+        dice = random.Random(f"{damage.__name__} {directory.relative_to(FIXTURES)}")
         original = next(iter(sorted(directory.glob("*.log"))))
         data = bytearray(original.read_bytes())
         if not data:
@@ -193,6 +195,8 @@ def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_
             (offset for offset, record in mine.records.items() if theirs.records.get(offset) != record), default=None
         )
         low = found.copies[0].logStartOffset
+        if mine.has_gaps and not theirs.is_damaged:
+            continue  # as much was cut out as an empty batch has: no checksum covers where the next one then stands
         if lost is None:
             assert found.firstDivergentOffset is None, directory
         elif found.relation == "prefix":
