@@ -116,7 +116,7 @@ class RetentionReport:
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
-            text += f"; {due:,} bytes of {count} are due now"
+            text += f"; {due:,} bytes in {plural(count, 'partition')} are due now"
         self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
         self.output.line("")
 
@@ -155,7 +155,7 @@ class RetentionReport:
         if not found.state:
             parts.append(self._deletion(found))
             if found.wouldClean is not None:
-                parts.append(self._cleaning(found))
+                parts.append(self._cleaning(found, any(hold.keeps == "compaction" for hold in against)))
         elif found.state == "delete":
             parts.append(f"deleted: {found.bytes:,} bytes go")
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
@@ -185,11 +185,11 @@ class RetentionReport:
         size = found.settings["retention.bytes"]["value"]
         return "nothing is due for deletion" + ("" if size >= 0 else ": no retention.ms, no retention.bytes")
 
-    def _cleaning(self, found: PartitionRetention) -> str:
+    def _cleaning(self, found: PartitionRetention, is_held: bool) -> str:
         if found.wouldClean:
             return f"the cleaner takes it next, {found.cleanableBytes:,} bytes"
         if not found.cleanableBytes:
-            return "the cleaner has nothing to do"
+            return "the cleaner can do nothing" if is_held else "the cleaner has nothing to do"
         return "the cleaner leaves it"
 
     def _of_cleaner(self, found: PartitionRetention) -> Iterator[str]:
@@ -207,7 +207,9 @@ class RetentionReport:
         if found.resetBecause:
             yield f"cleaner-offset-checkpoint is not believed: {found.resetBecause}"
         if not found.wouldClean and found.missingBytes is not None:
-            wait = f"it waits for {found.missingBytes:,} more bytes in segments that are rolled"
+            wait = f"it waits for {found.missingBytes:,} more dirty bytes, in segments that are rolled"
+            if found.missingBytes == 1:
+                wait = "it waits for a segment to be rolled"
             if found.overdueAt is not None and found.cleanableBytes:
                 wait += f", or for {self._iso(found.overdueAt)} (max.compaction.lag.ms)"
             yield wait
@@ -224,7 +226,10 @@ class RetentionReport:
         count = (found.tombstones or 0) + (found.markers or 0)
         if not count:
             return
-        text = f"{plural(found.tombstones or 0, 'tombstone')}, {plural(found.markers or 0, 'transaction marker')}"
+        text = "tombstones were not looked for"
+        if found.tombstones is not None:
+            text = plural(found.tombstones, "tombstone")
+        text += f", {plural(found.markers or 0, 'transaction marker')}"
         due = (found.tombstonesDue or 0) + (found.markersDue or 0)
         if due:
             text += f": {due} with a delete horizon that has passed, for the next cleaning to take"
