@@ -15,6 +15,8 @@ from kdump.render.objects import TYPES
 from tests.conftest import FIXTURES, SHARED
 from tests.craft import batch, flip, one, record
 from tests.forensics.disks import coordinator, cut, data, marker, partition
+from tests.retention_cases import CASES, Case, write
+from tools.retention_trials import FACTS, outcome
 
 NOW = ("--now", "2026-11-21T08:00")
 CLOCK = 1795248000000
@@ -244,3 +246,30 @@ def test_what_the_disks_hold() -> None:
     assert told(*paths, "--config", "log.retention.ms=-1")["retentionHold"] == []
     sessions = [each for each in found["retention"] if each["topic"] == "sessions"]
     assert [each["firstDirtyOffset"] for each in sessions[:1]] == [254]
+
+
+TRIALS = json.loads((FIXTURES.parent / "docs" / "retention-trials.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_a_real_broker_did(case: Case, tmp_path: Path) -> None:
+    """docs/retention-trials.json: the segments that went, and how far the cleaner came, are what is foretold."""
+    (trial,) = (each for each in TRIALS if each["name"] == case.name)
+    made = case.make(CLOCK)
+    write(tmp_path / "t-0", made)
+    (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    for name, offset in (("cleaner-offset", made.cleaned), ("log-start-offset", made.log_start)):
+        if offset is not None:
+            (tmp_path / f"{name}-checkpoint").write_text(f"0\n1\nt 0 {offset}\n")
+    configs = [f"--config={name}={value}" for name, value in case.configs.items()]
+    result = run(tmp_path / "t-0", "--json", "--now", str(CLOCK + 60_000), *configs)
+    rows = [json.loads(line) for line in result.stdout.splitlines() if '"note"' not in line]
+    said = outcome(rows)
+    assert {name: said[name] for name in FACTS} == {name: trial["broker"][name] for name in FACTS}
+    assert result.exit_code == trial["kdump"]["exit"]
+
+
+def test_every_trial_is_as_foretold() -> None:
+    assert [each["name"] for each in TRIALS] == [case.name for case in CASES]
+    assert [each["name"] for each in TRIALS if not each["agrees"]] == []

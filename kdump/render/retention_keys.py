@@ -33,7 +33,12 @@ SEGMENT_KEYS = (
     Key("deletesAt", NULL_NUMBER, TIME, "from when on it is due, nothing else happening"),
     Key("deletesAfterBytes", NULL_NUMBER, BYTES, "so much more has to be written before retention.bytes takes it"),
     Key("waitsFor", NULL_NUMBER, OFFSET, "base offset of the earlier segment that decides deletesAt"),
-    Key("blockedBy", NULL_TEXT, "", "future, highWatermark, tier, tierUnknown; empty: it is the active one, and empty"),
+    Key(
+        "blockedBy",
+        NULL_TEXT,
+        "",
+        "future, highWatermark, tier, tierUnknown, damage, cleanerDisabled; empty: the active one, without a batch",
+    ),
     Key("compaction", NULL_TEXT, "", "clean, dirty, uncleanable" + NOT_COMPACTED),
     Key(
         "uncleanableBecause",

@@ -14,9 +14,9 @@ from kdump.forensics.answers import Note, PartitionTransactions, Transaction
 from kdump.forensics.ledger import Ledger
 from kdump.forensics.places import Asked, asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
-from kdump.forensics.retention.compaction import compaction
+from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import Given, Settings, known_names, settings
-from kdump.forensics.retention.deletion import LogFacts, deletions
+from kdump.forensics.retention.deletion import LogFacts, deletions, stopped
 from kdump.forensics.retention.holders import Case, holds
 from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.segments import Facts, SegmentFacts
@@ -287,13 +287,18 @@ class _Partition:
         )
         checkpoint = known.checkpoints.get("cleaner-offset")
         cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None)
+        gone = deletions(segments, log, config)
+        if config.compacts and not config["log.cleaner.enable"]:
+            stopped(gone, "cleanerDisabled")
+        elif config.compacts and cleaned.is_taken and unreadable(segments, cleaned) is not None:
+            stopped(gone, "damage")
         return Case(
             source=self.place.partition.source,
             topic=known.topic,
             partition=known.partition,
             path=self.place.partition.path,
             segments=segments,
-            deletions=deletions(segments, log, config),
+            deletions=gone,
             compaction=cleaned if config.compacts else None,
             log=log,
             settings=config,

@@ -2,7 +2,8 @@
 would take this log now.
 
 Source: org.apache.kafka.storage.internals.log.LogCleanerManager (cleanableOffsets, maxCompactionDelay,
-calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1.
+calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1; and for what it cannot
+read LogCleaner.CleanerThread (tryCleanFilthiestLog, cleanFilthiestLog: nothing more is cleaned or deleted).
 """
 
 from __future__ import annotations
@@ -115,6 +116,15 @@ def compaction(
         if segment is active:
             found.segments[-1].because = (ACTIVE,)
     return found
+
+
+def unreadable(segments: Sequence[SegmentFacts], found: Compaction) -> SegmentFacts | None:
+    """The first segment that the cleaner would go through and cannot read; None without one, or with nothing dirty."""
+    if not any(each.state == DIRTY for each in found.segments):
+        return None
+    pairs = zip(segments, found.segments)
+    reached = (segment for segment, each in pairs if each.state in (CLEAN, DIRTY))
+    return next((each for each in reached if each.damage is not None and not each.damage.is_readable), None)
 
 
 def _first_dirty(log: LogFacts, settings: Settings, checkpoint: int | None) -> tuple[int, str]:

@@ -42,7 +42,8 @@ class LogFacts(NamedTuple):
 class Deletion:
     """What becomes of a segment. `rule`: logStartOffset, or the config that takes it. `at`: epoch ms from which on it
     is due, nothing else happening; `after_bytes`: after so many more bytes retention.bytes takes it. `by`: the number
-    of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, or empty."""
+    of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
+    cleanerDisabled, or empty."""
 
     state: str
     rule: str | None = None
@@ -50,6 +51,13 @@ class Deletion:
     after_bytes: int | None = None
     by: int | None = None
     blocked: str = ""
+
+
+def stopped(found: list[Deletion], why: str) -> None:
+    """What is due stays: of a compacted log the cleaner's threads delete, and they do not come to it."""
+    for each in found:
+        if each.state == NOW:
+            each.state, each.blocked = HELD, why
 
 
 def deletions(segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings) -> list[Deletion]:

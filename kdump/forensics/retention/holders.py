@@ -10,7 +10,7 @@ from kdump.forensics.answers import HANGING as HANGS
 from kdump.forensics.answers import Transaction
 from kdump.forensics.retention import answers
 from kdump.forensics.retention.answers import Hold
-from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction
+from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
 from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts, latest
@@ -166,12 +166,14 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
 
 def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
     """Bytes that the cleaner cannot read: it marks the partition uncleanable until the broker is started anew, and then
-    again; nothing of it is compacted or deleted from then on (LogCleaner.CleanerThread.tryCleanFilthiestLog)."""
-    reached = [segment for segment, each in zip(case.segments, found.segments) if each.state in (CLEAN, DIRTY)]
-    broken = next((each for each in reached if each.damage is not None and not each.damage.is_readable), None)
-    if broken is None or not any(each.state == DIRTY for each in found.segments):
+    again; nothing of it is compacted or deleted from then on."""
+    broken = unreadable(case.segments, found)
+    if broken is None:
         return
     assert broken.damage is not None
-    message = f"the cleaner cannot read this ({broken.damage.reason}): it gives the partition up, and its deletion"
-    made = _hold(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE)
+    reached = [segment for segment, each in zip(case.segments, found.segments) if each.state in (CLEAN, DIRTY)]
+    message = f"the cleaner cannot read this ({broken.damage.reason}): it gives the partition up, and its deletion, "
+    message += "as soon as it takes it" + ("" if found.is_taken else ", which is not now")
+    is_against = found.is_taken and bool(case.settings["log.cleaner.enable"])
+    made = _hold(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
     yield made._replace(position=broken.damage.position)

@@ -30,7 +30,8 @@ class Damage(NamedTuple):
     position: int
     reason: str
     is_readable: bool
-    """The lengths hold and only a checksum does not: the cleaner does not look at it."""
+    """Only the checksum does not hold, which the cleaner does not look at: lengths do, and, where it was looked at, all
+    records decode."""
 
 
 @dataclass
@@ -134,6 +135,8 @@ class Facts(Watch):
         assert facts is not None
         self._tail = 0
         if not seen.sound:
+            if self.deep and not batch.problems:
+                _tombstones(batch)  # whether it decodes all the same
             reason = batch.problems[0].reason if batch.problems else "its checksum does not hold"
             self._damaged(Damage(batch.position, reason, not batch.problems))
             return ()
