@@ -236,6 +236,37 @@ def test_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
+def test_a_tier(tmp_path: Path) -> None:
+    """The broker's own __remote_log_metadata says that the tier has the offsets below the active segment's."""
+    source, disk = SHARED / "disks" / "kafka-4.3-tiered" / "disk", tmp_path / "disk"
+    shutil.copytree(source, disk)
+    for path in (disk, *disk.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (found,) = told(disk / "tiered-0")["retention"]
+    assert (found["settings"]["local.retention.bytes"], found["settings"]["remote.storage.enable"]["value"]) == (
+        {"value": 1, "source": "topic"},
+        True,
+    )
+    short = ("--config", "local.retention.ms=1")
+    late = run(disk / "tiered-0", "--now", "2026-11-22", *short)
+    assert "the next check rolls the active segment, which goes when the tier has it" in late.stdout
+    # As if the last copied segment were still here, and then one that was not copied.
+    active = next(disk.glob("tiered-0/*215209.log"))
+    for base in (162793, 215209):
+        (active.parent / f"{base:020}.log").write_bytes(one(b"v", base))
+    (active.parent / f"{215210:020}.log").write_bytes(one(b"v", 215210))
+    result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    segments = [row for row in rows if row["type"] == "retentionSegment"]
+    assert [(row["deletion"], row["blockedBy"]) for row in segments][:2] == [("now", None), ("held", "tier")]
+    (hold,) = (row for row in rows if row["type"] == "retentionHold")
+    assert (hold["hold"], hold["offset"], result.exit_code) == ("tier", 215208, 1)
+    shutil.rmtree(disk / "__remote_log_metadata-0")
+    result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short)
+    assert (json.loads(result.stdout.splitlines()[0])["deletion"], result.exit_code) == ("unknown", 2)
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
 def test_what_the_disks_hold() -> None:
     """The brokers that wrote them ran with log.retention.ms=-1."""
     disks = SHARED / "disks" / "kafka-4.3"

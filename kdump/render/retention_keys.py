@@ -37,7 +37,8 @@ SEGMENT_KEYS = (
         "blockedBy",
         NULL_TEXT,
         "",
-        "future, highWatermark, tier, tierUnknown, damage, cleanerDisabled; empty: the active one, without a batch",
+        "future, highWatermark, tier, tierUnknown, damage, cleanerDisabled; roll: the next check rolls it, for the "
+        "tier to copy it; empty: the active one, without a batch",
     ),
     Key("compaction", NULL_TEXT, "", "clean, dirty, uncleanable" + NOT_COMPACTED),
     Key(

@@ -175,6 +175,8 @@ class RetentionReport:
             return f"{which} with the next check, {found.deletableBytes:,} bytes{by}"
         if found.heldSegments:
             return f"{plural(found.heldSegments, 'segment')} of {found.heldBytes:,} bytes kept"
+        if any(each.blockedBy == "roll" for each in self._segments):
+            return "the next check rolls the active segment, which goes when the tier has it"
         if found.nextDeletionAt is not None:
             wait = duration(max(0, found.nextDeletionAt - self.now))
             text = f"nothing is due for deletion until {self._iso(found.nextDeletionAt)}, in {wait}"

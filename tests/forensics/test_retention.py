@@ -144,6 +144,9 @@ def test_what_the_tier_lacks_stays() -> None:
     ]
     assert found[1].blocked == "tier"
     assert deletions(segments, log._replace(remote_end=None), given)[0].state == "unknown"
+    # Of the active one there can be no copy: it is rolled.
+    rolled = deletions(segments[:1], LogFacts(0, 5, 5, 5, CLOCK, remote_end=-1), given)
+    assert [(each.state, each.blocked) for each in rolled] == [(LATER, "roll")]
 
 
 def test_the_time_of_a_segment() -> None:

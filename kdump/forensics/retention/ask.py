@@ -24,7 +24,7 @@ from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.forensics.walk import Walk
 from kdump.log.disk import LogDirectory, place_of
 from kdump.log.errors import SourceError
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.kinds import SEGMENT
 from kdump.log.listing import is_url, length, parent
 from kdump.log.paths import is_live, target
@@ -32,6 +32,7 @@ from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
 from kdump.state.image import Metadata
 from kdump.state.metadata import read_metadata, replay_metadata
+from kdump.state.remote_log import RemoteLog, read_remote_log
 
 Answer = SegmentRetention | Hold | PartitionRetention | Note
 Refused = Callable[[SourceError], None]
@@ -122,7 +123,7 @@ def ask(
         made = _Partition(place, question, now, clusters, only.get(place.partition.path))
         if not made.config.is_known and not place.partition.state and made.directory not in unknown:
             unknown.add(made.directory)
-            yield Note(made.directory, NOT_KNOWN)
+            yield Note(made.directory or "-", NOT_KNOWN)
         yield from made.answers(met, refuse)
 
 
@@ -151,6 +152,7 @@ class _Clusters:
         self.directories = directories
         self.options = options
         self._read: dict[str, tuple[Metadata | None, int | None]] = {}
+        self._remote: dict[str, RemoteLog] = {}
         self.given: Metadata | None = None
         if question.metadata is not None:
             self.given = _named(question.metadata, question.limits, refuse)
@@ -161,8 +163,20 @@ class _Clusters:
             self._read[directory] = self._of(directory)
         return self._read[directory]
 
+    def remote(self, directory: str) -> RemoteLog:
+        """How far the partitions of tiered topics are copied, as far as this disk says."""
+        if directory not in self._remote:
+            around = place_of(directory) if directory and not is_url(directory) else None
+            here = around.partitions if isinstance(around, LogDirectory) else []
+            paths = [each.path for each in here if each.topic == REMOTE_METADATA_TOPIC and not each.state]
+            metadata, _ = self.of(directory)
+            topic = metadata.topics.get(REMOTE_METADATA_TOPIC) if metadata is not None else None
+            count = len(topic.partitions) if topic is not None else None
+            self._remote[directory] = read_remote_log(paths, count, self.options.limits)
+        return self._remote[directory]
+
     def _of(self, directory: str) -> tuple[Metadata | None, int | None]:
-        around = place_of(directory) if not is_url(directory) else None
+        around = place_of(directory) if directory and not is_url(directory) else None
         if not isinstance(around, LogDirectory):
             return self.given, None
         own = ids(around, self.options)
@@ -197,7 +211,8 @@ class _Partition:
         self.question = question
         self.now = now
         self.only = only
-        self.directory = parent(place.partition.path)
+        self.clusters = clusters
+        self.directory = "" if place.partition.path == "-" else parent(place.partition.path)
         self.metadata, self.node_id = clusters.of(self.directory)
         self.config = settings(
             place.known.topic,
@@ -262,6 +277,12 @@ class _Partition:
             found = SegmentFacts(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
         return found
 
+    def _remote_end(self, config: Settings) -> int | None:
+        if not config.is_tiered:
+            return None
+        known = self.place.known
+        return self.clusters.remote(self.directory).end_of(known.topic_id, known.partition)
+
     def _case(
         self,
         segments: list[SegmentFacts],
@@ -284,6 +305,7 @@ class _Partition:
             high_watermark=mark,
             last_stable=summary.lastStableOffset,
             now=self.now,
+            remote_end=self._remote_end(config),
         )
         checkpoint = known.checkpoints.get("cleaner-offset")
         cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None)

@@ -43,7 +43,7 @@ class Deletion:
     """What becomes of a segment. `rule`: logStartOffset, or the config that takes it. `at`: epoch ms from which on it
     is due, nothing else happening; `after_bytes`: after so many more bytes retention.bytes takes it. `by`: the number
     of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
-    cleanerDisabled, or empty."""
+    cleanerDisabled, roll (a tier gets the active segment once it is rolled, which the next check does), or empty."""
 
     state: str
     rule: str | None = None
@@ -171,6 +171,8 @@ class _Retention:
             elif blocked and (due or (self.ms >= 0 and at is not None and at <= self.log.now)):
                 found.state = UNKNOWN if blocked == "tierUnknown" else HELD
                 found.blocked, found.rule = blocked, due or self.ms_name
+                if blocked.startswith("tier") and number + 1 == len(self.segments):
+                    found.state, found.blocked = LATER, "roll"  # only what is rolled is copied
             elif blocker is not None and self.ms >= 0 and self._is_old(segment):
                 found.state, found.blocked, found.by = HELD, "future", blocker
 

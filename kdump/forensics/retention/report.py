@@ -22,9 +22,11 @@ from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.forensics.retention.holders import Case
-from kdump.forensics.retention.segments import BATCH, SegmentFacts, Tombstones
+from kdump.forensics.retention.segments import BATCH, FILE, SegmentFacts, Tombstones
 from kdump.log.listing import length
 
+NO_TIER = "what the tier has is not known: the partition of __remote_log_metadata that says it is not on this disk"
+OF_FILE = "of {count} {segments} the file's last change counts: right where a copy has kept it"
 IS_STRAY = "the cluster does not place this replica here: brokers never delete a stray directory by themselves"
 IS_DELETED = "its topic is deleted, or this replica has moved: the directory goes file.delete.delay.ms after a start"
 
@@ -140,8 +142,16 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
         markersDue=markers.due if markers else None,
         nextDeleteHorizonMs=min(horizons, default=None),
         damages=sum(segment.damages for segment in case.segments),
-        notes=(),
+        notes=tuple(_notes(case)),
     )
+
+
+def _notes(case: Case) -> Iterator[str]:
+    if any(each.blocked == "tierUnknown" for each in case.deletions):
+        yield NO_TIER
+    files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
+    if files and case.settings.deletes:
+        yield OF_FILE.format(count=len(files), segments="segment" if len(files) == 1 else "segments")
 
 
 def policy(settings: Settings) -> str:

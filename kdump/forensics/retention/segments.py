@@ -117,10 +117,12 @@ class Facts(Watch):
         self.found: dict[str, SegmentFacts] = {}
         self._now: SegmentFacts | None = None
         self._tail = 0
+        self._is_stream = False
 
     def begin(self, part: Part) -> Any:
         entry = last_entry(part.target, TIME_INDEX)
         facts = SegmentFacts(part.target, part.segment.offset, part.size or 0, part.modified)
+        self._is_stream = part.size is None
         facts.has_index = TIME_INDEX in part.segment.beside
         facts.indexed = entry.timestamp if entry is not None else None
         facts.recovers = part.recovers
@@ -184,7 +186,7 @@ class Facts(Watch):
 
     def finish(self, part: Part) -> Iterator[Any]:
         assert self._now is not None
-        self._now.size -= self._tail
+        self._now.size = self._now.end if self._is_stream else self._now.size - self._tail
         return iter(())
 
 
