@@ -147,6 +147,36 @@ def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
     assert (found["tombstones"], found["markers"], found["wouldClean"]) == (None, None, None)
 
 
+def test_keys_that_do_not_fit_the_cleaners_map(tmp_path: Path) -> None:
+    """Four keys, of which three fit: it stops before the batch that has the fourth."""
+    rows = [(b"a", 0), (b"b", 1), (b"a", 2), (b"c", 3), (b"d", 4), (b"a", 5)]
+    log = b"".join(batch([record(0, key, b"v")], offset=offset) for key, offset in rows)
+    folder = partition(tmp_path, log, one(b"x", 6))
+    (found,) = told(folder, *COMPACT, "--keys")["retention"]
+    assert (found["keys"], found["keysFit"], found["cleanedRecords"], found["droppedRecords"]) == (4, True, 6, 2)
+    small = ("--config", f"log.cleaner.dedupe.buffer.size={24 * 3}", "--config", "log.cleaner.io.buffer.load.factor=1")
+    (found,) = told(folder, *COMPACT, "--keys", *small)["retention"]
+    assert (found["keys"], found["keysFit"], found["droppedRecords"]) == (3, False, 1)
+    text = run(folder, *COMPACT, "--keys", *small, *NOW).stdout
+    assert "drop 1 of 6 records" in text
+    assert "it needs several cleanings" in text
+    (found,) = told(folder, *COMPACT)["retention"]
+    assert (found["keys"], found["droppedRecords"]) == (None, None)
+
+
+def test_what_an_aborted_transaction_wrote_is_dropped(tmp_path: Path) -> None:
+    """And its keys replace nothing."""
+    mine = batch([record(0, b"a", b"v")], offset=0)
+    theirs = batch([record(0, b"a", b"w")], offset=1, attributes=0x10, producerId=5, producerEpoch=0, baseSequence=0)
+    for commit, dropped in ((True, 1), (False, 1)):
+        name = f"t{commit}-0"
+        folder = partition(tmp_path, mine + theirs + marker(2, 5, commit=commit), one(b"x", 3), name=name)
+        (found,) = told(folder, *COMPACT, "--keys")["retention"]
+        assert (found["keys"], found["droppedRecords"], found["cleanedRecords"]) == (1, dropped, 3)
+        sizes = [len(record(0, b"a", value)) for value in (b"v", b"w")]
+        assert found["droppedBytes"] == sizes[0 if commit else 1]
+
+
 def test_damage_that_the_cleaner_cannot_read(tmp_path: Path) -> None:
     parts = [one(b"a" * 50, n) for n in range(4)]
     broken = flip(parts[0] + parts[1], 8 * (len(parts[0]) + 10))  # the length of the second
@@ -294,7 +324,7 @@ def test_what_a_real_broker_did(case: Case, tmp_path: Path) -> None:
         if offset is not None:
             (tmp_path / f"{name}-checkpoint").write_text(f"0\n1\nt 0 {offset}\n")
     configs = [f"--config={name}={value}" for name, value in case.configs.items()]
-    result = run(tmp_path / "t-0", "--json", "--now", str(CLOCK + 60_000), *configs)
+    result = run(tmp_path / "t-0", "--json", "--keys", "--now", str(CLOCK + 60_000), *configs)
     rows = [json.loads(line) for line in result.stdout.splitlines() if '"note"' not in line]
     said = outcome(rows)
     assert {name: said[name] for name in FACTS} == {name: trial["broker"][name] for name in FACTS}

@@ -31,9 +31,10 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HOSTS = [*(f"{client}-{codec}" for client in CLIENTS for codec in CODECS), "acks0", "clicks", "prealloc", "large"]
 """Topics of one partition and one replica, whose files can take another's place."""
 Result = dict[str, Any]
-FACTS = ("logStart", "cleaned", "cleanedTo", "givenUp")
-"""What has to be as foretold: the first offset that is left, whether the cleaner took the log and how far it came, and
-whether it gave it up. (Which segments are deleted depends on whether the cleaner has merged them before.)"""
+FACTS = ("logStart", "cleaned", "cleanedTo", "givenUp", "dropped")
+"""What has to be as foretold: the first offset that is left, whether the cleaner took the log and how far it came,
+whether it gave it up, and how many records it dropped. (Which segments are deleted depends on whether the cleaner has
+merged them before.)"""
 
 
 def read_checkpoint(path: Path) -> dict[str, int]:
@@ -74,7 +75,7 @@ def configure(cluster: Cluster, topic: str, configs: dict[str, str]) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
-def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None) -> Result:
+def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None, dropped: int | None) -> Result:
     """What the broker's log says that it did with the partition."""
     mine = [line for line in lines if f"{topic}-0" in line]
     deleted: set[int] = set()
@@ -87,6 +88,7 @@ def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None) -
     return {
         "logStart": start,
         "cleanedTo": cleaned_to,
+        "dropped": dropped,
         "deleted": sorted(deleted),
         "cleaned": any("Beginning cleaning of log" in line for line in mine),
         "givenUp": any("as uncleanable" in line for line in mine),
@@ -94,12 +96,32 @@ def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None) -
     }
 
 
+def cleanings(text: str) -> dict[str, int]:
+    """By partition, how many messages the first cleaning dropped, as the cleaner counts them."""
+    found: dict[str, int] = {}
+    pattern = r"cleaned log (\S+) \(dirty.*?Start size: [^(]*\(([\d,]+) messages\)"
+    pattern += r".*?End size: [^(]*\(([\d,]+) messages\)"
+    for name, before, after in re.findall(pattern, text, re.DOTALL):
+        found.setdefault(name, int(before.replace(",", "")) - int(after.replace(",", "")))
+    return found
+
+
 TELLING = r"Deleting segment|uncleanable|Beginning cleaning|Found \d+ invalid|future timestamp|dirty offset|Rolled new"
 
 
 def foretold(disk: Path, topic: str, metadata: Path, properties: Path, now: int) -> Result:
     """What kdump says of it."""
-    command = [sys.executable, "-m", "kdump", "retention", str(disk / f"{topic}-0"), "--json", "--now", str(now)]
+    command = [
+        sys.executable,
+        "-m",
+        "kdump",
+        "retention",
+        str(disk / f"{topic}-0"),
+        "--json",
+        "--keys",
+        "--now",
+        str(now),
+    ]
     command += ["--metadata", str(metadata), "--properties", str(properties)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -125,6 +147,7 @@ def outcome(rows: list[Result]) -> Result:
         "deleted": [row["baseOffset"] for row in segments if row["deletion"] == "now"],
         "cleaned": bool(whole["wouldClean"]),
         "givenUp": given_up,
+        "dropped": whole["droppedRecords"] if whole["wouldClean"] and not given_up else None,
         "holds": holds,
     }
 
@@ -144,12 +167,13 @@ def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
         time.sleep(WAIT)
         lines = cluster.log("broker")
         starts = cluster.ends("earliest")
+        stats = cleanings((work / "broker.log").read_text(errors="replace"))
         reached = read_checkpoint(root / "cleaner-offset-checkpoint")
         (work / "metadata").mkdir()
         subprocess.run(["cp", "-a", root / "__cluster_metadata-0", work / "metadata"], check=True)
     results = []
     for topic, case in hosts.items():
-        did = observed(topic, lines, starts[f"{topic}-0"], reached.get(f"{topic} 0"))
+        did = observed(topic, lines, starts[f"{topic}-0"], reached.get(f"{topic} 0"), stats.get(f"{topic}-0"))
         said = foretold(work / "before", topic, work / "metadata", work / "broker.properties", now + 60_000)
         did["lines"] = [line.replace(f"{topic}-0", "t-0").replace(str(work), "…") for line in did["lines"]]
         agrees = all(did[what] == said[what] for what in FACTS)

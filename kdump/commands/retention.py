@@ -53,6 +53,7 @@ read or told.
 @click.option("--now", metavar="TIME", help="As of this time: ISO-8601, epoch ms, -2h.  [the clock]")
 @click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
 @click.option("--headers", is_flag=True, help="Do not look into records: quicker, and no tombstones are counted.")
+@click.option("--keys", is_flag=True, help="Read keys, too: what the next cleaning of a compacted log would drop.")
 @shown
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
@@ -60,6 +61,8 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     clean and dirty, and whether the cleaner would take it; and what holds something although the configs let it go: the
     record, transaction or bytes. Segments, directories of partitions, log directories, or directories above. Nothing is
     written."""
+    if options["keys"] and options["headers"]:
+        raise click.UsageError("choose one of --keys and --headers")
     if options["holds"] and options["listing"]:
         raise click.UsageError("choose one of --list and --holds")
     if options["columns"] and not options["holds"] and options["listing"]:
@@ -107,6 +110,7 @@ class _Run:
             given=given(options["config"], options["properties"]),
             metadata=options["metadata"],
             deep=not options["headers"],
+            keys=options["keys"],
             topic=matcher(options["topics"]),
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
         )

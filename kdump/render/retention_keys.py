@@ -118,6 +118,11 @@ PARTITION_KEYS = (
     Key("markers", NULL_NUMBER, "", "transaction markers of all segments" + NOT_COMPACTED),
     Key("markersDue", NULL_NUMBER, "", "whose delete horizon has passed"),
     Key("nextDeleteHorizonMs", NULL_NUMBER, TIME, "the first that has not passed"),
+    Key("keys", NULL_NUMBER, "", "different ones in the dirty part; null: they were not read (--keys)"),
+    Key("keysFit", NULL_BOOL, "", "whether the cleaner's map takes them all, so that one cleaning is enough"),
+    Key("cleanedRecords", NULL_NUMBER, "", "that the next cleaning would go through"),
+    Key("droppedRecords", NULL_NUMBER, "", "of them those that it would drop"),
+    Key("droppedBytes", NULL_NUMBER, BYTES, "of those, as they are unpacked; markers aside"),
     Key("damages", NUMBER, "", "damaged stretches in all segments"),
     Key("notes", "array", "", "what else is to be said"),
 )

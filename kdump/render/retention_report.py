@@ -206,6 +206,12 @@ class RetentionReport:
         )
         text += f"ratio {ratio:.3g}, {'above' if ratio > least else 'not above'} {least:g}"
         yield text
+        if found.droppedRecords is not None and found.cleanedRecords:
+            yield (
+                f"a cleaning now would drop {found.droppedRecords:,} of {plural(found.cleanedRecords, 'record')}, "
+                f"{found.droppedBytes:,} bytes as they are unpacked; {plural(found.keys or 0, 'key')} in what is dirty"
+                + ("" if found.keysFit else ", more than the cleaner's map takes at once: it needs several cleanings")
+            )
         if found.resetBecause:
             yield f"cleaner-offset-checkpoint is not believed: {found.resetBecause}"
         if not found.wouldClean and found.missingBytes is not None:

@@ -103,6 +103,10 @@ class PartitionRetention(NamedTuple):
     `dirtyRatio` has to be above min.cleanable.dirty.ratio; `missingBytes` how much more has to become cleanable for
     that; `overdueAt` from when on max.compaction.lag.ms makes the ratio not matter; `wouldClean` whether the cleaner
     would take this log now; `rollsAfter` the timestamp above which a record rolls the active segment.
+
+    Where the keys were read: of what a cleaning would go through (`cleanedRecords`) the records that it would drop, and
+    their bytes as they are unpacked; `keys` are the different ones in the dirty part, and `keysFit` whether the
+    cleaner's map takes them all, so that one cleaning is enough.
     """
 
     source: str
@@ -142,5 +146,10 @@ class PartitionRetention(NamedTuple):
     markers: int | None
     markersDue: int | None
     nextDeleteHorizonMs: int | None
+    keys: int | None
+    keysFit: bool | None
+    cleanedRecords: int | None
+    droppedRecords: int | None
+    droppedBytes: int | None
     damages: int
     notes: tuple[str, ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kdump.check.known import ids, same_broker
 from kdump.check.options import Options
 from kdump.check.totals import Totals
-from kdump.forensics.answers import Note, PartitionTransactions, Transaction
+from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
 from kdump.forensics.ledger import Ledger
 from kdump.forensics.places import Asked, asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
@@ -18,6 +18,7 @@ from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import Given, Settings, known_names, settings
 from kdump.forensics.retention.deletion import LogFacts, deletions, stopped
 from kdump.forensics.retention.holders import Case, holds
+from kdump.forensics.retention.keys import MOST_ABORTED, MOST_KEYS, drop
 from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.segments import Facts, SegmentFacts
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
@@ -44,13 +45,15 @@ NOT_KNOWN = "no configs of its topics are here: Kafka's defaults are assumed; --
 class Question:
     """What is asked. `now`: epoch ms, None for the clock. `timeout`: ms after which an open transaction is old.
     `metadata`: a log directory, or __cluster_metadata-0, to take the configs from. `deep`: look into records of
-    compacted topics, for tombstones. `topic`: whether a topic is asked for."""
+    compacted topics, for tombstones; `keys`: and at their keys, for what a cleaning would drop. `topic`: whether a
+    topic is asked for."""
 
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
     given: Given = field(default_factory=Given)
     metadata: str | None = None
     deep: bool = True
+    keys: bool = False
     topic: Callable[[str], bool] = lambda name: True
     limits: Limits = field(default_factory=Limits)
 
@@ -64,6 +67,7 @@ def retention(
     properties: Mapping[str, str] | None = None,
     metadata: str | None = None,
     deep: bool = True,
+    keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
     refused: Refused | None = None,
 ) -> Iterator[Answer]:
@@ -73,7 +77,8 @@ def retention(
 
     `now`: epoch ms that times are held against, by default the clock. `config`: values by the name of a topic's config
     or of a broker's, which count before all others; `properties`: the broker's server.properties. `metadata`: where the
-    KRaft metadata is, by default on the same disk. `deep=False` does not look into records, and counts no tombstones.
+    KRaft metadata is, by default on the same disk. `deep=False` does not look into records, and counts no tombstones;
+    `keys=True` reads compacted logs twice more, for what the next cleaning would drop.
     Raises SourceError for what cannot be read, unless `refused` is told of it; ValueError for a config that there is
     not.
     """
@@ -87,6 +92,7 @@ def retention(
         given=Given(config or {}, properties or {}),
         metadata=metadata,
         deep=deep,
+        keys=keys,
         topic=lambda name: not wanted or name in wanted,
     )
     return ask(paths, question, refused=refused)
@@ -211,6 +217,8 @@ class _Partition:
         self.question = question
         self.now = now
         self.only = only
+        self.aborted: dict[int, list[tuple[int, int]]] = {}
+        self._counted = 0
         self.clusters = clusters
         self.directory = "" if place.partition.path == "-" else parent(place.partition.path)
         self.metadata, self.node_id = clusters.of(self.directory)
@@ -243,6 +251,8 @@ class _Partition:
         assert summary is not None
         segments = [self._facts(facts, segment) for segment in partition.segments if segment.log is not None]
         case = self._case(segments, config, summary, oldest)
+        if self.question.keys and case.compaction is not None:
+            yield from self._drop(case, refuse)
         found = list(holds(case))
         yield from segment_answers(case, self.only)
         yield from found
@@ -264,6 +274,11 @@ class _Partition:
         for answer in walk.run(ledger, facts):
             if isinstance(answer, PartitionTransactions):
                 summary = answer
+            elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
+                if answer.firstOffset is not None and self._counted < MOST_ABORTED:
+                    self._counted += 1
+                    ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)
+                    self.aborted.setdefault(answer.producerId, []).append(ends)
             elif isinstance(answer, Transaction) and answer.markerOffset is None:
                 first = answer.firstOffset
                 if oldest is None or (first is not None and first < (oldest.firstOffset or 0)):
@@ -276,6 +291,24 @@ class _Partition:
         if found is None:
             found = SegmentFacts(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
         return found
+
+    def _drop(self, case: Case, refuse: Refused) -> Iterator[Note]:
+        """Read the keys."""
+        found = case.compaction
+        assert found is not None
+        path = self.place.partition.path
+        if path == "-":
+            yield Note(path, "its keys would have to be read again: a pipe cannot be")
+            return
+        try:
+            case.drop = drop(
+                case.segments, found.first_dirty, found.stop, case.settings, self.aborted, self.place.options, self.now
+            )
+        except SourceError as error:
+            refuse(error)
+            return
+        if case.drop is None:
+            yield Note(path, f"more than {MOST_KEYS:,} different keys: what a cleaning would drop is not counted")
 
     def _remote_end(self, config: Settings) -> int | None:
         if not config.is_tiered:

@@ -80,6 +80,9 @@ CONFIGS = {
         Config("local.retention.ms", _whole, "-2"),
         Config("local.retention.bytes", _whole, "-2"),
         Config("log.cleaner.enable", _bool, "true", False),
+        Config("log.cleaner.dedupe.buffer.size", _whole, "134217728", False),
+        Config("log.cleaner.threads", _whole, "1", False),
+        Config("log.cleaner.io.buffer.load.factor", _ratio, "0.9", False),
         Config("log.retention.check.interval.ms", _whole, "300000", False),
     )
 }

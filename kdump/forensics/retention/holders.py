@@ -13,6 +13,7 @@ from kdump.forensics.retention.answers import Hold
 from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
+from kdump.forensics.retention.keys import Drop
 from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts, latest
 
 DELETION, COMPACTION = "deletion", "compaction"
@@ -40,6 +41,8 @@ class Case:
     """The open transaction that holds the last stable offset."""
     timeout: int
     options: Options
+    drop: Drop | None = None
+    """What the next cleaning drops, where the keys were read."""
 
 
 def holds(case: Case) -> Iterator[Hold]:

@@ -141,6 +141,11 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
         markers=markers.total if markers else None,
         markersDue=markers.due if markers else None,
         nextDeleteHorizonMs=min(horizons, default=None),
+        keys=case.drop.keys if case.drop else None,
+        keysFit=case.drop.fits if case.drop else None,
+        cleanedRecords=case.drop.records if case.drop else None,
+        droppedRecords=case.drop.dropped if case.drop else None,
+        droppedBytes=case.drop.bytes if case.drop else None,
         damages=sum(segment.damages for segment in case.segments),
         notes=tuple(_notes(case)),
     )
