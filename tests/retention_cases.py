@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kdump.format.index import TIME_INDEX_ENTRY
 from tests.craft import batch, flip, record
-from tests.forensics.disks import data, marker, snapshot
+from tests.forensics.disks import data, marker, snapshot, txn_index
 
 DAY, HOUR = 86_400_000, 3_600_000
 RETENTION = {"cleanup.policy": "delete", "retention.ms": str(HOUR)}
@@ -31,6 +31,8 @@ class Made:
     times: dict[int, int | None] = field(default_factory=dict)
     modified: dict[int, int] = field(default_factory=dict)
     opened: int | None = None
+    aborted: tuple[int, int, int, int] | None = None
+    """The entry of the first segment's .txnindex."""
 
 
 class Case(NamedTuple):
@@ -77,7 +79,29 @@ def _tombstones(now: int) -> Made:
     return Made([dead, keyed(8, now - DAY) * 1, keyed(12, now - DAY)], cleaned=8)
 
 
+def _aborted(now: int) -> Made:
+    at = now - DAY
+    theirs = batch(
+        [record(0, b"k", b"w")],
+        offset=4,
+        attributes=0x10,
+        producerId=5,
+        producerEpoch=0,
+        baseSequence=0,
+        baseTimestamp=at,
+        maxTimestamp=at,
+    )
+    end = marker(5, 5, commit=False, baseTimestamp=at, maxTimestamp=at)
+    return Made([keyed(0, at) + theirs + end, keyed(8, now)], aborted=(5, 4, 5, 6))
+
+
 CASES = [
+    Case(
+        "empty-policy",
+        "cleanup.policy is empty (KIP-1161)",
+        {"cleanup.policy": ""} | {"retention.ms": "3600000"},
+        lambda now: Made(three(OLD, now)),
+    ),
     Case("time", "two segments of days ago, one of now", RETENTION, lambda now: Made(three(NEW, now))),
     Case("time-active", "three segments of days ago", RETENTION, lambda now: Made(three(OLD, now))),
     Case(
@@ -184,6 +208,7 @@ CASES = [
             ]
         ),
     ),
+    Case("compact-aborted", "a transaction that was aborted has the newest record of the key", COMPACT, _aborted),
     Case("compact-reset", "a checkpoint above the log end", COMPACT, lambda now: Made(three(OLD, now), cleaned=99)),
     Case("compact-unkeyed", "records without a key", COMPACT, lambda now: Made(three(OLD, now, key=None))),
     Case("compact-tombstones", "tombstones whose delete horizon has passed", COMPACT, _tombstones),
@@ -221,6 +246,8 @@ def write(folder: Path, made: Made) -> int:
         largest = made.times.get(base, largest) if base in made.times else largest
         entry = b"" if largest is None else TIME_INDEX_ENTRY.struct.pack(largest, last - base)
         path.with_suffix(".timeindex").write_bytes(entry)
+        if made.aborted is not None and not base:
+            path.with_suffix(".txnindex").write_bytes(txn_index(made.aborted))
         if base in made.modified:
             os.utime(path, (made.modified[base] / 1000,) * 2)
         end = last + 1
