@@ -215,6 +215,25 @@ def test_directories_that_are_no_logs_any_more(tmp_path: Path) -> None:
         assert run(tmp_path / state, *NOW).exit_code == status
 
 
+def test_a_replica_that_is_being_moved(tmp_path: Path) -> None:
+    for name in ("users", "payments"):
+        shutil.copytree(CLEAN / f"{name}-0", tmp_path / f"{name}-0.{'0' * 32}-future")
+    found = told(tmp_path, "--metadata", CLEAN, "--config", "retention.ms=0")
+    assert [each["state"] for each in found["retention"]] == ["future", "future"]
+    assert [each["deletion"] for each in found["retentionSegment"]] == ["now", "kept", "kept"]
+    assert [each["wouldClean"] for each in found["retention"]] == [None, None]
+    assert "is being moved here" in run(tmp_path, "--list", "--metadata", CLEAN, *NOW).stdout
+
+
+def test_metadata_that_is_damaged_is_told(tmp_path: Path) -> None:
+    for name in ("payments-0", "__cluster_metadata-0"):
+        shutil.copytree(CLEAN / name, tmp_path / name)
+    log = tmp_path / "__cluster_metadata-0" / LOG
+    log.write_bytes(flip(log.read_bytes(), 8 * (log.stat().st_size - 100)))
+    notes = told(tmp_path / "payments-0")["note"]
+    assert [each["message"].split(",")[0] for each in notes] == ["the metadata could not be read whole"]
+
+
 def test_the_cleaner_can_be_off() -> None:
     found = told(CLEAN / "users-0", "--config", "log.cleaner.enable=false", status=1)
     assert [each["hold"] for each in found["retentionHold"]] == ["cleanerDisabled"]

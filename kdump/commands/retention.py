@@ -158,6 +158,8 @@ class _Run:
     def _holds(self, kept: list[Hold]) -> None:
         if not self.options["holds"] or self.options["as_json"]:
             return
+        if not kept:
+            complain("nothing is kept but by the configs")
         table = self.tables.open("retentionHold")
         for hold in kept:
             value = answer_object(hold)

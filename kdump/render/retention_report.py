@@ -152,7 +152,7 @@ class RetentionReport:
             parts.append(f"held by {by}")
         elif found.verdict == answers.UNKNOWN:
             parts.append("not all of it could be read, or is known: what follows is not the whole")
-        if not found.state:
+        if found.state in ("", "future"):
             parts.append(self._deletion(found))
             if found.wouldClean is not None:
                 parts.append(self._cleaning(found, any(hold.keeps == "compaction" for hold in against)))

@@ -16,7 +16,7 @@ from kdump.forensics.places import Asked, asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import Given, Settings, known_names, settings
-from kdump.forensics.retention.deletion import LogFacts, deletions, stopped
+from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.forensics.retention.holders import Case, holds
 from kdump.forensics.retention.keys import MOST_ABORTED, MOST_KEYS, drop
 from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
@@ -38,6 +38,8 @@ from kdump.state.remote_log import RemoteLog, read_remote_log
 Answer = SegmentRetention | Hold | PartitionRetention | Note
 Refused = Callable[[SourceError], None]
 KRAFT = "the metadata log is not kept by a topic's configs: a controller deletes what lies below its snapshots"
+MOVING = "a replica that is being moved here from another log directory: the cleaner does not come to it before"
+OLD_CONFIGS = "the metadata could not be read whole, and configs may be older ones"
 NOT_KNOWN = "no configs of its topics are here: Kafka's defaults are assumed; --metadata or --config has better ones"
 
 
@@ -130,6 +132,9 @@ def ask(
         if not made.config.is_known and not place.partition.state and made.directory not in unknown:
             unknown.add(made.directory)
             yield Note(made.directory or "-", NOT_KNOWN)
+        if made.metadata is not None and made.metadata.problems and made.directory not in unknown:
+            unknown.add(made.directory)
+            yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
         yield from made.answers(met, refuse)
 
 
@@ -343,7 +348,10 @@ class _Partition:
         checkpoint = known.checkpoints.get("cleaner-offset")
         cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None)
         gone = deletions(segments, log, config)
-        if config.compacts and not config["log.cleaner.enable"]:
+        moves = self.place.partition.state == "future"
+        if moves and config.compacts:
+            gone = [Deletion(KEPT) for _ in segments]
+        elif config.compacts and not config["log.cleaner.enable"]:
             stopped(gone, "cleanerDisabled")
         elif config.compacts and cleaned.is_taken and unreadable(segments, cleaned) is not None:
             stopped(gone, "damage")
@@ -354,7 +362,9 @@ class _Partition:
             path=self.place.partition.path,
             segments=segments,
             deletions=gone,
-            compaction=cleaned if config.compacts else None,
+            compaction=cleaned if config.compacts and not moves else None,
+            state=self.place.partition.state,
+            notes=(MOVING,) if moves else (),
             log=log,
             settings=config,
             oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,

@@ -41,6 +41,9 @@ class Case:
     """The open transaction that holds the last stable offset."""
     timeout: int
     options: Options
+    state: str = ""
+    """As Partition.state."""
+    notes: tuple[str, ...] = ()
     drop: Drop | None = None
     """What the next cleaning drops, where the keys were read."""
 
@@ -123,8 +126,10 @@ def _watermark(case: Case) -> Iterator[Hold]:
     mark, end = case.log.high_watermark, case.log.log_end
     kept = _blocked(case, "highWatermark")
     if kept:
-        message = f"the high watermark was {mark} when it was written down last, the log ends at {end}: what lies above"
-        message += " is not yet in all replicas that are in sync, or was not 5 s before the broker ended"
+        message = (
+            f"the high watermark was {mark} when it was written down last (every 5 s), the log ends at {end}: what"
+        )
+        message += " lies above was not yet in all replicas that are in sync"
         yield _hold(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
 
 

@@ -108,7 +108,7 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
         topic=case.topic,
         partition=case.partition,
         path=case.path,
-        state="",
+        state=case.state,
         verdict=_verdict(case, found),
         cleanupPolicy=policy(case.settings),
         settings=settings_object(case.settings),
@@ -120,7 +120,7 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
         heldSegments=len(held),
         heldBytes=sum(segment.size for segment in held),
         nextDeletionAt=next((each.at for each in case.deletions if each.state in (LATER, IS_HELD)), None),
-        logStartOffset=case.log.log_start,
+        logStartOffset=summary.logStartOffset if case.settings.is_tiered else case.log.log_start,
         logEndOffset=case.log.log_end,
         highWatermark=summary.highWatermark,
         lastStableOffset=case.log.last_stable,
@@ -147,7 +147,7 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
         droppedRecords=case.drop.dropped if case.drop else None,
         droppedBytes=case.drop.bytes if case.drop else None,
         damages=sum(segment.damages for segment in case.segments),
-        notes=tuple(_notes(case)),
+        notes=(*case.notes, *_notes(case)),
     )
 
 
