@@ -14,6 +14,7 @@ API = {
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
+    "retention": "kdump.forensics.retention.ask",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kdump.forensics.opened import Log as Log
     from kdump.forensics.opened import open as open
     from kdump.forensics.read_stats import stats as stats
+    from kdump.forensics.retention.ask import retention as retention
     from kdump.forensics.stats import Stats as Stats
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError

@@ -138,6 +138,10 @@ def test_verify_of_a_disk_with_every_file_damaged(
                 result = CliRunner().invoke(cli, [command, str(copy), *options])
                 assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
                 assert result.exit_code in (0, 2)
+        for options in ([], ["--json", "--config", "cleanup.policy=compact"], ["--list"]):
+            result = CliRunner().invoke(cli, ["retention", str(copy), *options])
+            assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+            assert result.exit_code in (0, 1, 2)
         for command in ("transactions", "producers"):
             for options in (
                 [],

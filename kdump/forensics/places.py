@@ -38,9 +38,12 @@ class Asked:
     """The path was this partition's, or of a segment in it: not a directory around it."""
 
 
-def asked(paths: Iterable[str], options: Options, refused: Refused) -> tuple[list[Asked], list[LogDirectory]]:
+def asked(
+    paths: Iterable[str], options: Options, refused: Refused, *, everything: bool = False
+) -> tuple[list[Asked], list[LogDirectory]]:
     """The partitions that `paths` mean, live ones alone unless one was named, and the log directories among them. What
-    has no batches, or nothing of Kafka, is told to `refused`."""
+    has no batches, or nothing of Kafka, is told to `refused`. `everything`: those without transactions, and those that
+    are not live, too; only the metadata log has to be named."""
     options = replace(options, open_source=careful_source)
     named = list(paths)
     found: list[Asked] = []
@@ -53,6 +56,7 @@ def asked(paths: Iterable[str], options: Options, refused: Refused) -> tuple[lis
         elif place is not None:
             was_named = place.path in named
             is_wanted = not place.state and place.topic not in NO_TRANSACTIONS
+            is_wanted = is_wanted or (everything and place.topic != METADATA_TOPIC)
             for problem in place.refused:
                 refused(SourceError(problem))
             if place.segments and (is_wanted or was_named):

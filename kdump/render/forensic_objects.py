@@ -15,6 +15,7 @@ from kdump.forensics.answers import (
     ProducerEvent,
     Transaction,
 )
+from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.objects import finding_object
@@ -30,6 +31,9 @@ TYPES: dict[type, str] = {
     ProducerEvent: "producerEvent",
     PartitionProducers: "producerPartition",
     Note: "note",
+    SegmentRetention: "retentionSegment",
+    Hold: "retentionHold",
+    PartitionRetention: "retention",
 }
 PATHS = ("source", "file", "path", "markerFile", "seededFrom", "stateFrom", "coordinator")
 """Keys whose values are paths, of whatever bytes."""

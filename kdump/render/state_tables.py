@@ -12,6 +12,8 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
 from kdump.render.key import Key
 from kdump.render.output import Output
+from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
+from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.shown import Shown
 from kdump.render.state_cells import cell
 from kdump.render.state_keys import STATE_TYPES
@@ -134,12 +136,14 @@ TABLES: dict[str, tuple[Shown, ...]] = {
     "clusterScram": (Shown("name", "user"), Shown("mechanism"), Shown("iterations")),
     "clusterToken": tuple(Shown(key.name, "", 5) for key in STATE_TYPES["clusterToken"]),
     **FORENSIC_TABLES,
+    **RETENTION_TABLES,
 }  # fmt: skip
 """The columns that are shown unless others are asked for."""
 
 BAD = ("offline", "under-min-isr")
 NO_ZERO: tuple[str, ...] = (
     *forensic.NO_ZERO,
+    *NO_ZERO_RETENTION,
     "remarks",
     "pending",
     "lagUnknown",
@@ -167,6 +171,8 @@ def style(value: Object) -> str:
         return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
     if kind == "clusterBroker":
         return "" if value["state"] == "active" else "torn"
+    if kind in RETENTION_TABLES:
+        return retention_style(value)
     if kind in FORENSIC_TABLES:
         return forensic_style(value)
     return "dim" if value.get("action") == "aborted" else ""

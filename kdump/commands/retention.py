@@ -1,0 +1,167 @@
+"""`kdump retention`: why is this not deleted, why is this not compacted."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from kdump.commands.files import complain
+from kdump.commands.overview import is_log_directory
+from kdump.commands.params import duration, limit_options
+from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
+from kdump.forensics.answers import Note
+from kdump.forensics.places import Asked
+from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
+from kdump.forensics.retention.ask import Question, ask
+from kdump.forensics.retention.configs import Given, known_names
+from kdump.forensics.retention.properties import read_properties
+from kdump.log.region import Limits
+from kdump.render.forensic_objects import answer_line, answer_object
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.retention_report import RetentionReport
+from kdump.render.state_tables import StateTables, style
+
+CONFIG_HELP = "This counts before all others: a topic's config, or a broker's (log.retention.hours=1); repeatable."
+METADATA_HELP = "Take the configs from this log directory, or __cluster_metadata-0.  [the same disk]"
+PROPERTIES_HELP = "The broker's server.properties, for defaults that are on no disk."
+EXAMPLES = """
+\b
+Examples:
+  kdump retention /var/lib/kafka/clicks-0
+  kdump retention /var/lib/kafka --properties /etc/kafka/server.properties
+  kdump retention /var/lib/kafka --json | jq -c 'select(.type=="retentionHold")'
+  kdump retention clicks-0 --config retention.ms=3600000 --now 2026-11-21T09:00
+
+\b
+Exit status: 0 nothing is kept but by the configs, 1 something is held beyond them, 2 usage, or something could not be
+read or told.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@click.option("--list", "listing", is_flag=True, help="Each partition in full.  [of a log directory: a row each]")
+@click.option("--holds", is_flag=True, help="Only what keeps more than the configs would: a row each.")
+@click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
+@click.option("--metadata", metavar="DIR", help=METADATA_HELP)
+@click.option("--properties", metavar="FILE", help=PROPERTIES_HELP)
+@click.option("--now", metavar="TIME", help="As of this time: ISO-8601, epoch ms, -2h.  [the clock]")
+@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
+@click.option("--headers", is_flag=True, help="Do not look into records: quicker, and no tombstones are counted.")
+@click.option("--keys", is_flag=True, help="Read keys, too: what the next cleaning of a compacted log would drop.")
+@shown
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Say why segments are not deleted and not compacted: which go now, which later and when, by which config; what is
+    clean and dirty, and whether the cleaner would take it; and what holds something although the configs let it go: the
+    record, transaction or bytes. Segments, directories of partitions, log directories, or directories above. Nothing is
+    written."""
+    if options["keys"] and options["headers"]:
+        raise click.UsageError("choose one of --keys and --headers")
+    if options["holds"] and options["listing"]:
+        raise click.UsageError("choose one of --list and --holds")
+    if options["columns"] and not options["holds"] and options["listing"]:
+        raise click.UsageError("--columns is for the rows of partitions, or with --holds for those")
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    output = Output()
+    run = _Run(options, output)
+    carry_out(run, paths, output)
+    sys.exit(run.status)
+
+
+def given(options: tuple[str, ...], properties: str | None) -> Given:
+    """What --config and --properties say. Raises click.UsageError and SourceError."""
+    found = {}
+    for text in options:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--config {text!r}: KEY=VALUE is needed")
+        if name not in known_names():
+            raise click.UsageError(f"--config: no config {name!r} here; there are {', '.join(sorted(known_names()))}")
+        found[name] = value
+    return Given(found, read_properties(properties) if properties is not None else {})
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, options: dict[str, Any], output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.teller = Teller(output, options["as_json"])
+        self.names = column_names(options["columns"], options["as_json"])
+        self.tables = StateTables(output, options["zone"], self.names, options["full"])
+        now = clock(options["now"], options["zone"])
+        self.now = round(time.time() * 1000) if now is None else now
+        self.status = 0
+        self.total = self.done = 0
+
+    def run(self, paths: tuple[str, ...]) -> None:
+        options = self.options
+        question = Question(
+            now=self.now,
+            timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
+            given=given(options["config"], options["properties"]),
+            metadata=options["metadata"],
+            deep=not options["headers"],
+            keys=options["keys"],
+            topic=matcher(options["topics"]),
+            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+        )
+        single = options["listing"] or (self.names is None and not all(map(is_log_directory, paths)))
+        report = RetentionReport(self.output, self.tables, self.now, single=single)
+        seen = 0
+        kept: list[Hold] = []
+        with Progress("retention", self.output, always=not options["as_json"]) as progress:
+
+            def met(size: int) -> None:
+                self.done += size
+                progress.at(self.done, self.total or None)
+
+            def total(size: int) -> None:
+                self.total = size
+
+            def started(place: Asked) -> None:
+                nonlocal seen
+                seen += 1
+
+            for answer in ask(paths, question, refused=self.teller.refuse, met=met, started=started, total=total):
+                self._status(answer)
+                if isinstance(answer, Note):
+                    self.teller.note(answer.source, answer.message)
+                elif options["holds"] and not isinstance(answer, Hold):
+                    continue
+                elif options["as_json"]:
+                    self.output.line(answer_line(answer))
+                elif options["holds"]:
+                    assert isinstance(answer, Hold)
+                    kept.append(answer)
+                else:
+                    report.add(answer)
+        if not seen:
+            complain("no partition matches")
+            self.teller.failed = True
+        self._holds(kept)
+        report.finish()
+
+    def _status(self, answer: SegmentRetention | Hold | PartitionRetention | Note) -> None:
+        if isinstance(answer, PartitionRetention):
+            status = {"held": 1, "unknown": 2}.get(answer.verdict, 0)
+            self.status = max(self.status, status)
+
+    def _holds(self, kept: list[Hold]) -> None:
+        if not self.options["holds"] or self.options["as_json"]:
+            return
+        if not kept:
+            complain("nothing is kept but by the configs")
+        table = self.tables.open("retentionHold")
+        for hold in kept:
+            value = answer_object(hold)
+            table.add(value, style(value))
+        table.flush()

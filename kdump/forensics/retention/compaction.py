@@ -1,0 +1,170 @@
+"""What the cleaner makes of a compacted log: what is clean, what it may clean, what it may not yet, and whether it
+would take this log now.
+
+Source: org.apache.kafka.storage.internals.log.LogCleanerManager (cleanableOffsets, maxCompactionDelay,
+calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1; and for what it cannot
+read LogCleaner.CleanerThread (tryCleanFilthiestLog, cleanFilthiestLog: nothing more is cleaned or deleted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kdump.forensics.retention.configs import FOREVER, Settings
+from kdump.forensics.retention.deletion import LogFacts
+from kdump.forensics.retention.segments import SegmentFacts
+
+CLEAN, DIRTY, UNCLEANABLE = "clean", "dirty", "uncleanable"
+ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
+    "active",
+    "min.compaction.lag.ms",
+    "lastStableOffset",
+    "highWatermark",
+    "damage",
+)
+"""Why the cleaner may not touch a segment."""
+
+
+@dataclass
+class Cleaning:
+    """A segment, to the cleaner. `because`: why it may not be cleaned; `at`: epoch ms from which on that reason is
+    gone, None where no time takes it away."""
+
+    state: str
+    because: tuple[str, ...] = ()
+    at: int | None = None
+
+
+@dataclass
+class Compaction:
+    """A log, to the cleaner. `first_dirty` is where it goes on, `reset` why that is not what the checkpoint says;
+    `first_uncleanable` the first offset that it may not touch, `stop` the segment where that is.
+
+    `clean_bytes` and `cleanable_bytes` make the ratio as LogToClean has it: by segments, so that one with the first
+    dirty offset in its middle counts for both. `is_overdue`: max.compaction.lag.ms is over, as of `overdue_at`, and
+    the ratio does not matter. `is_taken`: the cleaner would take this log, if none is dirtier. `missing_bytes`: how
+    much more has to become cleanable for the ratio."""
+
+    segments: list[Cleaning]
+    checkpoint: int | None
+    first_dirty: int
+    reset: str
+    first_uncleanable: int
+    stop: int
+    clean_bytes: int
+    cleanable_bytes: int
+    ratio: float | None
+    is_overdue: bool
+    overdue_at: int | None
+    is_taken: bool
+    missing_bytes: int | None
+    rolls_after: int | None
+    """Timestamp above which a record rolls the active segment (segment.ms), None where it is empty, or has none."""
+
+
+def compaction(
+    segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings, checkpoint: int | None
+) -> Compaction:
+    """What the cleaner makes of these segments, the last of which is the active one; `checkpoint` is what
+    cleaner-offset-checkpoint has. There has to be a segment."""
+    active = segments[-1]
+    first_dirty, reset = _first_dirty(log, settings, checkpoint)
+    stable = log.last_stable if log.last_stable is not None else log.log_end
+    if log.high_watermark is not None:
+        stable = min(stable, log.high_watermark)
+    lag = max(settings["min.compaction.lag.ms"], 0)
+    dirty = _values(segments[:-1], active.base, first_dirty)
+    young = next((segment for segment in dirty if lag and segment.timestamp > log.now - lag), None)
+    bounds = [stable, active.base, *((young.base,) if young is not None else ())]
+    first_uncleanable = max(first_dirty, min(bounds))
+    from_stop = _values(segments[:-1], active.base, first_uncleanable)
+    stop = from_stop[0].base if from_stop else active.base
+    to_stop = _between(segments, min(first_dirty, stop), stop)
+    cleanable = sum(segment.size for segment in to_stop)
+    clean = sum(segment.size for segment in segments if segment.base < first_dirty)
+    longest = max(settings["max.compaction.lag.ms"], 0)
+    stamps = [segment.first_timestamp for segment in dirty if segment.first_timestamp > 0]
+    overdue_at = min(stamps) + longest + 1 if stamps and longest < FOREVER else None
+    is_overdue = overdue_at is not None and overdue_at <= log.now
+    total = clean + cleanable
+    ratio = cleanable / total if total else None
+    least = settings["min.cleanable.dirty.ratio"]
+    taken = ratio is not None and ((is_overdue and cleanable > 0) or ratio > least)
+    found = Compaction(
+        segments=[],
+        checkpoint=checkpoint,
+        first_dirty=first_dirty,
+        reset=reset,
+        first_uncleanable=first_uncleanable,
+        stop=stop,
+        clean_bytes=clean,
+        cleanable_bytes=cleanable,
+        ratio=ratio,
+        is_overdue=is_overdue,
+        overdue_at=overdue_at,
+        is_taken=taken,
+        missing_bytes=None if taken else _missing(clean, cleanable, least),
+        rolls_after=active.first_timestamp + settings.longest_segment if active.first_timestamp >= 0 else None,
+    )
+    ripe = 0
+    for number, segment in enumerate(segments):
+        upper = segments[number + 1].base if number + 1 < len(segments) else log.log_end
+        is_young = young is not None and segment.base >= young.base
+        ripe = max(ripe, segment.timestamp + lag) if is_young else 0
+        found.segments.append(_cleaning(segment, upper, found, log, stable, ripe if segment is not active else 0))
+        if segment is active:
+            found.segments[-1].because = (ACTIVE,)
+    return found
+
+
+def unreadable(segments: Sequence[SegmentFacts], found: Compaction) -> SegmentFacts | None:
+    """The first segment that the cleaner would go through and cannot read; None without one, or with nothing dirty."""
+    if not any(each.state == DIRTY for each in found.segments):
+        return None
+    pairs = zip(segments, found.segments)
+    reached = (segment for segment, each in pairs if each.state in (CLEAN, DIRTY))
+    return next((each for each in reached if each.damage is not None and not each.damage.is_readable), None)
+
+
+def _first_dirty(log: LogFacts, settings: Settings, checkpoint: int | None) -> tuple[int, str]:
+    if checkpoint is None:
+        return log.log_start, ""
+    if checkpoint < log.log_start:
+        return log.log_start, f"{checkpoint} lies below the log start offset {log.log_start}"
+    if checkpoint > log.log_end:
+        return log.log_start, f"{checkpoint} lies above the log end offset {log.log_end}: all is taken for dirty"
+    return checkpoint, ""
+
+
+def _values(rolled: Sequence[SegmentFacts], active: int, start: int) -> list[SegmentFacts]:
+    """The rolled segments from the one with offset `start` on (nonActiveLogSegmentsFrom)."""
+    return [] if start > active else _between(rolled, start, active)
+
+
+def _between(segments: Sequence[SegmentFacts], start: int, stop: int) -> list[SegmentFacts]:
+    """Those from the one with offset `start` on that begin below `stop` (LogSegments.values)."""
+    if start == stop:
+        return []
+    floor = max((segment.base for segment in segments if segment.base <= start), default=start)
+    return [segment for segment in segments if floor <= segment.base < stop]
+
+
+def _missing(clean: int, cleanable: int, least: float) -> int | None:
+    """Bytes that are missing to cleanable / (clean + cleanable) > least; None where no number of them is enough."""
+    if least >= 1:
+        return None
+    return max(1, int(least * clean / (1 - least)) + 1 - cleanable)
+
+
+def _cleaning(segment: SegmentFacts, upper: int, found: Compaction, log: LogFacts, stable: int, ripe: int) -> Cleaning:
+    """`ripe`: epoch ms from which on min.compaction.lag.ms lets the cleaner have it; 0: it does already."""
+    if segment.base < found.stop:
+        return Cleaning(CLEAN if upper <= found.first_dirty else DIRTY)
+    because = []
+    if stable < upper:
+        is_watermark = log.last_stable is None or (log.high_watermark is not None and stable < log.last_stable)
+        because.append(WATERMARK if is_watermark else STABLE)
+    if ripe:
+        because.append(LAG)
+    return Cleaning(UNCLEANABLE, tuple(because), ripe if because == [LAG] else None)

@@ -1,0 +1,213 @@
+"""The configs that decide what a log loses, their defaults, and where each value of a topic is from.
+
+Source: org.apache.kafka.storage.internals.log.LogConfig and CleanerConfig, ServerLogConfigs, and the static synonyms of
+ServerTopicConfigSynonyms, all of 4.3.1; tests hold the table to what LogConfig.configKeys() of that release says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kdump.log.internal_topics import COMPACTED_TOPICS
+from kdump.state.image import BROKER, Metadata
+from kdump.state.topic_config import SYNONYMS
+
+OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster default", "server.properties"
+DEFAULT, ASSUMED = "default", "assumed"
+"""Where a value is from, the first that has one. `assumed`: Kafka's default, where the topic's own configs are not
+known."""
+SOURCES = (OPTION, TOPIC, BROKERS, CLUSTER, FILE, DEFAULT, ASSUMED)
+FOREVER = 2**63 - 1
+"""Long.MAX_VALUE: what Kafka writes for no bound."""
+MOST = 2**63 - 1
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    """An empty list keeps everything (KIP-1161)."""
+    names = tuple(name.strip().lower() for name in text.split(",") if name.strip())
+    if not set(names) <= {"compact", "delete"}:
+        raise ValueError(text)
+    return names
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if not -MOST <= number <= MOST:
+        raise ValueError(text)
+    return number
+
+
+def _ratio(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise ValueError(text)
+    return number
+
+
+def _bool(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.strip().lower() == "true"
+
+
+class Config(NamedTuple):
+    """A config, how its text is read, and Kafka's default as text. `is_topics`: a topic may have its own."""
+
+    name: str
+    read: Callable[[str], Any]
+    default: str
+    is_topics: bool = True
+
+
+CONFIGS = {
+    config.name: config
+    for config in (
+        Config("cleanup.policy", _policies, "delete"),
+        Config("retention.ms", _whole, "604800000"),
+        Config("retention.bytes", _whole, "-1"),
+        Config("segment.ms", _whole, "604800000"),
+        Config("segment.jitter.ms", _whole, "0"),
+        Config("segment.bytes", _whole, "1073741824"),
+        Config("file.delete.delay.ms", _whole, "60000"),
+        Config("min.cleanable.dirty.ratio", _ratio, "0.5"),
+        Config("min.compaction.lag.ms", _whole, "0"),
+        Config("max.compaction.lag.ms", _whole, str(FOREVER)),
+        Config("delete.retention.ms", _whole, "86400000"),
+        Config("remote.storage.enable", _bool, "false"),
+        Config("remote.log.copy.disable", _bool, "false"),
+        Config("local.retention.ms", _whole, "-2"),
+        Config("local.retention.bytes", _whole, "-2"),
+        Config("log.cleaner.enable", _bool, "true", False),
+        Config("log.cleaner.dedupe.buffer.size", _whole, "134217728", False),
+        Config("log.cleaner.threads", _whole, "1", False),
+        Config("log.cleaner.io.buffer.load.factor", _ratio, "0.9", False),
+        Config("log.retention.check.interval.ms", _whole, "300000", False),
+    )
+}
+"""In the order in which they are told."""
+STATIC = {
+    "retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+    "segment.ms": (("log.roll.hours", 3_600_000),),
+    "segment.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
+}
+"""Names that only server.properties knows, and the milliseconds of their unit: after the one in milliseconds."""
+
+
+class Setting(NamedTuple):
+    """A config's value, and where it is from: one of SOURCES."""
+
+    value: Any
+    source: str
+
+
+@dataclass
+class Given:
+    """What is known beside the metadata: `options` by name (a topic's config, or a broker's), and `properties`, the
+    broker's server.properties."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Settings:
+    """The configs of one topic by name. `is_known`: whether the topic's own were found. `problems`: values that make
+    no sense, and were passed over."""
+
+    values: dict[str, Setting] = field(default_factory=dict)
+    is_known: bool = False
+    problems: list[str] = field(default_factory=list)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    @property
+    def compacts(self) -> bool:
+        return "compact" in self["cleanup.policy"]
+
+    @property
+    def deletes(self) -> bool:
+        return "delete" in self["cleanup.policy"]
+
+    @property
+    def is_tiered(self) -> bool:
+        """Whether segments are copied to a tier, so that local.retention.* says how long they stay here."""
+        return bool(self["remote.storage.enable"]) and not self["remote.log.copy.disable"]
+
+    def retention(self, what: str) -> tuple[int, str]:
+        """What bounds the log on this disk, `what` being ms or bytes, and the name of the config: -1 for no bound
+        (UnifiedLog.localRetentionMs and localRetentionSize: -2 stands for the topic's whole retention)."""
+        name = f"retention.{what}"
+        if self.is_tiered and self[f"local.{name}"] != -2:
+            name = f"local.{name}"
+        return self[name], name
+
+    @property
+    def longest_segment(self) -> int:
+        """Ms between the first record of a segment and the one that rolls it, jitter aside (LogConfig.maxSegmentMs)."""
+        longest: int = self["segment.ms"]
+        if self.compacts and self["max.compaction.lag.ms"] > 0:
+            longest = min(longest, self["max.compaction.lag.ms"])
+        return longest
+
+
+def known_names() -> frozenset[str]:
+    """What `Given.options` may have."""
+    static = (name for names in STATIC.values() for name, _ in names)
+    return frozenset((*CONFIGS, *(SYNONYMS[name] for name in CONFIGS if name in SYNONYMS), *static))
+
+
+def settings(
+    topic: str | None, metadata: Metadata | None, node_id: int | None, given: Given, *, was_cleaned: bool = False
+) -> Settings:
+    """The configs of a topic on the broker `node_id`. `was_cleaned`: the cleaner has been at a partition of it, which
+    is all that is known of a topic whose configs are not: that it is compacted."""
+    described = metadata.topics.get(topic) if metadata is not None and topic is not None else None
+    found = Settings(is_known=described is not None)
+    own = described.configs if described is not None else {}
+    for config in CONFIGS.values():
+        fallback = Setting(config.read(config.default), DEFAULT if described is not None else ASSUMED)
+        if config.name == "cleanup.policy" and described is None and (was_cleaned or topic in COMPACTED_TOPICS):
+            fallback = Setting(("compact",), ASSUMED)
+        value = fallback
+        for text, factor, source, name in _texts(config, own, metadata, node_id, given):
+            try:
+                read = config.read(text)
+            except ValueError:
+                found.problems.append(f"{name}={text!r} ({source}) makes no sense, and is passed over")
+                continue
+            value = Setting(read * factor if factor != 1 else read, source)
+            break
+        found.values[config.name] = value
+    return found
+
+
+def _texts(
+    config: Config, own: Mapping[str, str], metadata: Metadata | None, node_id: int | None, given: Given
+) -> Iterator[tuple[str, int, str, str]]:
+    """What says a value, the one that counts first: (text, ms of its unit or 1, source, name)."""
+    name = config.name
+    for source, values in ((OPTION, given.options), (TOPIC, own)):
+        if config.is_topics and name in values:
+            yield values[name], 1, source, name
+    names = list(_broker_names(config))
+    yield from _of(names, OPTION, given.options)
+    if metadata is not None:
+        node = "" if node_id is None else str(node_id)
+        for source, resource in ((BROKERS, node), (CLUSTER, "")):
+            if resource or source == CLUSTER:
+                yield from _of(names[:1], source, metadata.configs.get((BROKER, resource), {}))
+    yield from _of(names, FILE, given.properties)
+
+
+def _broker_names(config: Config) -> Iterable[tuple[str, int]]:
+    name = config.name if not config.is_topics else SYNONYMS.get(config.name)
+    return (() if name is None else ((name, 1),)) + STATIC.get(config.name, ())
+
+
+def _of(
+    names: Iterable[tuple[str, int]], source: str, values: Mapping[str, str]
+) -> Iterator[tuple[str, int, str, str]]:
+    return ((values[name], factor, source, name) for name, factor in names if name in values)

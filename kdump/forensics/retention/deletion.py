@@ -1,0 +1,185 @@
+"""Which segments retention deletes now, which later, and which it cannot, though by themselves they are due.
+
+Source: org.apache.kafka.storage.internals.log.UnifiedLog of 4.3.1: deleteOldSegments, deletableSegments,
+deleteLogStartOffsetBreachedSegments, deleteRetentionSizeBreachedSegments, deleteRetentionMsBreachedSegments.
+
+Each rule goes from the oldest segment on, and stops at the first that it does not take: a segment that is due by itself
+waits for those before it. The active segment goes like the others (a new one is rolled before), unless it is empty; no
+segment goes that reaches beyond the high watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.forensics.retention.configs import Settings
+from kdump.forensics.retention.segments import SegmentFacts
+
+NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
+STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)
+"""now: the next check deletes it. later: it is not due. kept: no rule ever takes it as things are. held: it is due, or
+would be, but for something that no config says. unknown: something could not be read."""
+LOG_START = "logStartOffset"
+FUTURE = 3_600_000
+"""Ms beyond the present from which on a timestamp is one of the future: message.timestamp.after.max.ms by default."""
+
+
+class LogFacts(NamedTuple):
+    """Of a partition: `high_watermark` and `last_stable` are None where they are not known, `remote_end` the last
+    offset that the tier has (-1: nothing), None where that is not known."""
+
+    log_start: int
+    log_end: int
+    high_watermark: int | None
+    last_stable: int | None
+    now: int
+    remote_end: int | None = None
+
+
+@dataclass
+class Deletion:
+    """What becomes of a segment. `rule`: logStartOffset, or the config that takes it. `at`: epoch ms from which on it
+    is due, nothing else happening; `after_bytes`: after so many more bytes retention.bytes takes it. `by`: the number
+    of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
+    cleanerDisabled, roll (a tier gets the active segment once it is rolled, which the next check does), or empty."""
+
+    state: str
+    rule: str | None = None
+    at: int | None = None
+    after_bytes: int | None = None
+    by: int | None = None
+    blocked: str = ""
+
+
+def stopped(found: list[Deletion], why: str) -> None:
+    """What is due stays: of a compacted log the cleaner's threads delete, and they do not come to it."""
+    for each in found:
+        if each.state == NOW:
+            each.state, each.blocked = HELD, why
+
+
+def deletions(segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings) -> list[Deletion]:
+    """For each segment, in order."""
+    return _Retention(segments, log, settings).run()
+
+
+class _Retention:
+    def __init__(self, segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings) -> None:
+        self.segments = segments
+        self.log = log
+        self.found = [Deletion(KEPT) for _ in segments]
+        self.first = 0
+        """The first that is left."""
+        # Neither compact nor delete: a tiered log is still kept short on this disk.
+        self.deletes = settings.deletes or (not settings.compacts and settings.is_tiered)
+        self.ms, self.ms_name = settings.retention("ms") if self.deletes else (-1, "retention.ms")
+        self.bytes, self.bytes_name = settings.retention("bytes") if self.deletes else (-1, "retention.bytes")
+        self.is_tiered = settings.is_tiered
+
+    def run(self) -> list[Deletion]:
+        self._log_start()
+        self._by_size()
+        self._by_time()
+        self._left()
+        return self.found
+
+    def _upper(self, number: int) -> int:
+        """The offset behind a segment."""
+        return self.segments[number + 1].base if number + 1 < len(self.segments) else self.log.log_end
+
+    def _blocked(self, number: int) -> str:
+        """What keeps a segment that a rule would take; empty for nothing."""
+        segment, upper = self.segments[number], self._upper(number)
+        if number + 1 == len(self.segments) and not segment.size:
+            return "empty"
+        if self.log.high_watermark is not None and self.log.high_watermark < upper:
+            return "highWatermark"
+        if self.is_tiered and self.log.log_start < upper:
+            if self.log.remote_end is None:
+                return "tierUnknown"
+            if self.log.remote_end < upper - 1:
+                return "tier"
+        return ""
+
+    def _take(self, rule: str) -> bool:
+        """The first that is left goes by this rule, unless something keeps it."""
+        if self._blocked(self.first):
+            return False
+        self.found[self.first] = Deletion(NOW, rule)
+        self.first += 1
+        return True
+
+    def _log_start(self) -> None:
+        while self.first + 1 < len(self.segments) and self._upper(self.first) <= self.log.log_start:
+            if not self._take(LOG_START):
+                return
+
+    def _by_size(self) -> None:
+        size = sum(segment.size for segment in self.segments[self.first :])
+        if self.bytes < 0 or size < self.bytes:
+            return
+        over = size - self.bytes
+        while self.first < len(self.segments) and over - self.segments[self.first].size >= 0:
+            over -= self.segments[self.first].size
+            if not self._take(self.bytes_name):
+                return
+
+    def _by_time(self) -> None:
+        if self.ms < 0:
+            return
+        while self.first < len(self.segments):
+            segment = self.segments[self.first]
+            if not segment.is_read or not self._is_old(segment) or not self._take(self.ms_name):
+                return
+
+    def _is_old(self, segment: SegmentFacts) -> bool:
+        return self.log.now - segment.timestamp > self.ms
+
+    def _left(self) -> None:
+        """What the rules have left, and why."""
+        at: int | None = None
+        by: int | None = None
+        unread = False
+        blocker: int | None = None
+        total = sum(segment.size for segment in self.segments[self.first :])
+        above = 0
+        for number in range(self.first, len(self.segments)):
+            segment, found = self.segments[number], self.found[number]
+            above += segment.size
+            if self.bytes >= 0 and number + 1 < len(self.segments):
+                found.after_bytes = max(1, above + self.bytes - total) if above + self.bytes > total else 0
+            blocked = self._blocked(number)
+            if blocked == "empty" or (self.ms < 0 and self.bytes < 0 and self._upper(number) > self.log.log_start):
+                found.blocked = blocked
+                continue
+            unread = unread or not segment.is_read
+            if unread:
+                found.state = UNKNOWN
+                continue
+            due = self._due(number, above, total)
+            if self.ms >= 0:
+                own = segment.timestamp + self.ms + 1
+                if at is None or own > at:
+                    at, by = own, number
+                found.at, found.rule = at, self.ms_name
+                found.by = by if by != number else None
+            found.state = LATER if self.ms >= 0 or found.after_bytes is not None else KEPT
+            if blocker is None and self.ms >= 0 and segment.timestamp > self.log.now + FUTURE and not due:
+                blocker, found.blocked, found.state = number, "future", HELD
+            elif blocked and (due or (self.ms >= 0 and at is not None and at <= self.log.now)):
+                found.state = UNKNOWN if blocked == "tierUnknown" else HELD
+                found.blocked, found.rule = blocked, due or self.ms_name
+                if blocked.startswith("tier") and number + 1 == len(self.segments):
+                    found.state, found.blocked = LATER, "roll"  # only what is rolled is copied
+            elif blocker is not None and self.ms >= 0 and self._is_old(segment):
+                found.state, found.blocked, found.by = HELD, "future", blocker
+
+    def _due(self, number: int, above: int, total: int) -> str:
+        """The rule by which it would go, were it not for what keeps it; empty for none."""
+        if number + 1 < len(self.segments) and self._upper(number) <= self.log.log_start:
+            return LOG_START
+        if self.bytes >= 0 and total - self.bytes - above >= 0:
+            return self.bytes_name
+        return ""

@@ -1,0 +1,187 @@
+"""What keeps segments although the configs let them go, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.check.options import Options
+from kdump.forensics.answers import HANGING as HANGS
+from kdump.forensics.answers import Transaction
+from kdump.forensics.retention import answers
+from kdump.forensics.retention.answers import Hold
+from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
+from kdump.forensics.retention.configs import Settings
+from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
+from kdump.forensics.retention.keys import Drop
+from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts, latest
+
+DELETION, COMPACTION = "deletion", "compaction"
+TRIM = (
+    "raise the log start offset above it with kafka-delete-records.sh, or bound the log by retention.bytes, which does"
+    " not look at timestamps; message.timestamp.after.max.ms refuses the next one"
+)
+REPLACE = "kdump verify says what is damaged; where another replica is sound, let this one be fetched anew"
+
+
+@dataclass
+class Case:
+    """One partition, all that is known of it."""
+
+    source: str
+    topic: str | None
+    partition: int | None
+    path: str
+    segments: list[SegmentFacts]
+    deletions: list[Deletion]
+    compaction: Compaction | None
+    log: LogFacts
+    settings: Settings
+    oldest: Transaction | None
+    """The open transaction that holds the last stable offset."""
+    timeout: int
+    options: Options
+    state: str = ""
+    """As Partition.state."""
+    notes: tuple[str, ...] = ()
+    drop: Drop | None = None
+    """What the next cleaning drops, where the keys were read."""
+
+
+def holds(case: Case) -> Iterator[Hold]:
+    """All of them, those of deletion first."""
+    yield from _future(case)
+    yield from _watermark(case)
+    yield from _tier(case)
+    if case.compaction is not None:
+        yield from _stable(case, case.compaction)
+        yield from _damage(case, case.compaction)
+        if not case.settings["log.cleaner.enable"]:
+            kept = case.segments[:-1]
+            message = "log.cleaner.enable=false: nothing is compacted, and no compacted topic's segment is deleted"
+            yield _hold(case, answers.CLEANER, COMPACTION, kept, message, fix="set log.cleaner.enable=true")
+
+
+def _hold(
+    case: Case,
+    kind: str,
+    keeps: str,
+    kept: list[SegmentFacts],
+    message: str,
+    *,
+    at: SegmentFacts | None = None,
+    fix: str | None = None,
+    is_against: bool = True,
+) -> Hold:
+    return Hold(
+        source=case.source,
+        topic=case.topic,
+        partition=case.partition,
+        hold=kind,
+        isAgainstPolicy=is_against,
+        keeps=keeps,
+        segments=len(kept),
+        bytes=sum(segment.size for segment in kept),
+        file=at.at.path if at is not None else case.path,
+        position=None,
+        offset=None,
+        timestamp=None,
+        until=None,
+        producerId=None,
+        transactionalId=None,
+        message=message,
+        fix=fix,
+    )
+
+
+def _blocked(case: Case, by: str) -> list[SegmentFacts]:
+    pairs = zip(case.segments, case.deletions)
+    return [segment for segment, found in pairs if found.state == HELD and found.blocked == by]
+
+
+def _future(case: Case) -> Iterator[Hold]:
+    kept = _blocked(case, "future")
+    if not kept:
+        return
+    first = next(n for n, found in enumerate(case.deletions) if found.blocked == "future")
+    segment = case.segments[first]
+    message = "its timestamp lies in the future, and retention.ms counts from there"
+    if segment.timestamp_from == FILE:
+        message = "no record has a timestamp, and the file's last change, which counts instead, lies in the future"
+    elif segment.timestamp_from == INDEX:
+        message = "its .timeindex ends with a timestamp of the future, which a broker that starts goes by"
+    if len(kept) > 1:
+        message += f"; {len(kept) - 1} later segments that are old enough wait for it"
+    made = _hold(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=TRIM)
+    found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
+    yield made._replace(
+        position=segment.largest_at if segment.timestamp_from == BATCH else None,
+        offset=found.offset if found is not None else None,
+        timestamp=segment.timestamp,
+        until=case.deletions[first].at,
+    )
+
+
+def _watermark(case: Case) -> Iterator[Hold]:
+    mark, end = case.log.high_watermark, case.log.log_end
+    kept = _blocked(case, "highWatermark")
+    if kept:
+        message = (
+            f"the high watermark was {mark} when it was written down last (every 5 s), the log ends at {end}: what"
+        )
+        message += " lies above was not yet in all replicas that are in sync"
+        yield _hold(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
+
+
+def _tier(case: Case) -> Iterator[Hold]:
+    kept = _blocked(case, "tier")
+    if kept:
+        message = f"the tier has offsets up to {case.log.remote_end} alone: what is not copied is not deleted here"
+        fix = "look for errors of RemoteLogManager in the broker's log"
+        yield _hold(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
+            offset=case.log.remote_end
+        )
+
+
+def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
+    """An open transaction, or a high watermark, below the active segment."""
+    pairs = list(zip(case.segments, found.segments))
+    by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
+    if by_watermark:
+        mark = case.log.high_watermark
+        message = f"the cleaner stops at the high watermark, which was {mark} when it was written down last"
+        yield _hold(case, answers.WATERMARK, COMPACTION, by_watermark, message)._replace(offset=mark)
+    kept = [segment for segment, each in pairs if STABLE in each.because]
+    row = case.oldest
+    if not kept or row is None:
+        return
+    is_hanging = row.state == HANGS
+    is_old = (row.idle if row.idle is not None else row.age or 0) > case.timeout
+    message = f"the cleaner stops at the last stable offset {case.log.last_stable}, where this transaction begins"
+    if is_old and not is_hanging:
+        message += "; it is open for longer than any may be"
+    kind = answers.HANGING if is_hanging else answers.OPEN
+    made = _hold(case, kind, COMPACTION, kept, message, fix=row.abort, is_against=is_hanging or is_old)
+    yield made._replace(
+        file=row.file,
+        position=row.position,
+        offset=row.firstOffset,
+        timestamp=row.begun,
+        producerId=row.producerId,
+        transactionalId=row.transactionalId,
+    )
+
+
+def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
+    """Bytes that the cleaner cannot read: it marks the partition uncleanable until the broker is started anew, and then
+    again; nothing of it is compacted or deleted from then on."""
+    broken = unreadable(case.segments, found)
+    if broken is None:
+        return
+    assert broken.damage is not None
+    reached = [segment for segment, each in zip(case.segments, found.segments) if each.state in (CLEAN, DIRTY)]
+    message = f"the cleaner cannot read this ({broken.damage.reason}): it gives the partition up, and its deletion, "
+    message += "as soon as it takes it" + ("" if found.is_taken else ", which is not now")
+    is_against = found.is_taken and bool(case.settings["log.cleaner.enable"])
+    made = _hold(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
+    yield made._replace(position=broken.damage.position)

@@ -1,0 +1,167 @@
+"""What the next cleaning of a log would drop, by its keys: the records that a later one replaces, those without a key,
+tombstones whose delete horizon has passed, and what aborted transactions wrote.
+
+Source: org.apache.kafka.storage.internals.log.Cleaner (buildOffsetMap, shouldRetainRecord, checkBatchRetention),
+CleanedTransactionMetadata and SkimpyOffsetMap of 4.3.1. A cleaning whose map is full stops there, and another goes on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from hashlib import blake2b
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.forensics.retention.configs import Settings
+from kdump.forensics.retention.segments import SegmentFacts
+from kdump.format.columns import each_row
+from kdump.log.errors import SourceError
+from kdump.log.legacy import look_inside
+from kdump.log.payload import columns_of, records
+from kdump.log.reader import regions
+from kdump.log.region import Batch, BatchLegacy, BatchV2
+
+MOST_KEYS = 500_000
+"""Different keys that are kept in mind: about 75 MB."""
+MOST_ABORTED = 1_000_000
+ENTRY = 24
+"""Bytes of the cleaner's map that a key takes: its MD5 and an offset."""
+Aborted = Mapping[int, Sequence[tuple[int, int]]]
+"""By producer id the first and last offset of each aborted transaction, in order."""
+
+
+class Drop(NamedTuple):
+    """`keys`: different ones in the dirty part; `capacity`: how many the cleaner's map takes; `fits`: they do, so that
+    one cleaning is enough. `records` of all that it reads, of which `dropped` go, `bytes` of them as they are unpacked;
+    `end` is the offset up to which it gets."""
+
+    keys: int
+    capacity: int
+    fits: bool
+    records: int
+    dropped: int
+    bytes: int
+    end: int
+
+
+class _Row(NamedTuple):
+    offset: int
+    key: bytes | None
+    has_value: bool
+    size: int
+
+
+def capacity_of(settings: Settings) -> int:
+    """Keys that the map of one cleaner thread takes."""
+    memory = min(settings["log.cleaner.dedupe.buffer.size"] // max(1, settings["log.cleaner.threads"]), 2**31 - 1)
+    return int(memory // ENTRY * settings["log.cleaner.io.buffer.load.factor"])
+
+
+def drop(
+    segments: Sequence[SegmentFacts],
+    first_dirty: int,
+    stop: int,
+    settings: Settings,
+    aborted: Aborted,
+    options: Options,
+    now: int,
+) -> Drop | None:
+    """What a cleaning would drop that goes on at `first_dirty` and stops before the segment `stop`; None where there
+    are too many keys to tell. Raises SourceError."""
+    capacity = capacity_of(settings)
+    newest: dict[int, int] = {}
+    latest = stop - 1
+    reached = first_dirty - 1
+    full = False
+    bases = [segment.base for segment in segments]
+    for number, segment in enumerate(segments):
+        upper = bases[number + 1] if number + 1 < len(bases) else stop
+        if full or segment.base >= stop or upper <= first_dirty:
+            continue
+        for batch in _batches(segment, options):
+            if batch.isControlBatch or _is_aborted(batch, aborted):
+                reached = batch.lastOffset
+                continue
+            for row in _rows(batch):
+                if row.key is None or row.offset < first_dirty:
+                    continue
+                name = _hash(row.key)
+                # So it is there: a known key, too, has no place in a full map.
+                if len(newest) >= capacity:
+                    full = True
+                    break
+                if name not in newest and len(newest) >= MOST_KEYS:
+                    return None
+                newest[name] = row.offset
+            if full:
+                latest = reached
+                break
+            reached = batch.lastOffset
+        else:
+            reached = upper - 1
+    seen = dropped = size = 0
+    for segment in segments:
+        if segment.base > latest:
+            break
+        for batch in _batches(segment, options):
+            horizon = batch.deleteHorizonMs
+            is_due = horizon is not None and horizon <= now
+            if batch.isControlBatch:
+                count = batch.recordCount or 0
+                seen += count
+                dropped += count if is_due else 0
+                continue
+            all_go = _is_aborted(batch, aborted)
+            for row in _rows(batch):
+                seen += 1
+                if all_go or (row.offset <= latest and _goes(row, newest, is_due)):
+                    dropped += 1
+                    size += row.size
+    return Drop(len(newest), capacity, not full, seen, dropped, size, latest + 1)
+
+
+def _goes(row: _Row, newest: Mapping[int, int], is_due: bool) -> bool:
+    if row.key is None or row.offset < newest.get(_hash(row.key), -1):
+        return True
+    return is_due and not row.has_value
+
+
+def _hash(key: bytes) -> int:
+    return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")
+
+
+def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
+    if not batch.isTransactional or batch.isControlBatch or batch.producerId is None:
+        return False
+    ranges = aborted.get(batch.producerId, ())
+    at = bisect_right(ranges, (batch.baseOffset or 0, 2**63)) - 1
+    return at >= 0 and (batch.baseOffset or 0) <= ranges[at][1]
+
+
+def _batches(segment: SegmentFacts, options: Options) -> Iterator[Batch]:
+    window = options.open(segment.at)
+    with closing(window.source):
+        for region in regions(window, name_offset=segment.at.name_offset, limits=options.limits):
+            # The cleaner looks at no checksum.
+            if isinstance(region, Batch) and not region.problems:
+                yield region
+        if window.source.error:
+            raise SourceError(window.source.error)
+
+
+def _rows(batch: Batch) -> Iterator[_Row]:
+    if isinstance(batch, BatchV2):
+        base = batch.header.baseOffset
+        for columns, _ in columns_of(batch):
+            data = columns.data
+            for start, end, _, _, delta, key_start, key_size, _, value_size, _, _ in each_row(columns):
+                key = bytes(data[key_start : key_start + key_size]) if key_size >= 0 else None
+                yield _Row(base + delta, key, value_size >= 0, end - start)
+        return
+    if isinstance(batch, BatchLegacy):
+        look_inside(batch)
+    for record in records(batch):
+        if record.offset is not None:
+            yield _Row(record.offset, record.key, record.valueSize >= 0, record.end - record.start)

@@ -1,0 +1,227 @@
+"""What the retention and the cleaner go by in a segment, collected while its batches go by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kdump.check.options import Options
+from kdump.check.rule import Part, Seen, hides
+from kdump.forensics.walk import Watch
+from kdump.log.errors import SourceError
+from kdump.log.index import last_entry
+from kdump.log.kinds import TIME_INDEX
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.payload import columns_of, records
+from kdump.log.reader import regions
+from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region
+
+BATCH, INDEX, FILE = "batch", "timeIndex", "file"
+"""What the largest timestamp of a segment is from: a batch's header, the last entry of its .timeindex, or, where no
+record has one, the file's last change (LogSegment.largestTimestamp)."""
+
+
+class Damage(NamedTuple):
+    """Bytes that are no sound batch: where they begin, and why."""
+
+    position: int
+    reason: str
+    is_readable: bool
+    """Only the checksum does not hold, which the cleaner does not look at: lengths do, and, where it was looked at, all
+    records decode."""
+
+
+@dataclass
+class Tombstones:
+    """Records without a value: those in batches with no delete horizon yet, and with one that has passed or not."""
+
+    unstamped: int = 0
+    due: int = 0
+    pending: int = 0
+    undecoded: int = 0
+
+    def add(self, count: int, horizon: int | None, now: int) -> None:
+        if horizon is None:
+            self.unstamped += count
+        elif horizon <= now:
+            self.due += count
+        else:
+            self.pending += count
+
+    @property
+    def total(self) -> int:
+        return self.unstamped + self.due + self.pending
+
+
+@dataclass
+class SegmentFacts:
+    """A segment. `size` is what counts for a broker: without zeros or half a batch at the end of an active segment.
+    Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch that has `largest`, whose offsets
+    are `largest_offsets`. `first_timestamp` is the largest of its first batch."""
+
+    at: Target
+    base: int
+    size: int
+    modified: int
+    is_read: bool = True
+    end: int = 0
+    """Position behind the last batch."""
+    last: int | None = None
+    batches: int = 0
+    records: int = 0
+    first_timestamp: int = -1
+    largest: int = -1
+    largest_at: int = 0
+    largest_offsets: tuple[int, int] = (0, 0)
+    indexed: int | None = None
+    """The largest timestamp as the .timeindex has it; None without an entry, or an index."""
+    has_index: bool = False
+    recovers: bool | None = None
+    """Whether a start reads it anew, and makes its indexes from that."""
+    damage: Damage | None = None
+    damages: int = 0
+    tombstones: Tombstones | None = None
+    """None where they were not looked for."""
+    markers: Tombstones | None = None
+    """The same of control batches that have a record."""
+    empty: int = 0
+    """Batches without a record."""
+    next_horizon: int | None = None
+    """The first delete horizon in it that has not passed."""
+
+    @property
+    def timestamp(self) -> int:
+        """The largest as a broker has it. One that starts cleanly takes it from the .timeindex, or, where that has no
+        entry, from the file; what it reads anew, or has written itself, from the batches."""
+        if self.timestamp_from == INDEX:
+            assert self.indexed is not None
+            return self.indexed
+        return self.largest if self.timestamp_from == BATCH else self.modified
+
+    @property
+    def timestamp_from(self) -> str:
+        if self.recovers is False and self.has_index and self.indexed != (self.largest if self.largest >= 0 else None):
+            return FILE if self.indexed is None else INDEX
+        return BATCH if self.largest >= 0 else FILE
+
+
+class Facts(Watch):
+    """Collects them, by the path of the segment. `deep`: look at records, for tombstones; `now`: epoch ms."""
+
+    def __init__(self, now: int, *, deep: bool) -> None:
+        self.now = now
+        self.deep = deep
+        self.found: dict[str, SegmentFacts] = {}
+        self._now: SegmentFacts | None = None
+        self._tail = 0
+        self._is_stream = False
+
+    def begin(self, part: Part) -> Any:
+        entry = last_entry(part.target, TIME_INDEX)
+        facts = SegmentFacts(part.target, part.segment.offset, part.size or 0, part.modified)
+        self._is_stream = part.size is None
+        facts.has_index = TIME_INDEX in part.segment.beside
+        facts.indexed = entry.timestamp if entry is not None else None
+        facts.recovers = part.recovers
+        facts.tombstones = Tombstones() if self.deep else None
+        facts.markers = Tombstones()
+        self.found[part.target.path] = self._now = facts
+        self._tail = 0
+        return ()
+
+    def batch(self, seen: Seen) -> Any:
+        facts, batch = self._now, seen.batch
+        assert facts is not None
+        self._tail = 0
+        if not seen.sound:
+            if self.deep and not batch.problems:
+                _tombstones(batch)  # whether it decodes all the same
+            reason = batch.problems[0].reason if batch.problems else "its checksum does not hold"
+            self._damaged(Damage(batch.position, reason, not batch.problems))
+            return ()
+        facts.end = batch.end
+        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if not facts.batches:
+            facts.first_timestamp = timestamp
+        if timestamp > facts.largest:
+            facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
+        facts.last = batch.lastOffset
+        facts.batches += 1
+        facts.records += batch.recordCount or 0
+        self._horizons(facts, batch)
+        return ()
+
+    def _horizons(self, facts: SegmentFacts, batch: Batch) -> None:
+        horizon = batch.deleteHorizonMs
+        if horizon is not None and horizon > self.now:
+            known = facts.next_horizon
+            facts.next_horizon = horizon if known is None else min(known, horizon)
+        if batch.recordCount == 0:
+            facts.empty += 1
+        elif batch.isControlBatch:
+            assert facts.markers is not None
+            facts.markers.add(1, horizon, self.now)
+        elif facts.tombstones is not None:
+            facts.tombstones.add(_tombstones(batch), horizon, self.now)
+            facts.tombstones.undecoded += bool(batch.problems)
+
+    def region(self, part: Part, region: Region) -> Any:
+        assert self._now is not None
+        if hides(part, region):
+            self._damaged(Damage(region.position, region.reason or region.kind, False))
+        elif region.kind in (PADDING, TORN):
+            self._tail = region.size
+        return ()
+
+    def _damaged(self, damage: Damage) -> None:
+        assert self._now is not None
+        self._now.damages += 1
+        known = self._now.damage
+        if known is None or (known.is_readable and not damage.is_readable):
+            self._now.damage = damage
+
+    def finish(self, part: Part) -> Iterator[Any]:
+        assert self._now is not None
+        self._now.size = self._now.end if self._is_stream else self._now.size - self._tail
+        return iter(())
+
+
+def _tombstones(batch: Batch) -> int:
+    """How many of its records have no value. What of it does not decode is in its problems."""
+    if isinstance(batch, BatchV2):
+        return sum(list(columns.value_size).count(-1) for columns, _ in columns_of(batch))
+    return sum(record.valueSize < 0 for record in records(batch))
+
+
+class Latest(NamedTuple):
+    """The record that has the largest timestamp of a segment."""
+
+    position: int
+    offset: int
+    timestamp: int
+
+
+def latest(facts: SegmentFacts, options: Options) -> Latest | None:
+    """Which record has the segment's largest timestamp; None where the batch cannot be read (again)."""
+    try:
+        window = options.open(facts.at)
+    except SourceError:
+        return None
+    with closing(window.source):
+        try:
+            stream = regions(window, name_offset=facts.at.name_offset, start=facts.largest_at, limits=options.limits)
+            batch = next(stream, None)
+            if not isinstance(batch, Batch) or batch.maxTimestamp != facts.largest:
+                return None
+            if isinstance(batch, BatchLegacy):
+                look_inside(batch)
+            for record in records(batch):
+                if record.timestamp == facts.largest and record.offset is not None:
+                    return Latest(batch.position, record.offset, facts.largest)
+        except SourceError:
+            return None
+    return None

@@ -1,0 +1,302 @@
+"""`kdump retention` for people: the verdict first, what keeps something and what to do about it, then the segments; or
+a row a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.forensics.retention import answers
+from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
+from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
+from kdump.render.amounts import duration
+from kdump.render.escape import printable
+from kdump.render.forensic_objects import answer_object
+from kdump.render.forensic_text import Lines, file_text, place_text
+from kdump.render.output import Output
+from kdump.render.state_tables import StateTables, style
+from kdump.render.times import iso
+
+MOST_ROWS = 1_000
+"""Segments of a partition that wait for its verdict; those beyond are counted."""
+TITLES = {
+    answers.FUTURE: "a timestamp of the future",
+    answers.OPEN: "an open transaction",
+    answers.HANGING: "a hanging transaction",
+    answers.WATERMARK: "the high watermark",
+    answers.DAMAGED: "damaged bytes",
+    answers.CLEANER: "log.cleaner.enable=false",
+    answers.TIER: "what the tier lacks",
+    answers.STRAY: "its being a stray directory",
+}
+OF_DELETION = ("retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes")
+OF_COMPACTION = (
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "delete.retention.ms",
+    "segment.ms",
+    "segment.bytes",
+    "log.cleaner.enable",
+)
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+class RetentionReport:
+    """Takes the answers as they come. With `single` each partition is told in full; else it is a row."""
+
+    def __init__(self, output: Output, tables: StateTables, now: int, *, single: bool) -> None:
+        self.output = output
+        self.tables = tables
+        self.now = now
+        self.single = single
+        self.lines = Lines(output)
+        self.partitions = 0
+        self._segments: list[SegmentRetention] = []
+        self._unshown = 0
+        self._holds: list[Hold] = []
+        self._rows: list[PartitionRetention] = []
+        self._held: list[tuple[PartitionRetention, list[Hold]]] = []
+
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, SegmentRetention):
+            if not self.single:
+                return
+            if len(self._segments) < MOST_ROWS or answer.deletion == answers.HELD:
+                self._segments.append(answer)
+            else:
+                self._unshown += 1
+        elif isinstance(answer, Hold):
+            self._holds.append(answer)
+        elif isinstance(answer, PartitionRetention):
+            self._partition(answer)
+
+    def _partition(self, found: PartitionRetention) -> None:
+        if self.single:
+            if self.partitions:
+                self.output.line("")
+            self._whole(found)
+        else:
+            self._rows.append(found)
+            if self._holds:
+                self._held.append((found, self._holds))
+        self.partitions += 1
+        self._segments, self._holds, self._unshown = [], [], 0
+
+    def finish(self) -> None:
+        """Write what waited for the end: the table of partitions, and what keeps something in them."""
+        if self.single or not self._rows:
+            return
+        if len(self._rows) > 1:
+            self._summary()
+        self.tables.write("retention", map(answer_object, self._rows))
+        for found, kept in self._held:
+            self.output.line("")
+            self._verdict(found, kept)
+            self._all_holds(kept)
+        self.output.line("")
+        self._defaults(self._rows)
+
+    def _defaults(self, rows: list[PartitionRetention]) -> None:
+        """What a default may hide: a broker's own is on no disk."""
+        sources = {each["source"] for row in rows for each in row.settings.values()}
+        if sources & {DEFAULT, ASSUMED} and FILE not in sources:
+            words = " and ".join(sorted(sources & {DEFAULT, ASSUMED}))
+            self.lines.text(
+                f"  {words}: Kafka's, unless the broker's server.properties has another (--properties FILE)"
+            )
+
+    def _summary(self) -> None:
+        held = [row for row in self._rows if row.verdict == answers.HELD]
+        text = f"{plural(len(self._rows), 'partition')}: "
+        text += f"{len(held)} held, beyond what the configs say" if held else "nothing is kept but by the configs"
+        due = sum(row.deletableBytes for row in self._rows)
+        if due:
+            count = sum(bool(row.deletableBytes) for row in self._rows)
+            text += f"; {due:,} bytes in {plural(count, 'partition')} are due now"
+        self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
+        self.output.line("")
+
+    def _whole(self, found: PartitionRetention) -> None:
+        self._verdict(found, self._holds)
+        self._all_holds(self._holds)
+        for text in self._of_cleaner(found):
+            self.lines.text(f"  {text}")
+        for text in found.notes:
+            self.lines.text(f"  {printable(text)}")
+        self.lines.damages(found.damages)
+        self.lines.text(f"  by {self._settings(found)}")
+        self._defaults([found])
+        if self._segments:
+            self.output.line("")
+            without: tuple[str, ...] = () if found.wouldClean is not None else ("tombstones", "markers", "compaction")
+            if all(each.timestampFrom == "batch" for each in self._segments):
+                without += ("timestampFrom",)
+            table = self.tables.open("retentionSegment", without)
+            for each in self._segments:
+                value = answer_object(each)
+                table.add(value, style(value))
+            table.flush()
+        if self._unshown:
+            self.lines.text(f"  … and {plural(self._unshown, 'segment')} more: --json has them")
+
+    def _verdict(self, found: PartitionRetention, kept: list[Hold]) -> None:
+        name = place_text(found)
+        against = [hold for hold in kept if hold.isAgainstPolicy]
+        parts = []
+        if against:
+            by = ", ".join(dict.fromkeys(TITLES[hold.hold] for hold in against))
+            parts.append(f"held by {by}")
+        elif found.verdict == answers.UNKNOWN:
+            parts.append("not all of it could be read, or is known: what follows is not the whole")
+        if found.state in ("", "future"):
+            parts.append(self._deletion(found))
+            if found.wouldClean is not None:
+                parts.append(self._cleaning(found, any(hold.keeps == "compaction" for hold in against)))
+        elif found.state == "delete":
+            parts.append(f"deleted: {found.bytes:,} bytes go")
+        self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
+
+    def _deletion(self, found: PartitionRetention) -> str:
+        rules = list(dict.fromkeys(each.deletionRule for each in self._segments if each.deletion == "now"))
+        by = f", by {' and '.join(map(str, rules))}" if rules and None not in rules else ""
+        if found.deletableSegments:
+            which = (
+                "all of it goes"
+                if found.deletableSegments == found.segments
+                else (
+                    f"{found.deletableSegments} of {plural(found.segments, 'segment')} go"
+                    f"{'es' if found.deletableSegments == 1 else ''}"
+                )
+            )
+            return f"{which} with the next check, {found.deletableBytes:,} bytes{by}"
+        if found.heldSegments:
+            return f"{plural(found.heldSegments, 'segment')} of {found.heldBytes:,} bytes kept"
+        if any(each.blockedBy == "roll" for each in self._segments):
+            return "the next check rolls the active segment, which goes when the tier has it"
+        if found.nextDeletionAt is not None:
+            wait = duration(max(0, found.nextDeletionAt - self.now))
+            text = f"nothing is due for deletion until {self._iso(found.nextDeletionAt)}, in {wait}"
+            # The active segment lives as long as it is written to.
+            return text + (", if nothing is written until then" if found.segments == 1 else "")
+        if "delete" not in found.cleanupPolicy:
+            return "nothing is deleted: cleanup.policy is " + (found.cleanupPolicy or "empty")
+        size = found.settings["retention.bytes"]["value"]
+        return "nothing is due for deletion" + ("" if size >= 0 else ": no retention.ms, no retention.bytes")
+
+    def _cleaning(self, found: PartitionRetention, is_held: bool) -> str:
+        if found.wouldClean:
+            return f"the cleaner takes it next, {found.cleanableBytes:,} bytes"
+        if not found.cleanableBytes:
+            return "the cleaner can do nothing" if is_held else "the cleaner has nothing to do"
+        return "the cleaner leaves it"
+
+    def _of_cleaner(self, found: PartitionRetention) -> Iterator[str]:
+        """What the cleaner goes by."""
+        if found.wouldClean is None:
+            return
+        least = found.settings["min.cleanable.dirty.ratio"]["value"]
+        ratio = 0 if found.dirtyRatio is None else found.dirtyRatio
+        text = f"first dirty offset {found.firstDirtyOffset}, first uncleanable {found.firstUncleanableOffset}; "
+        text += (
+            f"{found.cleanableBytes:,} of {(found.cleanBytes or 0) + (found.cleanableBytes or 0):,} bytes are dirty: "
+        )
+        text += f"ratio {ratio:.3g}, {'above' if ratio > least else 'not above'} {least:g}"
+        yield text
+        if found.droppedRecords is not None and found.cleanedRecords:
+            yield (
+                f"a cleaning now would drop {found.droppedRecords:,} of {plural(found.cleanedRecords, 'record')}, "
+                f"{found.droppedBytes:,} bytes as they are unpacked; {plural(found.keys or 0, 'key')} in what is dirty"
+                + ("" if found.keysFit else ", more than the cleaner's map takes at once: it needs several cleanings")
+            )
+        if found.resetBecause:
+            yield f"cleaner-offset-checkpoint is not believed: {found.resetBecause}"
+        if not found.wouldClean and found.missingBytes is not None:
+            wait = f"it waits for {found.missingBytes:,} more dirty bytes, in segments that are rolled"
+            if found.missingBytes == 1:
+                wait = "it waits for a segment to be rolled"
+            if found.overdueAt is not None and found.cleanableBytes:
+                wait += f", or for {self._iso(found.overdueAt)} (max.compaction.lag.ms)"
+            yield wait
+        if found.rollsAfter is not None:
+            jitter = found.settings["segment.jitter.ms"]["value"]
+            early = f", or up to {duration(jitter)} earlier (segment.jitter.ms)" if jitter > 0 else ""
+            yield (
+                "the active segment is never cleaned; the first record with a timestamp above "
+                f"{self._iso(found.rollsAfter)} rolls it{early}, or one that fills segment.bytes"
+            )
+        yield from self._tombstones(found)
+
+    def _tombstones(self, found: PartitionRetention) -> Iterator[str]:
+        count = (found.tombstones or 0) + (found.markers or 0)
+        if not count:
+            return
+        text = "tombstones were not looked for"
+        if found.tombstones is not None:
+            text = plural(found.tombstones, "tombstone")
+        text += f", {plural(found.markers or 0, 'transaction marker')}"
+        due = (found.tombstonesDue or 0) + (found.markersDue or 0)
+        if due:
+            text += f": {due} with a delete horizon that has passed, for the next cleaning to take"
+        if found.nextDeleteHorizonMs is not None:
+            text += f"{';' if due else ':'} the next delete horizon is {self._iso(found.nextDeleteHorizonMs)}"
+        if not due and found.nextDeleteHorizonMs is None:
+            text += ", without a delete horizon: the next cleaning that reaches them gives them one"
+        yield text
+
+    def _all_holds(self, kept: list[Hold]) -> None:
+        for hold in kept:
+            self._hold(hold)
+
+    def _hold(self, hold: Hold) -> None:
+        head = f"{hold.keeps} held" if hold.isAgainstPolicy else f"{hold.keeps} waits"
+        text = f"  {head}: "
+        if hold.producerId is not None:
+            whose = f"producer {hold.producerId}"
+            named = "" if hold.transactionalId is None else f"{printable(hold.transactionalId)}, "
+            text += f"{named}{whose}, "
+        if hold.offset is not None:
+            text += f"offset {hold.offset}, "
+        if hold.timestamp is not None:
+            ago = self.now - hold.timestamp
+            when = f"in {duration(-ago)}" if ago < 0 else f"{duration(ago)} ago"
+            text += f"{self._iso(hold.timestamp)} ({when}), "
+        text += f"{printable(hold.message)}; {plural(hold.segments, 'segment')}, {hold.bytes:,} bytes"
+        if hold.until is not None:
+            text += f", until {self._iso(hold.until)}"
+        self.lines.text(text, f"{head}:", "bad" if hold.isAgainstPolicy else "torn")
+        if hold.position is not None:
+            self.lines.text(f"    at byte {hold.position} of {file_text(hold.file)}")
+        if hold.fix is not None:
+            self.lines.text(f"    to do: {printable(hold.fix)}")
+
+    def _settings(self, found: PartitionRetention) -> str:
+        """The configs that matter here, and where each is from."""
+        names = ["cleanup.policy"]
+        tiered = found.settings["remote.storage.enable"]["value"]
+        if "delete" in found.cleanupPolicy or tiered:
+            names += OF_DELETION[: 4 if tiered else 2]
+        if "compact" in found.cleanupPolicy:
+            names += OF_COMPACTION
+        texts = []
+        for name in names:
+            each = found.settings[name]
+            texts.append(f"{name}={setting_text(name, each['value'])} ({each['source']})")
+        return ", ".join(texts)
+
+    def _iso(self, at: int) -> str:
+        return iso(at, self.tables.zone)
+
+
+def setting_text(name: str, value: Any) -> str:
+    """As Kafka writes it, and a long time in words."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if name.endswith(".ms") and value == FOREVER:
+        return "no bound"
+    if name.endswith(".ms") and value >= 1000:
+        return f"{value} = {duration(value)}"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,87 @@
+"""What __remote_log_metadata says of how far the partitions of tiered topics are copied.
+
+Source: org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache and RemoteLogLeaderEpochState
+(highestLogOffset: of segments whose copy has finished, also if they are deleted by now), RemoteLogSegmentState, and
+RemoteLogMetadataTopicPartitioner: all that is said of a partition is in one partition of the topic.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kdump.format.metadata_record import decode_metadata_record
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.paths import segments_in
+from kdump.log.region import Limits
+from kdump.state.records import MOST_PROBLEMS, bounded, read_records, too_large
+
+COPIED = 1
+"""COPY_SEGMENT_FINISHED; what is deleted (2, 3) had been copied before."""
+MOST = 1_000_000
+"""Partitions, and copies that have begun and not ended, that are kept in mind."""
+Partition = tuple[str, int]
+"""A topic's id, and the number of a partition."""
+
+
+@dataclass
+class RemoteLog:
+    """`ends`: by partition the last offset that the tier has had, -1 for none. `is_complete`: every partition of
+    __remote_log_metadata is here, and read. `problems`: one line for what could not be read."""
+
+    ends: dict[Partition, int] = field(default_factory=dict)
+    is_complete: bool = False
+    problems: list[str] = field(default_factory=list)
+
+    def end_of(self, topic_id: str | None, partition: int | None) -> int | None:
+        """The last offset of a partition that the tier has had; -1 for nothing; None where that is not known here."""
+        if topic_id is None or partition is None:
+            return None
+        return self.ends.get((topic_id, partition), -1 if self.is_complete else None)
+
+
+def read_remote_log(directories: Sequence[str], partition_count: int | None, limits: Limits | None = None) -> RemoteLog:
+    """Of the partitions of __remote_log_metadata in `directories`, of which the cluster has `partition_count` (None:
+    not known). Never raises: what cannot be read is in `problems`."""
+    found = RemoteLog()
+    begun: dict[str, int] = {}
+
+    def note(problem: str) -> None:
+        if len(found.problems) < MOST_PROBLEMS:
+            found.problems.append(problem)
+
+    for directory in directories:
+        try:
+            segments = segments_in(directory)
+        except OSError as error:
+            note(f"{directory}: {error.strerror}")
+            continue
+        for name in segments:
+            for record in read_records(os.path.join(directory, name), bounded(limits), note):
+                if record is None or record.is_control or too_large(record):
+                    continue
+                said = decode_metadata_record(record.value, "storage")
+                if said.values is None or said.problem is not None:
+                    note(f"{REMOTE_METADATA_TOPIC}: offset {record.offset} does not decode")
+                else:
+                    _apply(found, begun, said.values)
+    numbers = {directory.rpartition("-")[2] for directory in directories}
+    whole = partition_count is not None and len(numbers) >= partition_count
+    found.is_complete = whole and not found.problems
+    return found
+
+
+def _apply(found: RemoteLog, begun: dict[str, int], values: dict[str, Any]) -> None:
+    segment = values.get("remoteLogSegmentId")
+    if segment is None:
+        return
+    place = segment["topicIdPartition"]
+    key = (place["id"], place["partition"])
+    if "endOffset" in values and len(begun) < MOST:
+        begun[segment["id"]] = values["endOffset"]
+    if len(found.ends) < MOST:
+        found.ends.setdefault(key, -1)
+    if values.get("remoteLogSegmentState") == COPIED and key in found.ends:
+        found.ends[key] = max(found.ends[key], begun.pop(segment["id"], -1))

@@ -1,0 +1,270 @@
+"""Logs for `kdump retention`, each with a topic's configs: what a real broker made of them is in
+docs/retention-trials.json (tools/retention_trials.py), and kdump has to say the same."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kdump.format.index import TIME_INDEX_ENTRY
+from tests.craft import batch, flip, record
+from tests.forensics.disks import data, marker, snapshot, txn_index
+
+DAY, HOUR = 86_400_000, 3_600_000
+RETENTION = {"cleanup.policy": "delete", "retention.ms": str(HOUR)}
+COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"}
+BOTH = {"cleanup.policy": "compact,delete", "retention.ms": str(HOUR), "min.cleanable.dirty.ratio": "0.5"}
+
+
+@dataclass
+class Made:
+    """A partition: segments, and where a broker's other files say more than they do. `times` replace the last entry of
+    a .timeindex (None: it has none), `modified` are epoch ms; `opened` is where an open transaction begins."""
+
+    segments: list[bytes]
+    cleaned: int | None = None
+    log_start: int | None = None
+    times: dict[int, int | None] = field(default_factory=dict)
+    modified: dict[int, int] = field(default_factory=dict)
+    opened: int | None = None
+    aborted: tuple[int, int, int, int] | None = None
+    """The entry of the first segment's .txnindex."""
+
+
+class Case(NamedTuple):
+    name: str
+    what: str
+    configs: dict[str, str]
+    make: Callable[[int], Made]
+    """From the present, epoch ms."""
+
+
+def keyed(offset: int, at: int, count: int = 4, *, key: bytes | None = b"k", value: bytes | None = b"v" * 40) -> bytes:
+    """A batch of records with one key, and one timestamp."""
+    rows = [record(n, key, value) for n in range(count)]
+    return batch(rows, offset=offset, baseTimestamp=at, maxTimestamp=at)
+
+
+def three(ages: tuple[int, int, int], now: int, **more: bytes | None) -> list[bytes]:
+    """Segments of two batches each; a minus is a time to come."""
+    return [keyed(n * 8, now - age, **more) + keyed(n * 8 + 4, now - age, **more) for n, age in enumerate(ages)]  # type: ignore[arg-type]
+
+
+OLD = (3 * DAY, 2 * DAY, DAY)
+NEW = (3 * DAY, 2 * DAY, 0)
+
+
+def _cut_payload(now: int) -> list[bytes]:
+    """The first batch compressed, and broken inside: neither does its checksum hold, nor can it be unpacked."""
+    rows = [record(n, b"k%d" % n, os.urandom(60)) for n in range(4)]
+    whole = batch(rows, "gzip", baseTimestamp=now - DAY, maxTimestamp=now - DAY)
+    broken = whole[:80] + bytes(20) + whole[100:]
+    return [broken + keyed(4, now - DAY), *three(OLD, now)[1:]]
+
+
+def _flipped(now: int, byte: int) -> list[bytes]:
+    """A bit of the second batch of the first segment."""
+    segments = three(OLD, now)
+    return [flip(segments[0], 8 * (len(keyed(0, now)) + byte)), *segments[1:]]
+
+
+def _tombstones(now: int) -> Made:
+    """Dead keys with a horizon that has passed, in what is clean, and something dirty behind."""
+    rows = [record(n, b"d%d" % n, None) for n in range(3)]
+    dead = batch(rows, baseTimestamp=now - DAY, maxTimestamp=now - 2 * DAY, attributes=0x40)
+    return Made([dead, keyed(8, now - DAY) * 1, keyed(12, now - DAY)], cleaned=8)
+
+
+def _aborted(now: int) -> Made:
+    at = now - DAY
+    theirs = batch(
+        [record(0, b"k", b"w")],
+        offset=4,
+        attributes=0x10,
+        producerId=5,
+        producerEpoch=0,
+        baseSequence=0,
+        baseTimestamp=at,
+        maxTimestamp=at,
+    )
+    end = marker(5, 5, commit=False, baseTimestamp=at, maxTimestamp=at)
+    return Made([keyed(0, at) + theirs + end, keyed(8, now)], aborted=(5, 4, 5, 6))
+
+
+CASES = [
+    Case(
+        "empty-policy",
+        "cleanup.policy is empty (KIP-1161)",
+        {"cleanup.policy": ""} | {"retention.ms": "3600000"},
+        lambda now: Made(three(OLD, now)),
+    ),
+    Case("time", "two segments of days ago, one of now", RETENTION, lambda now: Made(three(NEW, now))),
+    Case("time-active", "three segments of days ago", RETENTION, lambda now: Made(three(OLD, now))),
+    Case(
+        "future",
+        "the second of three segments has a timestamp of next week",
+        RETENTION,
+        lambda now: Made(three((3 * DAY, -7 * DAY, DAY), now)),
+    ),
+    Case(
+        "size",
+        "three segments of 600 bytes, retention.bytes=700",
+        {"cleanup.policy": "delete", "retention.bytes": "700", "retention.ms": "-1"},
+        lambda now: Made(three(OLD, now)),
+    ),
+    Case(
+        "size-future",
+        "retention.bytes does not look at timestamps",
+        {"cleanup.policy": "delete", "retention.bytes": "0", "retention.ms": str(HOUR)},
+        lambda now: Made(three((3 * DAY, -7 * DAY, DAY), now)),
+    ),
+    Case(
+        "unbounded",
+        "no retention.ms, no retention.bytes",
+        {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"},
+        lambda now: Made(three(OLD, now)),
+    ),
+    Case(
+        "untimed",
+        "no record has a timestamp; the first file is old, the second is not",
+        RETENTION,
+        lambda now: Made(
+            [keyed(n * 4, -1) for n in range(3)],
+            times=dict.fromkeys((0, 4, 8)),
+            modified={0: now - DAY, 4: now - 60_000, 8: now - DAY},
+        ),
+    ),
+    Case(
+        "time-index",
+        "the records are of now, and the .timeindex of the first segment says that they are old",
+        RETENTION,
+        lambda now: Made(three((0, 0, 0), now), times={0: now - DAY}),
+    ),
+    Case(
+        "time-index-empty",
+        "the records are old, and the .timeindex of the first segment is empty; its file is of now",
+        RETENTION,
+        lambda now: Made(three(OLD, now), times={0: None}, modified={0: now}),
+    ),
+    Case(
+        "log-start",
+        "DeleteRecords up to the second segment, and no retention",
+        {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"},
+        lambda now: Made(three(NEW, now), log_start=9),
+    ),
+    Case(
+        "delete-open",
+        "an open transaction in the first segment holds no deletion",
+        RETENTION,
+        lambda now: Made([data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY), keyed(1, now)], opened=0),
+    ),
+    Case("compact", "nothing was cleaned yet", COMPACT, lambda now: Made(three(OLD, now))),
+    Case(
+        "compact-ratio",
+        "one of three segments is dirty, and the ratio has to be above 0.9",
+        COMPACT | {"min.cleanable.dirty.ratio": "0.9"},
+        lambda now: Made(three(OLD, now), cleaned=8),
+    ),
+    Case(
+        "compact-overdue",
+        "the same, and max.compaction.lag.ms is over",
+        COMPACT | {"min.cleanable.dirty.ratio": "0.9", "max.compaction.lag.ms": str(HOUR)},
+        lambda now: Made(three(OLD, now), cleaned=8),
+    ),
+    Case(
+        "compact-young",
+        "min.compaction.lag.ms is not over",
+        COMPACT | {"min.compaction.lag.ms": str(7 * DAY)},
+        lambda now: Made(three(OLD, now)),
+    ),
+    Case("compact-active", "one segment", COMPACT, lambda now: Made(three(OLD, now)[:1])),
+    Case(
+        "compact-open",
+        "an open transaction in the first segment",
+        COMPACT,
+        lambda now: Made(
+            [
+                data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY) + keyed(1, now - DAY),
+                keyed(8, now),
+                keyed(12, now),
+            ],
+            opened=0,
+        ),
+    ),
+    Case(
+        "compact-closed",
+        "the same with a marker",
+        COMPACT,
+        lambda now: Made(
+            [
+                data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY)
+                + marker(1, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY),
+                keyed(8, now),
+                keyed(12, now),
+            ]
+        ),
+    ),
+    Case("compact-aborted", "a transaction that was aborted has the newest record of the key", COMPACT, _aborted),
+    Case("compact-reset", "a checkpoint above the log end", COMPACT, lambda now: Made(three(OLD, now), cleaned=99)),
+    Case("compact-unkeyed", "records without a key", COMPACT, lambda now: Made(three(OLD, now, key=None))),
+    Case("compact-tombstones", "tombstones whose delete horizon has passed", COMPACT, _tombstones),
+    Case("compact-crc", "a bit of a value is wrong", COMPACT, lambda now: Made(_flipped(now, 90))),
+    Case("compact-length", "a bit of a batch's length is wrong", COMPACT, lambda now: Made(_flipped(now, 9))),
+    Case("compact-payload", "a compressed batch is broken inside", COMPACT, lambda now: Made(_cut_payload(now))),
+    Case(
+        "compact-zeros",
+        "zeros at the end of a segment that is not the last",
+        COMPACT,
+        lambda now: Made([three(OLD, now)[0] + bytes(300), *three(OLD, now)[1:]]),
+    ),
+    Case("both", "compact and delete: segments of days ago", BOTH, lambda now: Made(three(NEW, now))),
+    Case(
+        "both-length",
+        "the same, and a length is wrong",
+        BOTH | {"retention.ms": str(36 * HOUR)},
+        lambda now: Made([*three(NEW, now)[:1], flip(three(NEW, now)[1], 8 * 9), three(NEW, now)[2]]),
+    ),
+]
+
+
+def write(folder: Path, made: Made) -> int:
+    """The files, over those of a partition that are there; the log end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("0*"):
+        path.unlink()
+    end = 0
+    for content in made.segments:
+        base = int.from_bytes(content[:8], "big")
+        path = folder / f"{base:020}.log"
+        path.write_bytes(content)
+        path.with_suffix(".index").write_bytes(b"")
+        last, largest = _last(content)
+        largest = made.times.get(base, largest) if base in made.times else largest
+        entry = b"" if largest is None else TIME_INDEX_ENTRY.struct.pack(largest, last - base)
+        path.with_suffix(".timeindex").write_bytes(entry)
+        if made.aborted is not None and not base:
+            path.with_suffix(".txnindex").write_bytes(txn_index(made.aborted))
+        if base in made.modified:
+            os.utime(path, (made.modified[base] / 1000,) * 2)
+        end = last + 1
+    rows = [] if made.opened is None else [(5, 0, 0, 0, 0, 1, -1, made.opened)]
+    (folder / f"{end:020}.snapshot").write_bytes(snapshot(*rows))  # type: ignore[arg-type]
+    return end
+
+
+def _last(content: bytes) -> tuple[int, int | None]:
+    """The last offset and the largest timestamp, by headers that may be wrong."""
+    position, last, largest = 0, 0, -1
+    while position + 61 <= len(content):
+        base, length = struct.unpack_from(">qi", content, position)
+        delta, _, newest = struct.unpack_from(">iqq", content, position + 23)
+        if not 49 <= length <= len(content):
+            # The batch with the wrong length is the last of its segment.
+            return base + delta if length else last, max(largest, newest) if length else largest
+        last, largest = base + delta, max(largest, newest)
+        position += 12 + length
+    return last, largest if largest >= 0 else None

@@ -1,0 +1,355 @@
+"""`kdump retention` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.render.objects import TYPES
+from tests.conftest import FIXTURES, SHARED
+from tests.craft import batch, flip, one, record
+from tests.forensics.disks import coordinator, cut, data, marker, partition
+from tests.retention_cases import CASES, Case, write
+from tools.retention_trials import FACTS, outcome
+
+NOW = ("--now", "2026-11-21T08:00")
+CLOCK = 1795248000000
+CLEAN = FIXTURES / "clean-1"
+LOG = f"{0:020}.log"
+COMPACT = ("--config", "cleanup.policy=compact")
+
+
+def run(*args: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["retention", *map(str, args)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def told(*args: str | Path, status: int = 0) -> dict[str, list[dict[str, Any]]]:
+    result = run(*args, "--json", *NOW)
+    assert result.exit_code == status, (result.exit_code, result.stderr)
+    found: dict[str, list[dict[str, Any]]] = {"retention": [], "retentionHold": [], "retentionSegment": [], "note": []}
+    for line in result.stdout.splitlines():
+        said = json.loads(line)
+        assert list(said) == ["type", *(key.name for key in TYPES[said["type"]])]
+        found[said["type"]].append(said)
+    return found
+
+
+def test_json_has_the_declared_keys_of_every_type() -> None:
+    found = told(CLEAN, FIXTURES / "legacy", status=1)
+    assert all(found.values())
+    assert len(found["retention"]) > 40
+    assert not any(each["topic"] == "__cluster_metadata" for each in found["retention"])
+    assert any(each["topic"] == "__transaction_state" for each in found["retention"])
+    assert [each["hold"] for each in found["retentionHold"] if each["topic"] == "future"] == ["futureTimestamp"]
+
+
+def test_the_record_of_the_future_is_found_within_its_batch(tmp_path: Path) -> None:
+    """Two hours ahead, the third of four records, in the second batch; what is behind it waits."""
+    old, ahead = CLOCK - 30 * 86_400_000, CLOCK + 7_200_000
+    stamps = [old, old + 1, ahead, old + 2]
+    rows = [record(i, value=b"v", timestamp=stamp - old) for i, stamp in enumerate(stamps)]
+    first = one(b"a", 0, baseTimestamp=old, maxTimestamp=old)
+    second = batch(rows, offset=1, baseTimestamp=old, maxTimestamp=ahead)
+    third = one(b"b", 5, baseTimestamp=old, maxTimestamp=old)
+    folder = partition(tmp_path, first + second, third, third[:8].replace(b"\5", b"\6") + third[8:])
+    found = told(folder, status=1)
+    (hold,) = found["retentionHold"]
+    assert (hold["offset"], hold["position"], hold["timestamp"]) == (3, len(first), ahead)
+    assert (hold["segments"], hold["until"]) == (3, ahead + 604_800_001)
+    assert [each["waitsFor"] for each in found["retentionSegment"]] == [None, 0, 0]
+    text = run(folder, *NOW).stdout
+    assert text.startswith("payments-0: held by a timestamp of the future; 3 segments")
+    assert "2 later segments that are old enough wait for it" in text
+    assert run(folder, *NOW, "--config", "retention.ms=-1").exit_code == 0
+
+
+def test_a_segment_is_shown_in_its_partition(tmp_path: Path) -> None:
+    folder = partition(tmp_path, *cut(20, 40))
+    second = sorted(folder.glob("*.log"))[1]
+    whole = told(folder, "--config", "retention.bytes=0")
+    alone = told(second, "--config", "retention.bytes=0")
+    assert alone["retentionSegment"] == [whole["retentionSegment"][1]]
+    assert alone["retention"] == whole["retention"]
+    assert told(folder, second, "--config", "retention.bytes=0")["retentionSegment"] == whole["retentionSegment"]
+
+
+@pytest.mark.parametrize(
+    ("now", "state", "status", "against"),
+    [("2026-11-21T08:00", "openTransaction", 0, False), ("2026-11-21T09:00", "openTransaction", 1, True)],
+)
+def test_an_open_transaction_holds_the_cleaner_when_it_is_old(
+    tmp_path: Path, now: str, state: str, status: int, against: bool
+) -> None:
+    """The last transaction of payments-0 has no marker; the log is cut behind it."""
+    folder = partition(tmp_path, *cut(40, 75))
+    result = run(folder, *COMPACT, "--json", "--now", now)
+    assert result.exit_code == status
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    (hold,) = (row for row in rows if row["type"] == "retentionHold")
+    assert (hold["hold"], hold["isAgainstPolicy"], hold["producerId"], hold["offset"]) == (state, against, 11, 114)
+    assert (hold["fix"] is not None) == against
+    segments = [row for row in rows if row["type"] == "retentionSegment"]
+    assert [row["compaction"] for row in segments] == ["dirty", "uncleanable", "uncleanable"]
+    assert [row["uncleanableBecause"] for row in segments] == [[], ["lastStableOffset"], ["active"]]
+
+
+def test_a_hanging_transaction_is_one(tmp_path: Path) -> None:
+    log = data(0, 5) + marker(1, 5), data(2, 6), data(3, 7, transactional=False)
+    partition(tmp_path, *log, name="t-0")
+    shutil.copytree(CLEAN / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    coordinator(tmp_path, ("tx", 5, 0, "CompleteCommit", {}))
+    found = told(tmp_path, "--topic", "t", *COMPACT, status=1)
+    assert [each["hold"] for each in found["retentionHold"]] == ["hangingTransaction"]
+    assert "abort --topic t --partition 0 --start-offset 2" in found["retentionHold"][0]["fix"]
+
+
+def test_checkpoints_count(tmp_path: Path) -> None:
+    for name in ("users-0", "trimmed-0", "__cluster_metadata-0"):
+        shutil.copytree(CLEAN / name, tmp_path / name)
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nusers 0 254\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ntrimmed 0 17\n")
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n2\nusers 0 255\ntrimmed 0 50\n")
+    users, trimmed = (told(tmp_path / name)["retention"][0] for name in ("users-0", "trimmed-0"))
+    assert (users["firstDirtyOffset"], users["wouldClean"], users["cleanBytes"]) == (254, False, 1778)
+    assert (users["markers"], users["tombstones"], users["cleanupPolicy"]) == (2, 0, "compact")
+    assert trimmed["logStartOffset"] == 17
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nusers 0 999\n")
+    reset = told(tmp_path / "users-0")["retention"][0]
+    assert (reset["firstDirtyOffset"], reset["wouldClean"]) == (0, True)
+    assert "above the log end" in reset["resetBecause"]
+    assert "is not believed" in run(tmp_path / "users-0", *NOW).stdout
+
+
+def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
+    """Without a horizon, with one that has passed, and one to come; --headers does not look."""
+    dead = [record(0, b"k", None), record(1, b"l", b"v"), record(2, b"m", None)]
+    stamped = {"attributes": 0x40, "maxTimestamp": CLOCK - 5}
+    log = batch(dead, offset=0, maxTimestamp=CLOCK - 5)
+    log += batch(dead, offset=3, baseTimestamp=CLOCK, **stamped)
+    log += batch(dead[:1], offset=6, baseTimestamp=CLOCK + 1, **stamped)
+    folder = partition(tmp_path, log, one(b"x", 7))
+    (found,) = told(folder, *COMPACT)["retention"]
+    assert (found["tombstones"], found["tombstonesDue"], found["tombstonesUnstamped"]) == (5, 2, 2)
+    assert found["nextDeleteHorizonMs"] == CLOCK + 1
+    text = run(folder, *COMPACT, *NOW).stdout
+    assert "5 tombstones, 0 transaction markers: 2 with a delete horizon that has passed" in text
+    (found,) = told(folder, *COMPACT, "--headers")["retention"]
+    assert found["tombstones"] is None
+    (found,) = told(folder)["retention"]
+    assert (found["tombstones"], found["markers"], found["wouldClean"]) == (None, None, None)
+
+
+def test_keys_that_do_not_fit_the_cleaners_map(tmp_path: Path) -> None:
+    """Four keys, of which three fit: it stops before the batch that has the fourth."""
+    rows = [(b"a", 0), (b"b", 1), (b"a", 2), (b"c", 3), (b"d", 4), (b"a", 5)]
+    log = b"".join(batch([record(0, key, b"v")], offset=offset) for key, offset in rows)
+    folder = partition(tmp_path, log, one(b"x", 6))
+    (found,) = told(folder, *COMPACT, "--keys")["retention"]
+    assert (found["keys"], found["keysFit"], found["cleanedRecords"], found["droppedRecords"]) == (4, True, 6, 2)
+    small = ("--config", f"log.cleaner.dedupe.buffer.size={24 * 3}", "--config", "log.cleaner.io.buffer.load.factor=1")
+    (found,) = told(folder, *COMPACT, "--keys", *small)["retention"]
+    assert (found["keys"], found["keysFit"], found["droppedRecords"]) == (3, False, 1)
+    text = run(folder, *COMPACT, "--keys", *small, *NOW).stdout
+    assert "drop 1 of 6 records" in text
+    assert "it needs several cleanings" in text
+    (found,) = told(folder, *COMPACT)["retention"]
+    assert (found["keys"], found["droppedRecords"]) == (None, None)
+
+
+def test_what_an_aborted_transaction_wrote_is_dropped(tmp_path: Path) -> None:
+    """And its keys replace nothing."""
+    mine = batch([record(0, b"a", b"v")], offset=0)
+    theirs = batch([record(0, b"a", b"w")], offset=1, attributes=0x10, producerId=5, producerEpoch=0, baseSequence=0)
+    for commit, dropped in ((True, 1), (False, 1)):
+        name = f"t{commit}-0"
+        folder = partition(tmp_path, mine + theirs + marker(2, 5, commit=commit), one(b"x", 3), name=name)
+        (found,) = told(folder, *COMPACT, "--keys")["retention"]
+        assert (found["keys"], found["droppedRecords"], found["cleanedRecords"]) == (1, dropped, 3)
+        sizes = [len(record(0, b"a", value)) for value in (b"v", b"w")]
+        assert found["droppedBytes"] == sizes[0 if commit else 1]
+
+
+def test_damage_that_the_cleaner_cannot_read(tmp_path: Path) -> None:
+    parts = [one(b"a" * 50, n) for n in range(4)]
+    broken = flip(parts[0] + parts[1], 8 * (len(parts[0]) + 10))  # the length of the second
+    folder = partition(tmp_path, parts[0] + parts[1], parts[2], parts[3])
+    (folder / LOG).write_bytes(broken)
+    found = told(folder, *COMPACT, status=1)
+    (hold,) = found["retentionHold"]
+    assert (hold["hold"], hold["position"], hold["file"]) == ("damage", len(parts[0]), str(folder / LOG))
+    # A wrong checksum by itself stops no cleaner.
+    (folder / LOG).write_bytes(flip(parts[0] + parts[1], 8 * (len(parts[0]) + 70)))
+    assert told(folder, *COMPACT)["retentionHold"] == []
+    assert told(folder)["retentionHold"] == []
+
+
+def test_the_high_watermark_of_several_replicas(tmp_path: Path) -> None:
+    """Without metadata nobody says that there is one replica alone."""
+    folder = partition(tmp_path, *cut(40))
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 60\n")
+    found = told(folder, "--config", "retention.ms=1", status=1)
+    assert [each["deletion"] for each in found["retentionSegment"]] == ["held", "held"]
+    assert [each["hold"] for each in found["retentionHold"]] == ["highWatermark"]
+    assert [each["offset"] for each in found["retentionHold"]] == [60]
+    shutil.copytree(CLEAN / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    found = told(folder, "--config", "retention.ms=1")
+    assert [each["deletion"] for each in found["retentionSegment"]] == ["now", "now"]
+
+
+def test_directories_that_are_no_logs_any_more(tmp_path: Path) -> None:
+    for state, status in (("delete", 0), ("stray", 1)):
+        folder = tmp_path / state / f"payments-0.{'0' * 32}-{state}"
+        shutil.copytree(CLEAN / "payments-0", folder)
+        found = told(tmp_path / state, status=status)
+        assert [each["state"] for each in found["retention"]] == [state]
+        assert [each["hold"] for each in found["retentionHold"]] == ["stray"] * status
+        assert run(folder, *NOW).exit_code == status
+        assert run(tmp_path / state, *NOW).exit_code == status
+
+
+def test_a_replica_that_is_being_moved(tmp_path: Path) -> None:
+    for name in ("users", "payments"):
+        shutil.copytree(CLEAN / f"{name}-0", tmp_path / f"{name}-0.{'0' * 32}-future")
+    found = told(tmp_path, "--metadata", CLEAN, "--config", "retention.ms=0")
+    assert [each["state"] for each in found["retention"]] == ["future", "future"]
+    assert [each["deletion"] for each in found["retentionSegment"]] == ["now", "kept", "kept"]
+    assert [each["wouldClean"] for each in found["retention"]] == [None, None]
+    assert "is being moved here" in run(tmp_path, "--list", "--metadata", CLEAN, *NOW).stdout
+
+
+def test_metadata_that_is_damaged_is_told(tmp_path: Path) -> None:
+    for name in ("payments-0", "__cluster_metadata-0"):
+        shutil.copytree(CLEAN / name, tmp_path / name)
+    log = tmp_path / "__cluster_metadata-0" / LOG
+    log.write_bytes(flip(log.read_bytes(), 8 * (log.stat().st_size - 100)))
+    notes = told(tmp_path / "payments-0")["note"]
+    assert [each["message"].split(",")[0] for each in notes] == ["the metadata could not be read whole"]
+
+
+def test_the_cleaner_can_be_off() -> None:
+    found = told(CLEAN / "users-0", "--config", "log.cleaner.enable=false", status=1)
+    assert [each["hold"] for each in found["retentionHold"]] == ["cleanerDisabled"]
+    assert found["retention"][0]["wouldClean"] is False
+
+
+def test_metadata_from_elsewhere(tmp_path: Path) -> None:
+    shutil.copytree(CLEAN / "users-0", tmp_path / "users-0")
+    (alone,) = told(tmp_path / "users-0")["retention"]
+    assert (alone["isConfigKnown"], alone["settings"]["cleanup.policy"]["source"]) == (False, "assumed")
+    (known,) = told(tmp_path / "users-0", "--metadata", CLEAN)["retention"]
+    assert known["settings"]["cleanup.policy"] == {"value": "compact", "source": "topic"}
+    assert run(tmp_path / "users-0", "--metadata", tmp_path / "none").exit_code == 2
+    assert "defaults are assumed" in run(tmp_path / "users-0").stderr
+
+
+def test_what_is_no_answer(tmp_path: Path) -> None:
+    for wrong in (
+        ["--config", "retention.ms"],
+        ["--config", "no.such=1"],
+        ["--holds", "--list"],
+        ["--now", "soon"],
+        ["--columns", "none"],
+        ["--properties", str(tmp_path / "none")],
+        ["--topic", "nothing"],
+    ):
+        assert run(CLEAN, *wrong).exit_code == 2, wrong
+    assert run(tmp_path / "none").exit_code == 2
+    empty = tmp_path / "payments-0"
+    empty.mkdir()
+    (empty / LOG).write_bytes(b"")
+    assert run(empty, *NOW).exit_code == 0
+    assert run(empty, *NOW, *COMPACT).exit_code == 0
+    metadata = run(CLEAN / "__cluster_metadata-0", *NOW)
+    assert "snapshots" in metadata.stderr
+    (empty / LOG).unlink()
+    (empty / LOG).mkdir()
+    assert run(empty, *NOW).exit_code == 2
+
+
+def test_tables(tmp_path: Path) -> None:
+    rows = run(CLEAN, *NOW, "--columns", "topic,verdict,settings").stdout
+    assert "future" in rows
+    holds = run(CLEAN, *NOW, "--holds")
+    assert holds.exit_code == 1
+    assert "futureTimestamp" in holds.stdout
+    assert len(run(CLEAN, *NOW, "--list").stdout.splitlines()) > len(rows.splitlines())
+    assert run(CLEAN, "--tz", "+02:00", *NOW, "--topic", "future").stdout.count("+02:00") == 3
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
+def test_a_tier(tmp_path: Path) -> None:
+    """The broker's own __remote_log_metadata says that the tier has the offsets below the active segment's."""
+    source, disk = SHARED / "disks" / "kafka-4.3-tiered" / "disk", tmp_path / "disk"
+    shutil.copytree(source, disk)
+    for path in (disk, *disk.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (found,) = told(disk / "tiered-0")["retention"]
+    assert (found["settings"]["local.retention.bytes"], found["settings"]["remote.storage.enable"]["value"]) == (
+        {"value": 1, "source": "topic"},
+        True,
+    )
+    short = ("--config", "local.retention.ms=1")
+    late = run(disk / "tiered-0", "--now", "2026-11-22", *short)
+    assert "the next check rolls the active segment, which goes when the tier has it" in late.stdout
+    # As if the last copied segment were still here, and then one that was not copied.
+    active = next(disk.glob("tiered-0/*215209.log"))
+    for base in (162793, 215209):
+        (active.parent / f"{base:020}.log").write_bytes(one(b"v", base))
+    (active.parent / f"{215210:020}.log").write_bytes(one(b"v", 215210))
+    result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    segments = [row for row in rows if row["type"] == "retentionSegment"]
+    assert [(row["deletion"], row["blockedBy"]) for row in segments][:2] == [("now", None), ("held", "tier")]
+    (hold,) = (row for row in rows if row["type"] == "retentionHold")
+    assert (hold["hold"], hold["offset"], result.exit_code) == ("tier", 215208, 1)
+    shutil.rmtree(disk / "__remote_log_metadata-0")
+    result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short)
+    assert (json.loads(result.stdout.splitlines()[0])["deletion"], result.exit_code) == ("unknown", 2)
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
+def test_what_the_disks_hold() -> None:
+    """The brokers that wrote them ran with log.retention.ms=-1."""
+    disks = SHARED / "disks" / "kafka-4.3"
+    paths = [path for path in disks.iterdir() if path.name != "clean-0"]
+    found = told(*paths, status=1)
+    held = {(each["topic"], each["hold"]) for each in found["retentionHold"]}
+    assert held == {("future", "futureTimestamp")}
+    assert told(*paths, "--config", "log.retention.ms=-1")["retentionHold"] == []
+    sessions = [each for each in found["retention"] if each["topic"] == "sessions"]
+    assert [each["firstDirtyOffset"] for each in sessions[:1]] == [254]
+
+
+TRIALS = json.loads((FIXTURES.parent / "docs" / "retention-trials.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_a_real_broker_did(case: Case, tmp_path: Path) -> None:
+    """docs/retention-trials.json: the segments that went, and how far the cleaner came, are what is foretold."""
+    (trial,) = (each for each in TRIALS if each["name"] == case.name)
+    made = case.make(CLOCK)
+    write(tmp_path / "t-0", made)
+    (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    for name, offset in (("cleaner-offset", made.cleaned), ("log-start-offset", made.log_start)):
+        if offset is not None:
+            (tmp_path / f"{name}-checkpoint").write_text(f"0\n1\nt 0 {offset}\n")
+    configs = [f"--config={name}={value}" for name, value in case.configs.items()]
+    result = run(tmp_path / "t-0", "--json", "--keys", "--now", str(CLOCK + 60_000), *configs)
+    rows = [json.loads(line) for line in result.stdout.splitlines() if '"note"' not in line]
+    said = outcome(rows)
+    assert {name: said[name] for name in FACTS} == {name: trial["broker"][name] for name in FACTS}
+    assert result.exit_code == trial["kdump"]["exit"]
+
+
+def test_every_trial_is_as_foretold() -> None:
+    assert [each["name"] for each in TRIALS] == [case.name for case in CASES]
+    assert [each["name"] for each in TRIALS if not each["agrees"]] == []

@@ -1,0 +1,228 @@
+"""python -m tools.retention_trials JARS DISKS [--out docs/retention-trials.json] [--compare]
+
+Puts the logs of tests/retention_cases.py on a copied disk, starts a real broker on it, gives each topic the configs of
+its case, and records which segments the broker deletes, which logs it cleans, and which it gives up; and what
+`kdump retention` says of the same disk as it was before, with the topics' configs out of the broker's own metadata log
+and its server.properties.
+
+JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3. --compare writes nothing, and
+ends with 1 where the broker does something else than OUT has. Needs Java 17 and about three minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import kdump
+from tools.trials.cluster import Cluster
+
+WAIT = 12
+"""Seconds for the cleaner (which looks every 0.5 s) and the retention check (every 2 s)."""
+CLIENTS = ("librdkafka", "kafkapython", "aiokafka", "franz", "orders")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+HOSTS = [*(f"{client}-{codec}" for client in CLIENTS for codec in CODECS), "acks0", "clicks", "prealloc", "large"]
+"""Topics of one partition and one replica, whose files can take another's place."""
+Result = dict[str, Any]
+FACTS = ("logStart", "cleaned", "cleanedTo", "givenUp", "dropped")
+"""What has to be as foretold: the first offset that is left, whether the cleaner took the log and how far it came,
+whether it gave it up, and how many records it dropped. (Which segments are deleted depends on whether the cleaner has
+merged them before.)"""
+
+
+def read_checkpoint(path: Path) -> dict[str, int]:
+    rows = path.read_text().splitlines()[2:] if path.exists() else []
+    return {name: int(offset) for name, _, offset in (line.rpartition(" ") for line in rows)}
+
+
+def checkpoint(path: Path, values: dict[str, int]) -> None:
+    """The file with these partitions' offsets in it, and what it has of others."""
+    rows = read_checkpoint(path) | {f"{topic} 0": offset for topic, offset in values.items()}
+    path.write_text("\n".join(["0", str(len(rows)), *(f"{name} {offset}" for name, offset in rows.items())]) + "\n")
+
+
+def prepare(root: Path, recipes: Any, now: int) -> dict[str, Any]:
+    """Every case in the place of a topic: the topics, with their cases."""
+    hosts = dict(zip(HOSTS, recipes.CASES, strict=False))
+    assert len(hosts) == len(recipes.CASES), "more cases than topics"
+    ends, cleaned, starts = {}, {}, {}
+    for topic, case in hosts.items():
+        made = case.make(now)
+        ends[topic] = recipes.write(root / f"{topic}-0", made)
+        if made.cleaned is not None:
+            cleaned[topic] = made.cleaned
+        if made.log_start is not None:
+            starts[topic] = made.log_start
+    checkpoint(root / "replication-offset-checkpoint", ends)
+    checkpoint(root / "recovery-point-offset-checkpoint", ends)
+    checkpoint(root / "cleaner-offset-checkpoint", cleaned)
+    checkpoint(root / "log-start-offset-checkpoint", starts)
+    return hosts
+
+
+def configure(cluster: Cluster, topic: str, configs: dict[str, str]) -> None:
+    said = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in configs.items())
+    server = f"127.0.0.1:{cluster.ports['broker']}"
+    arguments = ["--bootstrap-server", server, "--alter", "--entity-type", "topics", "--entity-name", topic]
+    command = cluster.java("kafka.admin.ConfigCommand", *arguments, "--add-config", said)
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+
+def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None, dropped: int | None) -> Result:
+    """What the broker's log says that it did with the partition."""
+    mine = [line for line in lines if f"{topic}-0" in line]
+    deleted: set[int] = set()
+    rules = set()
+    for line in mine:
+        match = re.search(r"Deleting segments? due to (.*?) breach.*?:? (?=LogSegment)", line)
+        if match or ("Deleting segment" in line and " due to " in line):
+            deleted |= {int(base) for base in re.findall(r"baseOffset=(\d+)", line)}
+            rules.add(re.sub(r".* due to ", "", line)[:80])
+    return {
+        "logStart": start,
+        "cleanedTo": cleaned_to,
+        "dropped": dropped,
+        "deleted": sorted(deleted),
+        "cleaned": any("Beginning cleaning of log" in line for line in mine),
+        "givenUp": any("as uncleanable" in line for line in mine),
+        "lines": list(dict.fromkeys(line.split(" - ", 1)[-1][:400] for line in mine if re.search(TELLING, line)))[:6],
+    }
+
+
+def records_below(partition: Path, stop: int) -> int:
+    """Also those of batches whose checksum does not hold: the cleaner reads them."""
+    log = kdump.open(str(partition))
+    return sum(1 for record in log.records(damaged=True) if (record.offset or 0) < stop)
+
+
+def cleanings(text: str) -> dict[str, int]:
+    """By partition, how many messages the first cleaning dropped, as the cleaner counts them."""
+    found: dict[str, int] = {}
+    pattern = r"cleaned log (\S+) \(dirty.*?Start size: [^(]*\(([\d,]+) messages\)"
+    pattern += r".*?End size: [^(]*\(([\d,]+) messages\)"
+    for name, before, after in re.findall(pattern, text, re.DOTALL):
+        found.setdefault(name, int(before.replace(",", "")) - int(after.replace(",", "")))
+    return found
+
+
+TELLING = r"Deleting segment|uncleanable|Beginning cleaning|Found \d+ invalid|future timestamp|dirty offset|Rolled new"
+
+
+def foretold(disk: Path, topic: str, metadata: Path, properties: Path, now: int) -> Result:
+    """What kdump says of it."""
+    command = [
+        sys.executable,
+        "-m",
+        "kdump",
+        "retention",
+        str(disk / f"{topic}-0"),
+        "--json",
+        "--keys",
+        "--now",
+        str(now),
+    ]
+    command += ["--metadata", str(metadata), "--properties", str(properties)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {**outcome(rows), "exit": done.returncode}
+
+
+def outcome(rows: list[Result]) -> Result:
+    """What the JSON objects of a partition come to, as far as a broker can be seen to do it."""
+    holds = [row["hold"] for row in rows if row["type"] == "retentionHold"]
+    (whole,) = (row for row in rows if row["type"] == "retention")
+    segments = [row for row in rows if row["type"] == "retentionSegment"]
+    left = [row["baseOffset"] for row in segments if row["deletion"] != "now"]
+    given_up = bool(whole["wouldClean"]) and "damage" in holds
+    stop = next((row["baseOffset"] for row in segments if row["compaction"] == "uncleanable"), None)
+    cleaned_to = whole["cleanerCheckpoint"]
+    if whole["wouldClean"]:
+        cleaned_to = whole["firstDirtyOffset"] if given_up else stop
+    elif whole["resetBecause"]:
+        cleaned_to = whole["firstDirtyOffset"]
+    return {
+        "logStart": max(whole["logStartOffset"], left[0] if left else whole["logEndOffset"]),
+        "cleanedTo": cleaned_to,
+        "deleted": [row["baseOffset"] for row in segments if row["deletion"] == "now"],
+        "cleaned": bool(whole["wouldClean"]),
+        "givenUp": given_up,
+        "dropped": whole["droppedRecords"] if whole["wouldClean"] and not given_up else None,
+        "holds": holds,
+    }
+
+
+def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
+    damages, recipes = importlib.import_module("tests.damages"), importlib.import_module("tests.retention_cases")
+    root = damages.copy_disk(disks / "kafka-4.3" / "clean-1", work / "disk-1")
+    controller = damages.copy_disk(disks / "kafka-4.3" / "clean-0", work / "disk-0")
+    now = round(time.time() * 1000)
+    hosts = prepare(root, recipes, now)
+    subprocess.run(["cp", "-a", root, work / "before"], check=True)
+    with Cluster(jars, work, controller, [root]) as cluster:
+        if not cluster.started():
+            raise SystemExit("the broker does not start:\n" + "\n".join(cluster.log("broker")[-20:]))
+        for topic, case in hosts.items():
+            configure(cluster, topic, case.configs)
+        time.sleep(WAIT)
+        lines = cluster.log("broker")
+        starts = cluster.ends("earliest")
+        stats = cleanings((work / "broker.log").read_text(errors="replace"))
+        reached = read_checkpoint(root / "cleaner-offset-checkpoint")
+        for topic in hosts:
+            stop = reached.get(f"{topic} 0")
+            # Of a batch that is dropped whole the cleaner counts no record. Where retention went on, only it counts.
+            if f"{topic}-0" in stats and stop and not starts[f"{topic}-0"]:
+                left = [records_below(disk / f"{topic}-0", stop) for disk in (work / "before", root)]
+                stats[f"{topic}-0"] = left[0] - left[1]
+        (work / "metadata").mkdir()
+        subprocess.run(["cp", "-a", root / "__cluster_metadata-0", work / "metadata"], check=True)
+    results = []
+    for topic, case in hosts.items():
+        did = observed(topic, lines, starts[f"{topic}-0"], reached.get(f"{topic} 0"), stats.get(f"{topic}-0"))
+        said = foretold(work / "before", topic, work / "metadata", work / "broker.properties", now + 60_000)
+        did["lines"] = [line.replace(f"{topic}-0", "t-0").replace(str(work), "…") for line in did["lines"]]
+        agrees = all(did[what] == said[what] for what in FACTS)
+        results.append(
+            {
+                "name": case.name,
+                "what": case.what,
+                "configs": case.configs,
+                "broker": did,
+                "kdump": said,
+                "agrees": agrees,
+            }
+        )
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("disks", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("docs/retention-trials.json"))
+    parser.add_argument("--compare", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        results = trial(options.jars.resolve(), options.disks.resolve(), Path(name))
+    differing = [each for each in results if not each["agrees"]]
+    for each in differing:
+        print(f"{each['name']}: broker {each['broker']}, kdump {each['kdump']}", file=sys.stderr)
+    print(f"{len(results) - len(differing)} of {len(results)} as foretold", file=sys.stderr)
+    if options.compare:
+        known = {each["name"]: each["broker"] for each in json.loads(options.out.read_text())}
+        other = [e["name"] for e in results if any(e["broker"][f] != known.get(e["name"], {}).get(f) for f in FACTS)]
+        print("\n".join(f"{each}: not as before" for each in other))
+        sys.exit(bool(other))
+    options.out.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
