@@ -106,10 +106,9 @@ def packed(tmp_path: Path) -> Path:
                 shutil.copyfile(file.locate(), site / file)
     for package in ("kdump", "pyspark_kdump"):
         shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
-    archive = tmp_path / "kdump.tar"
-    with tarfile.open(archive, "w") as made:
-        for path in home.iterdir():  # Hadoop, which unpacks it, takes no ./ for a name
-            made.add(path, path.name)
+    archive = tmp_path / "kdump.tar.gz"  # of a .tar Spark forgets which files are executable
+    with tarfile.open(archive, "w:gz", compresslevel=1) as made:
+        made.add(home, ".")
     shutil.rmtree(home)
     return archive
 

@@ -19,6 +19,7 @@ import pytest
 
 from kdump.spark.scan import Scanned, ScanOptions, scan
 from kdump.spark.store import OWN, UNITS, Store
+from kdump.spark.watch import Watch
 from tests.conftest import FIXTURES
 from tests.spark import same
 
@@ -183,3 +184,34 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path) -> N
     old, active = (str(path) for path in logs(disk))
     assert {path.name for path in before if active in segments.get(path.name, ())}.isdisjoint(p.name for p in kept)
     assert {name for name, files in segments.items() if old in files} <= {path.name for path in kept}
+
+
+def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are the same rows as those that are looked at one by one."""
+    together = alone = 0
+    take, batch = Watch.take, Watch.batch
+
+    def taking(self: Watch, part: Any, heads: Any, first: int, stop: int) -> None:
+        nonlocal together
+        together += stop - first
+        take(self, part, heads, first, stop)
+
+    def seeing(self: Watch, seen: Any) -> Any:
+        nonlocal alone
+        alone += 1
+        return batch(self, seen)
+
+    monkeypatch.setattr(Watch, "take", taking)
+    monkeypatch.setattr(Watch, "batch", seeing)
+    disk = tmp_path / "disk"
+    for name in ("orders-none-0", "orders-zstd-0", "payments-0", "logappend-0"):
+        shutil.copytree(FIXTURES / "clean-1" / name, disk / name)
+    monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
+    run(disk, tmp_path / "quick")
+    assert together > alone > 0
+    monkeypatch.setattr(Watch, "takes_many", False)
+    monkeypatch.setattr(Watch, "free", lambda self, part, heads, first, stop: first)
+    together = 0
+    run(disk, tmp_path / "slow")
+    assert together == 0
+    assert rows(tmp_path / "quick") == rows(tmp_path / "slow")
