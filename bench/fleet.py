@@ -16,30 +16,37 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crc32c import crc32c
+
 from bench.kafka import ROOT
 
 MIB = 1 << 20
-SOURCE = ROOT / "fixtures" / "clean-1" / "orders-none-0" / "00000000000000000000.log"
-"""Real batches of a producer without sequences, so that they can follow each other any number of times."""
+DISK = ROOT / "fixtures" / "clean-1"
+SOURCES = ("orders-none-0", "kafkajs-none-0", "orders-lz4-0", "orders-zstd-0")
+"""Real batches, one source a broker: of 60 records in 5.5 KiB, 40 in 1.3 KiB, 60 in 2.2 KiB and in 1.5 KiB."""
 INTERVAL = 4096
 """index.interval.bytes."""
 
 
-def batches() -> list[tuple[bytes, int]]:
-    """The batches of the source, each with how many offsets it takes."""
-    data = SOURCE.read_bytes()
+def batches(source: str) -> list[tuple[bytes, int]]:
+    """The batches of a source, each with how many offsets it takes; without what their producers say of themselves, so
+    that they can follow each other any number of times."""
+    data = (DISK / source / f"{0:020}.log").read_bytes()
     found, at = [], 0
     while at < len(data):
         size = 12 + int.from_bytes(data[at + 8 : at + 12], "big")
-        found.append((data[at : at + size], int.from_bytes(data[at + 23 : at + 27], "big") + 1))
+        batch = bytearray(data[at : at + size])
+        batch[43:57] = struct.pack(">qhi", -1, -1, -1)
+        batch[17:21] = crc32c(batch[21:]).to_bytes(4, "big")
+        found.append((bytes(batch), int.from_bytes(batch[23:27], "big") + 1))
         at += size
     return found
 
 
-def segment(directory: Path, size: int) -> int:
+def segment(directory: Path, size: int, source: str = SOURCES[0]) -> int:
     """A segment of real batches, offsets rising (no checksum covers them), and its .index; how many records."""
     directory.mkdir(parents=True)
-    every = batches()
+    every = batches(source)
     offset = position = indexed = 0
     with open(directory / f"{0:020}.log", "wb") as log, open(directory / f"{0:020}.index", "wb") as index:
         while position < size:
@@ -53,13 +60,14 @@ def segment(directory: Path, size: int) -> int:
     return offset
 
 
-def fleet(root: Path, brokers: int, partitions: int, size: int) -> int:
-    """`size` bytes in all; how many records."""
+def fleet(root: Path, partitions: int, size: int, sources: tuple[str, ...] = SOURCES) -> int:
+    """A broker a source, `size` bytes in all; how many records."""
     records = 0
-    for broker in range(brokers):
+    for broker, source in enumerate(sources):
         disk = root / f"broker-{broker}"
         for partition in range(partitions):
-            records += segment(disk / f"orders-{broker * partitions + partition}", size // brokers // partitions)
+            place = disk / f"orders-{broker * partitions + partition}"
+            records += segment(place, size // len(sources) // partitions, source)
         ids = ("version=1", "cluster.id=" + 22 * "A", f"node.id={broker}", f"directory.id={21 * 'A'}{broker}")
         (disk / "meta.properties").write_text("\n".join(ids) + "\n")
     return records
@@ -111,6 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.fleet", description=__doc__)
     parser.add_argument("--mib", type=int, default=2048, help="size of the fleet")
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--sources", default=",".join(SOURCES), help="whose batches each broker has")
     options = parser.parse_args()
     from kdump.spark.session import session
 
@@ -118,10 +127,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kdump-fleet-") as name:
         root = Path(name)
         size = options.mib * MIB
-        records = fleet(root / "fleet", 4, 2, size)
-        fleet(root / "warm", 1, 2, 8 * MIB)
+        records = fleet(root / "fleet", 2, size, tuple(options.sources.split(",")))
+        fleet(root / "warm", 1, 8 * MIB)
         scanned(spark, root / "warm", root / "warm-out", True)
-        print(f"a fleet of 4 brokers, 8 partitions, {options.mib} MiB, {records:,} records, on {options.master}")
+        brokers = len(os.listdir(root / "fleet"))
+        print(f"a fleet of {brokers} brokers, {options.mib} MiB, {records:,} records, on {options.master}")
         alone = verify(root / "fleet")
         print(f"kdump verify         {options.mib / alone:8,.0f} MiB a second of a processor")
         clock, used = scanned(spark, root / "fleet", root / "out", False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -151,17 +151,6 @@ class Rule:
 
     def end(self) -> Iterable[Finding]:
         """The partition has ended."""
-        return NONE
-
-
-class Shows(Rule):
-    """Shows every batch to somebody who finds nothing."""
-
-    def __init__(self, show: Callable[[Seen], None]) -> None:
-        self.show = show
-
-    def batch(self, seen: Seen) -> Iterable[Finding]:
-        self.show(seen)
         return NONE
 
 

@@ -16,7 +16,7 @@ from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
 from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import Known, Part, Seen, Shows
+from kdump.check.rule import Known, Part, Rule
 from kdump.check.surroundings import (
     Surroundings,
     absent,
@@ -53,8 +53,8 @@ class Unit:
     metadata: Metadata | None = None
     check: PartitionCheck | None = None
     """Of a partition, or a segment, once it has been begun."""
-    seen: Callable[[Seen], None] | None = None
-    """Is shown every batch of a live segment."""
+    watcher: Rule | None = None
+    """Sees every batch of a live segment, when the rules have seen it."""
 
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
         """The findings that are asked for."""
@@ -79,8 +79,8 @@ class Unit:
     def _begin(self, check: PartitionCheck, met: Met) -> None:
         self.check = check
         check.met = met
-        if self.seen is not None:
-            check.watch(Shows(self.seen))
+        if self.watcher is not None:
+            check.watch(self.watcher)
 
     def _root(self, directory: LogDirectory, totals: Totals) -> Iterator[Finding]:
         options = self.options

@@ -200,3 +200,11 @@ def limit_options(command: F) -> F:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:
+    """NAME=VALUE; with `last` the name may hold a =, else the value. Raises UsageError."""
+    name, equals, value = text.rpartition("=") if last else text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"{option}: {text!r} is no NAME=VALUE")
+    return name, value

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kdump.commands.files import complain
+from kdump.commands.params import pair
 from kdump.render.output import Output
 
 EXAMPLES = """
@@ -26,6 +27,7 @@ Examples:
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many rows.")
 @click.option("--full", is_flag=True, help="Cut nothing short.")
 @click.option("--master", metavar="URL", help="Where Spark runs.  [local[*]]")
+@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="A setting of Spark; repeatable.")
 def command(directory: str, sql: str, **options: Any) -> None:
     """Ask the tables that kdump scan has written to DIR: segments, batches, records, findings, index_entries,
     producer_states, checkpoints and replicas, by Spark's SQL. docs/spark.md has useful questions."""
@@ -39,8 +41,9 @@ def command(directory: str, sql: str, **options: Any) -> None:
     from kdump.spark.query import QueryError, query
     from kdump.spark.store import StoreError
 
+    conf = dict(pair("--conf", text) for text in options.pop("confs"))
     try:
-        query(directory, sql, Output(), **options)
+        query(directory, sql, Output(), **options, conf=conf)
     except KeyboardInterrupt:
         sys.exit(130)
     except (NoSpark, StoreError, QueryError) as error:

@@ -10,7 +10,7 @@ import click
 
 from kdump.check.catalogue import SEVERITIES
 from kdump.commands.files import complain
-from kdump.commands.params import SizeParam, duration, limit_options
+from kdump.commands.params import SizeParam, duration, limit_options, pair
 from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.output import Output
@@ -24,7 +24,8 @@ Examples:
   kdump query fleet 'select topic, code, count(*) from findings group by topic, code'
 
 \b
-Exit status: 0 nothing at or above --fail-on, 1 something was, 2 usage, or something could not be read or written.
+Exit status: 0 no finding, and no replicas that differ, at or above --fail-on, 1 some, 2 usage, or something could not
+be read or written.
 """
 
 
@@ -84,13 +85,13 @@ class _Run:
             paths,
             tables,
             records=options["records"],
-            brokers=dict(_pair("--broker", text) for text in options["brokers"]),
+            brokers=dict(pair("--broker", text, last=True) for text in options["brokers"]),
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
             transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
             max_message_bytes=options["max_message_bytes"],
             **more,
         )
-        self.conf = dict(_pair("--conf", text) for text in options["confs"])
+        self.conf = dict(pair("--conf", text) for text in options["confs"])
 
     def run(self) -> int:
         """The exit status. Raises NoSpark."""
@@ -114,7 +115,8 @@ class _Run:
             for unread in said["unread"]:
                 complain(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options["fail_on"]) + 1]
-        if said["files"] and any(said["findings"][severity] for severity in severe):
+        differs = any(each["severity"] in severe for each in said["replicas"])
+        if said["files"] and (differs or any(said["findings"][severity] for severity in severe)):
             return 1
         return 2 if said["unread"] else 0
 
@@ -138,10 +140,3 @@ class _Run:
 
 
 ALWAYS = ("segments", "batches", "findings")
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, equals, value = text.rpartition("=") if option == "--broker" else text.partition("=")
-    if not equals or not name:
-        raise click.UsageError(f"{option}: {text!r} is no NAME=VALUE")
-    return name, value

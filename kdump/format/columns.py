@@ -372,9 +372,39 @@ def survey(columns: Columns, last: cython.longlong, end: cython.longlong) -> Sur
     return Survey(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t):
+    """Whether data[at:stop] is UTF-8 (RFC 3629, as Python has it) without a null character."""
+    lead: cython.uint
+    more: cython.int
+    low: cython.uint
+    high: cython.uint
+    while at < stop:
+        lead = data[at]
+        at += 1
+        if 0 < lead < 0x80:
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+        # What follows the lead is bounded where a shorter form, a surrogate or more than U+10FFFF would be said.
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        while more:
+            if at == stop or not low <= data[at] <= high:
+                return False
+            low, high = 0x80, 0xBF
+            at += 1
+            more -= 1
+    return True
+
+
 def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
-    """The first record from number `row` on with a header key that is more than ASCII, or holds a null character; how
-    many records there are, if there is none."""
+    """The first record from number `row` on with a header key that is not UTF-8, or holds a null character; how many
+    records there are, if there is none."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -382,16 +412,14 @@ def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
     stop: cython.Py_ssize_t
     left: cython.longlong
     size: cython.longlong
-    i: cython.Py_ssize_t
     while row < count:
         position = rows[row * 11 + 9]
         stop = rows[row * 11 + 1]
         left = rows[row * 11 + 10]
         while left > 0:
             size, position = _number(data, position, stop, 32)
-            for i in range(position, position + size):
-                if not 0 < data[i] < 0x80:
-                    return row
+            if not _is_text(data, position, position + size):
+                return row
             size, position = _number(data, position + size, stop, 32)
             if size > 0:
                 position += size

@@ -17,9 +17,22 @@ except ImportError:
     from kdump.format import nocython as cython
 
 WIDTH = 12
-START, END, BASE, LAST, EPOCH, ATTRIBUTES, MAX_TIMESTAMP, PRODUCER, PRODUCER_EPOCH, SEQUENCE, RECORDS = range(11)
-"""The columns: where a batch starts and ends in the buffer, its first and last offset, and fields of its header;
-behind them, for the core alone, baseTimestamp."""
+(
+    START,
+    END,
+    BASE,
+    LAST,
+    EPOCH,
+    ATTRIBUTES,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    SEQUENCE,
+    RECORDS,
+    FIRST_TIMESTAMP,
+) = range(12)
+"""The columns: where a batch starts and ends in the buffer, its first and last offset, and fields of its header, the
+last baseTimestamp."""
 _FIELDS = ("attributes", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch", "baseSequence", "recordCount")
 assert [BATCH_HEADER.positions[name] for name in _FIELDS] == [21, 27, 35, 43, 51, 53, 57]
 assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL.mask) == (61, 12, 2147483647, 0x10)

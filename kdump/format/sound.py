@@ -19,7 +19,7 @@ except ImportError:
 def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start: int, end: int, keyed: bool) -> bool:
     """Whether columns.data[start:end], the payload of batch number `row`, holds just the records that its header
     counts, with rising offset deltas up to its last, the largest timestamp that the header has, no attributes, and
-    header keys of ASCII. `keyed`: no key is null. False says no more than that a closer look is due."""
+    header keys that are text. `keyed`: no key is null. False says no more than that a closer look is due."""
     head: cython.longlong[::1] = heads.block
     rows: cython.longlong[::1]
     place: cython.Py_ssize_t = row * 12

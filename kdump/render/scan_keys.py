@@ -26,8 +26,8 @@ SCAN_KEYS = (
         "replicas",
         LIST,
         "",
-        "of {cluster, topic, partition, kind, firstDivergentOffset, brokers, sources, leaderEpochs, lastOffsets,"
-        " explanation}: where replicas say something else about the same offsets",
+        "of {cluster, topic, partition, kind, severity, firstDivergentOffset, brokers, sources, leaderEpochs,"
+        " lastOffsets, explanation}: where replicas say something else about the same offsets",
     ),
     Key("compactedReplicas", NUMBER, "", "partitions whose replicas differ by what the cleaner has done: no damage"),
     Key(

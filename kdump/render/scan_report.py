@@ -72,8 +72,9 @@ class ScanReport:
             return
         self._title("replicas that differ")
         for each in said["replicas"]:
-            head = f"  {each['topic']}-{each['partition']}: {each['kind']} at offset {each['firstDivergentOffset']}"
-            self._line(printable(head), "bad" if each["kind"] in ("diverged", "missing") else "torn")
+            place = f"{each['topic']}-{each['partition']}"
+            head = f"  {each['severity']} {place}: {each['kind']} at offset {each['firstDivergentOffset']}"
+            self._line(printable(head), "bad" if each["severity"] == "error" else "torn")
             for source, broker, last in zip(each["sources"], each["brokers"], each["lastOffsets"]):
                 owner = "" if broker is None else f"broker {broker}, "
                 self._line(f"    {owner}{printable(source)}: up to offset {last}")

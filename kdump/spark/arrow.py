@@ -55,13 +55,13 @@ def numbers(values: array[int], nulls: Iterable[int], kind: pa.DataType) -> pa.A
         there = bytearray(b"\1" * len(values))
         for row in gone:
             there[row] = 0
-        found = pc.if_else(_flags(there), found, pa.scalar(None, pa.int64()))
+        found = pc.if_else(flags(there), found, pa.scalar(None, pa.int64()))
     return found if kind == pa.int64() else found.cast(kind, safe=False)
 
 
 def strings(values: Strings, kind: pa.DataType) -> pa.Array:
     """Byte strings as they were gathered."""
-    there = None if 0 not in values.there else _flags(values.there).buffers()[1]
+    there = None if 0 not in values.there else flags(values.there).buffers()[1]
     buffers = [there, pa.py_buffer(values.ends), pa.py_buffer(values.data)]
     return pa.Array.from_buffers(kind, len(values), buffers)
 
@@ -76,7 +76,7 @@ def header_lists(values: Lists, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values.ends) - 1, [None, pa.py_buffer(values.ends)], children=[pairs])
 
 
-def _flags(there: bytearray) -> pa.Array:
+def flags(there: bytearray) -> pa.Array:
     """Booleans of bytes that are 0 or 1."""
     return pa.Array.from_buffers(pa.uint8(), len(there), [None, pa.py_buffer(there)]).cast(pa.bool_())
 

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from operator import attrgetter
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kdump.format import head_columns
+from kdump.format.batch import (
+    COMPRESSION,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+    codec_name,
+)
+from kdump.format.gather import wrapped
+from kdump.format.heads import (
+    ATTRIBUTES,
+    BASE,
+    END,
+    EPOCH,
+    FIRST_TIMESTAMP,
+    LAST,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    RECORDS,
+    SEQUENCE,
+    START,
+    Heads,
+    read_heads,
+)
+from kdump.format.message import NO_TIMESTAMP_TYPE
 from kdump.log.legacy import look_inside
 from kdump.log.reader import CHECKED, WALKED
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Region, Stretch
+from kdump.log.region import Batch, BatchLegacy, Region, Stretch
 from kdump.log.select import NO
 from kdump.log.window import Window
-from kdump.render.objects import BATCH_KEYS
 from kdump.spark import arrow
 from kdump.spark.tables import BATCHES
 from kdump.spark.walk import Slice, own_regions
@@ -27,13 +53,35 @@ INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 and 1 has to be looked into."""
 MOST = 16_384
 """Rows of a record batch."""
-APART = ("file", "position", "size", "crcValid")
-HEADER_NAMES = tuple(key.name for key in BATCH_KEYS if key.name not in APART)
-"""What the header of a v2 batch says, or follows from it."""
+FROM_HEADS: dict[str, tuple[int, int, int]] = {
+    "size": (END, START, 0),
+    "batchLength": (END, START, -LOG_OVERHEAD),
+    "baseOffset": (BASE, -1, 0),
+    "lastOffset": (LAST, -1, 0),
+    "lastOffsetDelta": (LAST, BASE, 0),
+    "partitionLeaderEpoch": (EPOCH, -1, 0),
+    "attributes": (ATTRIBUTES, -1, 0),
+    "baseTimestamp": (FIRST_TIMESTAMP, -1, 0),
+    "maxTimestamp": (MAX_TIMESTAMP, -1, 0),
+    "producerId": (PRODUCER, -1, 0),
+    "producerEpoch": (PRODUCER_EPOCH, -1, 0),
+    "baseSequence": (SEQUENCE, -1, 0),
+    "recordCount": (RECORDS, -1, 0),
+}
+"""Columns of format.heads: which one, less which one (-1: none), plus what."""
+NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
+FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}
+HORIZON = "deleteHorizonMs"
+NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "magic")) | {
+    HORIZON: ("attributes", "magic", "baseTimestamp")
+}
+"""What follows from numbers, and from which."""
+CODECS = pa.array([codec_name(number) for number in range(COMPRESSION.mask + 1)])
+TIMESTAMP_TYPES = pa.array([*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE])
 
 
 class BatchColumns:
-    """Gathers batches, by their headers, and makes record batches of them."""
+    """Gathers batches, one by one or many at a time, and makes record batches of them."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -41,36 +89,58 @@ class BatchColumns:
         wanted = {column.of or column.name for column in self.columns}
         self.looks_inside = any(name in wanted for name in INSIDE)
         self.checks = "crcValid" in wanted
+        wanted.update(name for derived, names in NEEDS.items() if derived in wanted for name in names)
+        self.stored = [name for name in NUMBERS if name in wanted]
         self._begin()
 
     def _begin(self) -> None:
-        self.headers: list[Any] = []
-        self.position = array("q")
-        self.size = array("q")
-        self.valid: list[bool] = []
+        self.count = 0
+        self.numbers = {name: array("q") for name in self.stored}
+        self.nulls: dict[str, list[int]] = {name: [] for name in self.stored}
+        self.valid = bytearray()
         self.common_of = array("i")
         self.commons: list[dict[str, Any]] = []
 
     def add(self, batch: Batch, common: dict[str, Any]) -> bool:
         """One more, with what else its row says; whether it is time to take a record batch."""
-        if isinstance(batch, BatchV2):
-            self.headers.append(batch.header)
-        else:
-            if self.looks_inside and isinstance(batch, BatchLegacy):
-                look_inside(batch)
-            self.headers.append(SimpleNamespace(**{name: getattr(batch, name) for name in HEADER_NAMES}))
-        self.position.append(batch.position)
-        self.size.append(batch.size)
+        if self.looks_inside and isinstance(batch, BatchLegacy):
+            look_inside(batch)
+        for name, values in self.numbers.items():
+            value = getattr(batch, name)
+            if value is None:
+                self.nulls[name].append(self.count)
+            values.append(wrapped(value or 0))
         if self.checks:
             self.valid.append(batch.crcValid)
+        return self._also(1, common)
+
+    def add_many(self, heads: Heads, first: int, stop: int, common: dict[str, Any]) -> bool:
+        """Batches first..stop, whose checksums hold if anybody asks for that."""
+        for name, values in self.numbers.items():
+            if name == "position":
+                head_columns.numbers(values, heads, first, stop, START, -1, heads.shift)
+            elif name == "magic":
+                values.extend(array("q", [2]) * (stop - first))
+            elif name == "crc":
+                head_columns.checksums(values, heads, first, stop)
+            elif name == "lastSequence":
+                head_columns.last_sequences(values, heads, first, stop)
+            else:
+                head_columns.numbers(values, heads, first, stop, *FROM_HEADS[name])
+        if self.checks:
+            self.valid.extend(b"\1" * (stop - first))
+        return self._also(stop - first, common)
+
+    def _also(self, count: int, common: dict[str, Any]) -> bool:
         if not self.commons or self.commons[-1] is not common:
             self.commons.append(common)
-        self.common_of.append(len(self.commons) - 1)
-        return len(self.headers) >= MOST
+        self.common_of.extend(array("i", [len(self.commons) - 1]) * count)
+        self.count += count
+        return self.count >= MOST
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """What there is, if anything."""
-        if self.headers:
+        if self.count:
             fields = [self.schema.field(number).type for number in range(len(self.columns))]
             arrays = [
                 self._array(column.of or column.name, kind, bool(column.of))
@@ -82,16 +152,30 @@ class BatchColumns:
     def _array(self, name: str, kind: pa.DataType, is_time: bool) -> pa.Array:
         if is_time:
             return arrow.times(self._array(name, pa.int64(), False), kind)
-        if name == "position":
-            return arrow.numbers(self.position, (), kind)
-        if name == "size":
-            return arrow.numbers(self.size, (), kind)
+        if name in self.numbers:
+            return arrow.numbers(self.numbers[name], self.nulls[name], kind)
         if name == "crcValid":
-            return arrow.plain(self.valid, kind)
-        if name in HEADER_NAMES:
-            return arrow.plain(list(map(attrgetter(name), self.headers)), kind)
+            return arrow.flags(self.valid)
+        if name in NEEDS:
+            return self._derived(name)
         said = arrow.plain([common.get(name) for common in self.commons], kind)
         return said.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
+
+    def _derived(self, name: str) -> pa.Array:
+        """What the attributes say."""
+        attributes = arrow.numbers(self.numbers["attributes"], (), pa.int64())
+        magic = arrow.numbers(self.numbers["magic"], (), pa.int64())
+        if name == "compression":
+            return CODECS.take(pc.bit_wise_and(attributes, COMPRESSION.mask))
+        if name == "timestampType":
+            number = pc.shift_right(pc.bit_wise_and(attributes, TIMESTAMP_TYPE.mask), TIMESTAMP_TYPE.shift)
+            return TIMESTAMP_TYPES.take(pc.if_else(pc.equal(magic, 0), len(TIMESTAMP_TYPES) - 1, number))
+        flag = FLAGS["hasDeleteHorizonMs" if name == HORIZON else name]
+        is_set = pc.not_equal(pc.bit_wise_and(attributes, flag.mask), 0)
+        is_set = pc.if_else(pc.equal(magic, 2), is_set, pa.scalar(None, pa.bool_()))
+        if name != HORIZON:
+            return is_set
+        return pc.if_else(is_set, self._array("baseTimestamp", pa.int64(), False), pa.scalar(None, pa.int64()))
 
 
 class BatchRows:
@@ -107,6 +191,11 @@ class BatchRows:
         selection = self.reading.selection
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.reading.options.limits, self.stretches, first):
+            if isinstance(region, Stretch) and selection.is_all:
+                heads = read_heads(region.buffer, region.start, region.stop, region.position - region.start)
+                if self.columns.add_many(heads, 0, len(heads), common):
+                    yield from self.columns.take()
+                continue
             for batch in batches_of(region):
                 if not selection.is_all and selection.batch(batch) == NO:
                     continue

@@ -14,6 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from kdump.check.catalogue import ERROR, INFO, WARNING
+
 DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "missing"
 
 
@@ -42,6 +44,17 @@ class Difference:
     replicas: tuple[str, ...]
     epochs: dict[str, int | None]
     ends: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def severity(self) -> str:
+        """`error` where nothing mends it: under one leader epoch consumers read something else, depending on who leads,
+        and damage is damage. `warning` where a start of the follower does, or that may be: an unclean election, offsets
+        that one lacks. `info` for what the cleaner has done."""
+        if self.kind == COMPACTED:
+            return INFO
+        known = {epoch for epoch in self.epochs.values() if epoch is not None and epoch >= 0}
+        mends = self.kind == MISSING or (self.kind == DIVERGED and len(known) > 1)
+        return WARNING if mends else ERROR
 
     def explained(self, names: Mapping[str, str | None] | None = None) -> str:
         """What the leader epochs say of it; `names` are those of the replicas' brokers, as far as they are known."""

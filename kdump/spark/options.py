@@ -27,6 +27,7 @@ ABOUT = {
     "maxBatchSize": "believe no batch length above this, bytes",
     "maxDecompressedSize": f"decompress no more of a batch than this, bytes  [{DEFAULT_MAX_DECOMPRESSED}]",
     "transactionTimeout": "ms after which an open transaction is old (findings)  [900000]",
+    "maxBytesPerTrigger": "of a stream: begin no batch in a micro-batch beyond so many bytes, shared by the partitions",
     "maxMessageBytes": "warn of larger batches (findings)  [the topic's, where it is known]",
     "now": "epoch ms that findings take for the present  [the clock]",
 }
@@ -52,6 +53,7 @@ class ReadOptions:
     transaction_timeout: int = 900_000
     max_message_bytes: int | None = None
     now: int | None = None
+    max_bytes_per_trigger: int | None = None
     window: int = DEFAULT_SIZE
 
 
@@ -89,6 +91,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         _number(named, "transactionTimeout", 900_000) or 0,
         _number(named, "maxMessageBytes", None),
         _number(named, "now", None),
+        _number(named, "maxBytesPerTrigger", None),
     )
 
 
@@ -114,7 +117,7 @@ def _number(named: Mapping[str, str], name: str, default: int | None) -> int | N
         value = int(text)
     except ValueError:
         value = -1
-    if value < 0 or (value == 0 and name == "splitBytes"):
+    if value < 0 or (value == 0 and name in ("splitBytes", "maxBytesPerTrigger")):
         raise OptionError(f"option {name}: {text!r} is no number that it can be")
     return value
 

@@ -24,11 +24,19 @@ class QueryError(Exception):
 
 
 def query(
-    directory: str, sql: str, output: Output, *, as_json: bool, limit: int | None, full: bool, master: str | None
+    directory: str,
+    sql: str,
+    output: Output,
+    *,
+    as_json: bool,
+    limit: int | None,
+    full: bool,
+    master: str | None,
+    conf: dict[str, str],
 ) -> None:
     """Run `sql` and write its rows. Raises NoSpark, StoreError, QueryError."""
     try:
-        with running(master) as spark:
+        with running(master, conf) as spark:
             open_result(spark, Store(directory))
             frame = spark.sql(sql)
             columns = frame.columns

@@ -1,6 +1,7 @@
 """Table records: from the columns that the record loop fills to Arrow's arrays, with no object a record.
 
-Messages of magic 0 and 1, and control records, are few, and come one by one.
+So do the messages of a wrapper of magic 0 or 1. Messages that stand by themselves, whatever is out of the ordinary, and
+control records come one by one.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kdump.format.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, Columns
+from kdump.format.columns import HEADERS_START, KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, WIDTH, Columns
 from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences, wrapped
+from kdump.log.legacy import look_inside
 from kdump.log.payload import columns_of
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchV2
+from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.log.select import NO
 from kdump.log.window import Window
 from kdump.render.objects import control_object
@@ -42,6 +44,8 @@ STORED = {
 """Columns that stand in a record as they are, and their numbers in format.columns."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
+NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")
+"""Numbers that magic 0 and 1 do not have."""
 RARE = ("crc", "crcValid", "control")
 OF_BATCH = ("position", "timestampType", *FROM_BATCH)
 
@@ -79,7 +83,7 @@ class RecordRows:
                 if not selection.is_all and selection.batch(batch) == NO:
                     continue
                 if not isinstance(batch, BatchV2) or batch.isControlBatch:
-                    yield from self._one_by_one(batch, common)
+                    yield from self._others(batch, common)
                     continue
                 for columns, _ in columns_of(batch):
                     if selection.chooses_records:
@@ -109,6 +113,43 @@ class RecordRows:
             pieces(text, columns, TEXTS[name])
         if self.headers is not None:
             header_lists(self.headers, columns)
+        self.count += count
+
+    def _others(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        if isinstance(batch, BatchLegacy) and batch.is_compressed and not self.reading.selection.chooses_records:
+            look_inside(batch)
+            if batch.inner is not None and not batch.problems:
+                self._messages(batch, batch.inner, common)
+                if self._full():
+                    yield from self.rest()
+                return
+        yield from self._one_by_one(batch, common)
+
+    def _messages(self, batch: BatchLegacy, columns: Columns, common: dict[str, Any]) -> None:
+        """Messages of a wrapper, as format.message_set has them."""
+        count = len(columns)
+        rows = range(self.count, self.count + count)
+        self._in_batch(batch, count, common)
+        for name, values in self.numbers.items():
+            if name in NO_MESSAGE_HAS or (name == "timestamp" and batch.magic == 0):
+                self.nulls[name].extend(rows)
+                values.frombytes(bytes(values.itemsize * count))
+            elif name == "offset":
+                numbers(values, columns, OFFSET_DELTA, batch.inner_base or 0)
+            elif name == "timestamp" and batch.timestampType == "LogAppendTime":
+                values.extend([wrapped(batch.maxTimestamp or 0)] * count)
+            elif name == "timestamp":
+                numbers(values, columns, TIMESTAMP_DELTA, 0)
+            else:
+                numbers(values, columns, STORED[name], 0)
+        for name, text in self.texts.items():
+            pieces(text, columns, TEXTS[name])
+        if self.headers is not None:
+            header_lists(self.headers, columns)
+        if "crc" in self.rare:
+            self.rare["crc"].update(zip(rows, columns.block[HEADERS_START : count * WIDTH : WIDTH]))
+        if "crcValid" in self.rare:
+            self.rare["crcValid"].update(dict.fromkeys(rows, True))
         self.count += count
 
     def _one_by_one(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:

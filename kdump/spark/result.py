@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdump.log.listing import is_directory
+from kdump.log.listing import is_directory, is_url
 from kdump.spark.compare import BatchFact, partitions
 from kdump.spark.schema import arrow_schema
+from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import REPLICAS, RESULTS, Table
 
@@ -34,8 +35,27 @@ def open_result(spark: SparkSession, store: Store) -> None:
     """A view of each table, whether or not it has rows. Raises StoreError where there is no result of a scan."""
     if not is_directory(store.path(OWN)):
         raise StoreError(f"{store.root}: no result of kdump scan is here")
+    require_readable(spark, store)
     for table in RESULTS.values():
         view(spark, store, table)
+
+
+def require_readable(spark: SparkSession, store: Store) -> None:
+    """Raises StoreError where Spark has no file system for the URL of the result: what writes it is fsspec, and what
+    reads it Hadoop."""
+    if not is_url(store.root):
+        return
+    context: Any = spark.sparkContext
+    try:
+        context._jvm.org.apache.hadoop.fs.Path(store.root).getFileSystem(context._jsc.hadoopConfiguration())
+    except Exception as error:
+        said = reason(error)
+        if said is None:
+            raise
+        raise StoreError(
+            f"{store.root}: Spark cannot read a result there ({said}): give a directory or a file:// URL, or the file"
+            " system's package, as --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION does for s3a://"
+        ) from None
 
 
 def view(spark: SparkSession, store: Store, table: Table) -> None:
@@ -75,6 +95,7 @@ def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
                 topic,
                 partition,
                 each.kind,
+                each.severity,
                 each.offset,
                 list(names.values()),
                 list(names),

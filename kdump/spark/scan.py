@@ -14,6 +14,7 @@ from kdump.log.region import Limits
 from kdump.spark.fleet import Fleet, find
 from kdump.spark.options import SPLIT, ReadOptions
 from kdump.spark.parts import OPENING
+from kdump.spark.result import require_readable
 from kdump.spark.scan_plan import RecordJob, jobs_of, record_jobs
 from kdump.spark.scan_task import Job, run_job
 from kdump.spark.store import Store
@@ -69,6 +70,7 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
         now=int(time.time() * 1000),
         open_source=careful_source,
     )
+    require_readable(spark, store)
     fleet = find(options.paths, check, options.broker, options.brokers)
     store.begin([found.place.path for found in fleet.found])
     known = dict(store.units())

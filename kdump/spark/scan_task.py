@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from kdump import __version__
 from kdump.check.catalogue import INFO
-from kdump.check.rule import Seen
 from kdump.check.run import Unit
 from kdump.check.totals import Totals
 from kdump.log import kinds
@@ -32,6 +31,7 @@ from kdump.spark.store import Store, folder
 from kdump.spark.tables import BATCHES, TABLES, Table
 from kdump.spark.tally import Tally
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
+from kdump.spark.watch import Watch
 from kdump.state.partition_log import segments_of
 
 ROWS = 65_536
@@ -62,7 +62,9 @@ def run_job(job: Job, store: Store) -> dict[str, Any]:
     with ExitStack() as stack:
         sink = Sink(job, place, store, stack)
         if isinstance(job.unit, Unit):
-            job.unit.seen = sink.seen
+            job.unit.watcher = Watch(
+                sink.tally, sink.common, sink.batch_columns if "batches" in job.tables else None, sink.put_batches
+            )
             _small_files(job, place, sink)
         for row in finding_rows(job.unit, totals):
             sink.add("findings", row)
@@ -164,9 +166,7 @@ class Sink:
         self.codes: Counter[str] = Counter()
         self.infos: Counter[str] = Counter()
         self.tally = Tally(job.retention)
-        self.path = ""
-        self.here: dict[str, Any] = {}
-        self.batches: BatchColumns
+        self.batches: BatchColumns | None = None
         self.writers: dict[str, TableWriter] = {}
         unit = job.unit
         self.common: dict[str, Any] = dict(vars(job.identity))
@@ -183,23 +183,16 @@ class Sink:
             writer = self.writers[table] = self._writer(TABLES[table])
         writer.add(self.common | {name: value for name, value in row.items() if value is not None})
 
-    def seen(self, seen: Seen) -> None:
-        """Count a batch; it is a row of the table batches."""
-        self.tally.batch(seen)
-        if "batches" not in self.job.tables:
-            return
-        writer = self.writers.get("batches")
-        if writer is None:
+    def batch_columns(self) -> BatchColumns:
+        """Where batches gather; `put_batches` writes what is there."""
+        if self.batches is None:
             writer = self.writers["batches"] = self._writer(BATCHES)
             self.batches = BatchColumns(writer.schema)
-            self.stack.callback(self._last_batches)
-        path = seen.part.target.path
-        if path != self.path:
-            self.path, self.here = path, {**self.common, "file": path_text(path)}
-        if self.batches.add(seen.batch, self.here):
-            writer.put(self.batches.take())
+            self.stack.callback(self.put_batches)
+        return self.batches
 
-    def _last_batches(self) -> None:
+    def put_batches(self) -> None:
+        assert self.batches is not None
         self.writers["batches"].put(self.batches.take())
 
     def _writer(self, table: Table) -> TableWriter:

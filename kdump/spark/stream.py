@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, SupportsTriggerAvailableNow
+except ImportError:  # before Spark 4.2, which asks for no limit either
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         """Nothing of the kind there."""
@@ -62,13 +62,39 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}
 
     def latestOffset(self, start: Positions | None = None, limit: Any = None) -> Positions:
-        """How far there are whole batches now."""
-        if self._frozen is not None:
-            return self._frozen
-        return {
-            at.path: whole_end(at, (start or {}).get(at.path, 0), last, self.reading.options.limits)
-            for at, last, _, _ in self._segments()
-        }
+        """How far there are whole batches now, or as far as `limit` lets a micro-batch go."""
+        before = start or {}
+        ends = self._frozen
+        if ends is None:
+            limits = self.reading.options.limits
+            ends = {at.path: whole_end(at, before.get(at.path, 0), last, limits) for at, last, _, _ in self._segments()}
+        most = getattr(limit, "max_bytes", None)
+        return ends if most is None else self._within(before, ends, most)
+
+    def getDefaultReadLimit(self) -> Any:
+        most = self.reading.options.max_bytes_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxBytes(most)
+
+    def _within(self, start: Positions, ends: Positions, most: int) -> Positions:
+        """As far as `most` bytes go, each partition's segments in order. Partitions share alike, what one does not need
+        is the others', and each gets one batch at least."""
+        logs = {at.path: at for at, _, _, _ in self._segments()}
+        reached = dict(ends)
+        behind: dict[str, list[str]] = {}
+        for path, end in ends.items():
+            if path in logs and end > start.get(path, 0):
+                behind.setdefault(path.rpartition("/")[0], []).append(path)
+        sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in behind.items()}
+        for number, name in enumerate(sorted(behind, key=lambda name: sizes[name])):
+            share = max(1, most // (len(behind) - number))
+            for path in behind[name]:
+                first = start.get(path, 0)
+                reached[path] = first
+                if share > 0:
+                    reached[path] = some_end(logs[path], first, ends[path], share, self.reading.options.limits)
+                share -= reached[path] - first
+                most -= reached[path] - first
+        return reached
 
     def partitions(self, start: Positions, end: Positions) -> Sequence[InputPartition]:
         options = self.reading.options
@@ -98,6 +124,26 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     logs = [segment.log for segment in each.segments if segment.log is not None]
                     for at in logs:
                         yield at, at is logs[-1], found.identity, each.state or "live"
+
+
+def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> int:
+    """The end of the first batch that ends `most` bytes behind `position` or more, at most `end`."""
+    if end - position <= most:
+        return end
+    try:
+        window = opened(at)
+    except SourceError:
+        return end
+    try:
+        for region in regions(window, name_offset=at.name_offset, start=position, limits=limits, stretches=WALKED):
+            for each in region.batches() if isinstance(region, Stretch) else (region,):
+                if each.end - position >= most:
+                    return min(end, each.end)
+    except SourceError:
+        pass
+    finally:
+        window.source.close()
+    return end
 
 
 def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:

@@ -266,6 +266,14 @@ REPLICAS = _table(
             "diverged; damaged (a batch there fails its checksum); missing (one lacks offsets between others that it"
             " has); compacted (the cleaner has written the batches anew, which is no damage)",
         ),
+        Column(
+            "severity",
+            STRING,
+            "",
+            "error: they say something else under one leader epoch, or a batch is damaged, and nothing mends that;"
+            " warning: a follower that starts truncates what is of the earlier epoch, or one lacks offsets; info:"
+            " compacted",
+        ),
         Column("firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that they do not share"),
         Column("brokers", "array<string>", "", "whose replicas they are; null where a broker is not known"),
         Column("sources", "array<string>", "", "the log directory of each, in the same order"),

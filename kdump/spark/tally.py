@@ -8,6 +8,9 @@ from typing import Any
 
 from kdump.check.rule import Seen
 from kdump.check.run import Unit
+from kdump.format.batch import codec_name
+from kdump.format.head_columns import ages, by_codec
+from kdump.format.heads import Heads
 
 Object = dict[str, Any]
 LEAST_BATCHES = 10
@@ -41,12 +44,28 @@ class Tally:
             return
         newest = batch.maxTimestamp
         if newest is not None and newest >= 0:
-            self.newest = newest if self.newest is None else max(self.newest, newest)
             oldest = newest if batch.baseTimestamp is None or batch.hasDeleteHorizonMs else batch.baseTimestamp
-            if oldest >= 0:
-                self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
+            self._times(oldest, newest)
         elif newest is not None and count:
             self.negative += 1
+
+    def batches(self, heads: Heads, first: int, stop: int) -> None:
+        """Batches first..stop, which are sound, without a control batch and without a delete horizon."""
+        for sums in by_codec(heads, first, stop):
+            for counted in (self.formats[f"2/{codec_name(sums.codec)}"], self.data):
+                counted[0] += sums.batches
+                counted[1] += sums.records
+                counted[2] += sums.bytes
+        seen = ages(heads, first, stop)
+        self._times(seen.oldest, seen.newest)
+        self.negative += seen.negative
+
+    def _times(self, oldest: int, newest: int) -> None:
+        """-1 is none."""
+        if newest >= 0:
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+        if oldest >= 0:
+            self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
 
     def segment(self, row: Object) -> None:
         """One more segment, by its row."""

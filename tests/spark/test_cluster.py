@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
+from importlib.metadata import distribution, requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.conftest import FIXTURES, ROOT, SHARED
 
@@ -74,6 +78,64 @@ def _seen(log: Path, pattern: str) -> str:
             return match[0]
         time.sleep(0.2)
     raise AssertionError(log.read_text() if log.exists() else f"{log} is not there")
+
+
+def closure(*names: str) -> set[str]:
+    """These distributions and all that they need."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            needed = [Requirement(text) for text in requires(name) or ()]
+            left += [each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return found
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """An archive of an environment with kdump and what it needs in it, but for PySpark, which a worker has."""
+    home = tmp_path / "packed"
+    subprocess.run([sys.executable, "-m", "venv", "--copies", "--without-pip", str(home)], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in closure("kdump", "pyarrow", "fsspec") - {"kdump"}:
+        for file in distribution(name).files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.locate(), site / file)
+    for package in ("kdump", "pyspark_kdump"):
+        shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
+    archive = tmp_path / "kdump.tar.gz"  # of a .tar Spark forgets which files are executable
+    with tarfile.open(archive, "w:gz", compresslevel=1) as made:
+        made.add(home, ".")
+    shutil.rmtree(home)
+    return archive
+
+
+def test_what_executors_lack_travels_with_the_command(
+    alone: dict[str, Any], standalone: str, packed: Path, tmp_path: Path
+) -> None:
+    """As docs/spark.md has it: `PYSPARK_PYTHON` is a path that only the archive has."""
+    import pyspark
+
+    app = tmp_path / "kdump_app.py"
+    app.write_text("from kdump.cli import main\n\nmain()\n")
+    submit = [os.path.join(os.path.dirname(pyspark.__file__), "bin", "spark-submit"), "--master", standalone]
+    submit += ["--conf", "spark.executor.memory=700m", "--archives", f"{packed}#environment", str(app)]
+    out = tmp_path / "out"
+    command = [*submit, "scan", *map(str, PATHS), "--out", str(out), "--records", "--json"]
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": "./environment/bin/python",
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert {**said, "out": "", "seconds": 0} == alone
+    assert (out / "records").is_dir()
 
 
 def test_on_executors(alone: dict[str, Any], tmp_path: Path) -> None:

@@ -51,6 +51,21 @@ def test_the_first_offset_that_differs() -> None:
     assert "broker 1 has from offset 30 on" in difference.explained({"a": "1", "b": "9"})
 
 
+def test_how_bad_it_is() -> None:
+    """What a follower truncates when it starts is a warning; what nothing mends, an error."""
+    other = [row._replace(crc=1) for row in log("b")]
+    (difference,) = first_differences(merged(log("a"), other))
+    assert (difference.kind, difference.severity) == (DIVERGED, "error")
+    (difference,) = first_differences(merged(log("a"), [row._replace(leaderEpoch=2) for row in other]))
+    assert difference.severity == "warning"
+    (difference,) = first_differences(merged(log("a"), [row._replace(leaderEpoch=-1) for row in other]))
+    assert difference.severity == "error"
+    (difference,) = first_differences(merged(log("a"), [row for row in log("b") if row.baseOffset != 10]))
+    assert (difference.kind, difference.severity) == (MISSING, "warning")
+    (difference,) = first_differences(merged(log("a"), [row._replace(compacted=True) for row in other]))
+    assert (difference.kind, difference.severity) == (COMPACTED, "info")
+
+
 def test_three_replicas_of_which_two_agree() -> None:
     other = log("b", end=40) + [row._replace(crc=1) for row in log("b", first=40)]
     assert found(log("a"), log("c"), other) == [(DIVERGED, 40)]

@@ -63,14 +63,20 @@ def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
 def damaged(disk: Path, damage: Damage, copy: Path, wounds: int, seed: int = 0) -> Path:
     """A copy whose segments, and indexes, all have so many wounds."""
     dice = random.Random(f"{damage.__name__} {disk.name} {seed}")
-    for path in sorted(disk.rglob("*")):
-        if not path.is_file() or not 0 < path.stat().st_size < LARGE:
-            continue
+    for path in sorted(path for path in without_large(disk, copy).rglob("*") if path.is_file()):
         data = bytearray(path.read_bytes())
         for _ in range(wounds if path.suffix in (".log", ".index", ".txnindex") else 0):
             if data:
                 damage(data, dice)
-        target = copy / path.relative_to(disk)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        path.write_bytes(data)
+    return copy
+
+
+def without_large(disk: Path, copy: Path) -> Path:
+    """A copy of the files that are neither large nor empty."""
+    for path in sorted(disk.rglob("*")):
+        if path.is_file() and 0 < path.stat().st_size < LARGE:
+            target = copy / path.relative_to(disk)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
     return copy

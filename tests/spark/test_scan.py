@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from crc32c import crc32c
 
 from kdump.cli import cli
 from kdump.spark.scan import ALL, ScanOptions, scan
@@ -69,6 +70,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     (ledger,) = said["replicas"]
     assert (ledger["topic"], ledger["partition"], ledger["kind"]) == ("ledger", 0, "diverged")
     assert (ledger["firstDivergentOffset"], ledger["brokers"], ledger["leaderEpochs"]) == (50, ["1", "2"], [0, 2])
+    assert ledger["severity"] == "warning"
     (left,) = said["openTransactions"]
     assert (left["topic"], left["firstOffset"], left["transactionalId"], left["state"]) == (
         "payments",
@@ -102,10 +104,27 @@ def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> 
     result = kdump("scan", *paths, "--out", tmp_path / "a", "--broker", f"{paths[0]}=7")
     assert result.exit_code == 0
     text = result.stdout
-    assert "ledger-0: diverged at offset 50" in text
+    assert "warning ledger-0: diverged at offset 50" in text
     assert f"broker 7, {paths[0]}: up to offset 69" in text
     assert f"    {paths[1]}: up to offset 64" in text
     assert text.startswith("NO DAMAGE: 2 warnings")
+
+
+def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -> None:
+    """Two leaders at once, or bytes that a disk has changed, in sound batches of one leader epoch."""
+    for name in "ab":
+        shutil.copytree(FIXTURES / "clean-2" / "ledger-0", tmp_path / name / "ledger-0")
+    log = tmp_path / "b" / "ledger-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[10 + int.from_bytes(data[8:12], "big")] ^= 1  # the last of the value of the first batch's last record
+    data[17:21] = crc32c(data[21 : 12 + int.from_bytes(data[8:12], "big")]).to_bytes(4, "big")
+    log.write_bytes(data)
+    result = kdump("scan", tmp_path, "--out", tmp_path.parent / f"{tmp_path.name}-out", "--json")
+    said = json.loads(result.stdout)
+    assert said["findings"]["error"] == 0
+    (ledger,) = said["replicas"]
+    assert (ledger["kind"], ledger["severity"], ledger["firstDivergentOffset"]) == ("diverged", "error", 0)
+    assert result.exit_code == 1
 
 
 def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None:
@@ -165,6 +184,20 @@ def test_where_a_result_is_not_put(tmp_path: Path) -> None:
     assert not any(name.startswith("_kdump") for _, names, _ in os.walk(disk) for name in names)
 
 
+def test_a_result_at_a_url(spark: Any, tmp_path: Path) -> None:
+    """Where Spark can read, too; elsewhere it is told before anything is read."""
+    there = f"file://{tmp_path}/out"
+    disk = FIXTURES / "clean-2"
+    assert kdump("scan", disk, "--out", there, "--quiet").exit_code == 0
+    rows = kdump("query", there, "select count(*) as n from batches", "--json").stdout
+    assert json.loads(rows) == {"n": len(same.cli_batches(disk))}
+    for url in ("memory://fleet/out", "s3a://bucket/out"):
+        refused = kdump("scan", disk, "--out", url)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(f"kdump: {url}: Spark cannot read a result there (")
+        assert "spark.jars.packages" in refused.stderr
+
+
 def test_a_store_elsewhere(tmp_path: Path) -> None:
     store = Store("memory://fleet")
     store.begin([str(tmp_path)])
@@ -201,6 +234,7 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
 def test_what_the_command_line_refuses(tmp_path: Path) -> None:
     for more in (["--json", "--quiet"], ["--tables", "rows"], ["--broker", "7"], ["--conf", "x"]):
         assert kdump("scan", FIXTURES / "clean-2", "--out", tmp_path / "out", *more).exit_code == 2
+    assert kdump("query", tmp_path, "select 1", "--conf", "x").exit_code == 2
     assert not (tmp_path / "out").exists()
 
 

@@ -1,0 +1,108 @@
+"""What is made of the heads of many batches is what their headers say one by one: under both engines."""
+
+from __future__ import annotations
+
+from array import array
+from operator import attrgetter
+
+import pytest
+
+from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.columns import Columns, decode, odd_header
+from kdump.format.head_columns import ages, by_codec, checksums, last_sequences, numbers
+from kdump.format.heads import ATTRIBUTES, END, FIRST_TIMESTAMP, LAST, RECORDS, START, read_heads
+from kdump.log.region import BatchV2
+from tests.conftest import iter_regions, segments
+
+FIELDS = (
+    ("size", (END, START)),
+    ("lastOffset", (LAST,)),
+    ("attributes", (ATTRIBUTES,)),
+    ("baseTimestamp", (FIRST_TIMESTAMP,)),
+    ("recordCount", (RECORDS,)),
+)
+
+
+def headers_of(data: bytes) -> list[BatchHeader]:
+    found, at = [], 0
+    while at < len(data):
+        found.append(BATCH_HEADER.read(data, at))
+        at += found[-1].size
+    return found
+
+
+@pytest.fixture(scope="module")
+def stretch() -> bytes:
+    """Sound batches of every codec and kind; of producers with every sequence, at the end where they wrap."""
+    made = b""
+    for path in segments():
+        for batch in iter_regions(path, 1 << 20):
+            if isinstance(batch, BatchV2) and batch.crcValid and not batch.problems and batch.size < 100_000:
+                made += b"".join(batch.chunks(0, batch.size))
+        if len(made) > 2_000_000:
+            break
+    one = bytearray(made[: BATCH_HEADER.read(made).size])
+    for sequence, last in ((2147483647, 0), (2147483647, 1), (2147483640, 7), (2147483640, 8), (0, 2147483647)):
+        one[23:27], one[53:57] = last.to_bytes(4, "big"), sequence.to_bytes(4, "big")
+        made += one
+    return made
+
+
+@pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 8), (0, None)])
+def test_columns(stretch: bytes, bounds: tuple[int, int | None]) -> None:
+    heads = read_heads(stretch, 0, len(stretch), 1000)
+    first, stop = bounds[0], len(heads) if bounds[1] is None else bounds[1]
+    headers = headers_of(stretch)[first:stop]
+    assert len(headers) == stop - first
+    for name, columns in FIELDS:
+        out = array("q", [7])
+        numbers(out, heads, first, stop, *columns)
+        assert out.tolist() == [7, *map(attrgetter(name), headers)], name
+    out = array("q")
+    numbers(out, heads, first, stop, START, -1, heads.shift)
+    assert out.tolist() == [heads.of(row, START) + 1000 for row in range(first, stop)]
+    for fill, name in ((checksums, "crc"), (last_sequences, "lastSequence")):
+        out = array("q", [7])
+        fill(out, heads, first, stop)
+        assert out.tolist() == [7, *map(attrgetter(name), headers)], name
+
+
+def test_sums(stretch: bytes) -> None:
+    heads = read_heads(stretch, 0, len(stretch), 0)
+    headers = headers_of(stretch)
+    assert len({header.codec for header in headers}) > 2
+    for sums in by_codec(heads, 2, len(heads)):
+        mine = [header for header in headers[2:] if header.codec == sums.codec]
+        said = (len(mine), sum(header.recordCount for header in mine), sum(header.size for header in mine))
+        assert (sums.batches, sums.records, sums.bytes) == said
+    seen = ages(heads, 2, len(heads))
+    timed = [header for header in headers[2:] if header.maxTimestamp >= 0]
+    assert seen.newest == max(header.maxTimestamp for header in timed)
+    assert seen.oldest == min(header.baseTimestamp for header in timed if header.baseTimestamp >= 0)
+    assert seen.negative == sum(header.maxTimestamp < 0 and header.recordCount > 0 for header in headers[2:])
+    assert ages(heads, 0, 0) == (-1, -1, 0)
+
+
+def record(key: bytes) -> bytes:
+    body = b"\0\0\0\1\1" + b"\2" + bytes([2 * len(key)]) + key + b"\1"
+    return bytes([2 * len(body)]) + body
+
+
+def is_text(key: bytes) -> bool:
+    try:
+        return "\0" not in key.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def test_header_keys_are_text_as_python_has_it() -> None:
+    edges = [0, 1, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC]
+    edges += [0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
+    keys = [bytes([a]) for a in range(256)] + [bytes([a, b]) for a in edges for b in edges]
+    keys += [bytes([a, b, c]) for a in edges for b in edges for c in (0x41, 0x80, 0xBF, 0xC2)]
+    keys += [bytes([a, b, c, 0x80]) for a in edges for b in edges for c in (0x7F, 0x80)]
+    keys += [b"", "clé".encode(), "鍵🔑".encode(), b"a\0b"]
+    for key in keys:
+        columns = Columns(record(key))
+        assert decode(columns, 0, len(columns.data), 1, True) == len(columns.data)
+        assert odd_header(columns, 0) == is_text(key), key
