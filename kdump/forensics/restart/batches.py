@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kdump.forensics.restart.plan import EXIT, Stop, Stopped
 from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.message import CRC_START as LEGACY_CRC_START
 from kdump.format.message import MessageHeader
-from kdump.forensics.restart.plan import EXIT, Stop, Stopped
 from kdump.log.legacy import look_inside
 from kdump.log.region import BatchLegacy, Limits, read_header
 from kdump.log.window import Window
@@ -126,7 +126,6 @@ def base_offset(window: Window, head: Head, file: str) -> int:
             f"save what is readable (kdump inspect --extract), then cut {file} at byte {head.position}",
         )
     )
-
 
 
 def search(window: Window, target: int, start: int, end: int, file: str) -> Head | None:

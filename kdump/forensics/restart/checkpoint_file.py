@@ -84,7 +84,9 @@ def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
             raise BadLine(line.position, f"Malformed line in checkpoint file: {line.text!r}")
         found.append((line, words))
     if len(found) != count:
-        raise BadLine(lines[1].position, f"Expected [{count}] entries in checkpoint file, but found only [{len(found)}]")
+        raise BadLine(
+            lines[1].position, f"Expected [{count}] entries in checkpoint file, but found only [{len(found)}]"
+        )
     return found
 
 
@@ -131,7 +133,9 @@ def epochs(path: str) -> list[Epoch] | None:
             kind = "IllegalArgumentException" if "invalid" in str(error) else "NumberFormatException"
             raise Stopped(Stop(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)) from error
         what = "Error while reading checkpoint file"
-        raise Stopped(Stop(OFFLINE, path, error.position, None, message, f"IOException: {what}: {error}", remedy)) from error
+        raise Stopped(
+            Stop(OFFLINE, path, error.position, None, message, f"IOException: {what}: {error}", remedy)
+        ) from error
 
 
 def topic_id(path: str) -> str | None:
@@ -151,7 +155,9 @@ def topic_id(path: str) -> str | None:
             what = "IOException: Malformed line in partition metadata file"
             raise Stopped(Stop(OFFLINE, path, line.position, None, message, what, remedy))
     if len(lines) < 2:
-        raise Stopped(Stop(EXIT, path, None, None, "partition.metadata ends after its version", "NullPointerException", remedy))
+        raise Stopped(
+            Stop(EXIT, path, None, None, "partition.metadata ends after its version", "NullPointerException", remedy)
+        )
     found = SPACES.split(lines[1].text)[1]
     if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
         message = f"partition.metadata has a topic id that is none: {found!r}"

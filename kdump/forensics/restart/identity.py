@@ -9,7 +9,7 @@ import os
 import re
 
 from kdump.forensics.restart.checkpoint_file import number, read_text
-from kdump.forensics.restart.plan import EXIT, DirectoryPlan, RestartPlan, Stop
+from kdump.forensics.restart.plan import EXIT, DirectoryPlan, RestartPlan, Step, Stop
 from kdump.format.text import properties
 from kdump.log.errors import SourceError
 from kdump.state.image import Metadata
@@ -35,7 +35,9 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan) -> None:
             directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(path)))
         else:
             # One that cannot be read is an offline directory, and the others serve.
-            directory.stops.append(Stop("offline", path, None, None, reason, f"RuntimeException: {reason}", _remedy(path)))
+            directory.stops.append(
+                Stop("offline", path, None, None, reason, f"RuntimeException: {reason}", _remedy(path))
+            )
     if not valid and len(directories) > 1:
         message = "no log directory has a meta.properties that can be read"
         what = "RuntimeException: No readable meta.properties files found."
@@ -97,7 +99,7 @@ def _agree(directories: list[DirectoryPlan]) -> None:
             what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {first.nodeId}"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, here))
         if directory.directoryId is None:
-            directory.warnings.append("meta.properties has no directory.id: the broker gives it one and writes the file anew")
+            directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id: it has none"))
             continue
         if directory.directoryId in RESERVED:
             message = f"directory.id {directory.directoryId} is reserved"

@@ -1,5 +1,5 @@
-"""The load of one log: unfinished work is finished or thrown away, segments are opened, recovered and cut, and producers
-are put together again.
+"""The load of one log: unfinished work is finished or thrown away, segments are opened, recovered and cut, and what
+is known of producers is put together again.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader, UnifiedLog.rebuildProducerState (4.3.1).
 """
@@ -56,7 +56,16 @@ class _LogLoader:
         self.epochs = EpochCache()
         self.snapshots = Snapshots({}, how.open)
 
-    def step(self, kind: str, file: str, reason: str, *, position: int | None = None, offset: int | None = None, size: int = 0) -> None:
+    def step(
+        self,
+        kind: str,
+        file: str,
+        reason: str,
+        *,
+        position: int | None = None,
+        offset: int | None = None,
+        size: int = 0,
+    ) -> None:
         self.plan.steps.append(Step(kind, file, position, offset, size, reason))
 
     def load(self) -> None:
@@ -68,7 +77,9 @@ class _LogLoader:
             if list(found) != self.epochs.entries:
                 self.epochs.written = True
         self._swaps(self._temporary())
-        self.snapshots.files.update(snapshot_files([path for name, path in self.files.items() if name.endswith(".snapshot")]))
+        self.snapshots.files.update(
+            snapshot_files([path for name, path in self.files.items() if name.endswith(".snapshot")])
+        )
         before = {offset: at for offset, at in self.snapshots.files.items() if at is not None}
         self._open_segments()
         if plan.state == "delete":
@@ -82,7 +93,7 @@ class _LogLoader:
         self.snapshots.remove_stray([segment.base for segment in self.segments])
         state = ProducerState(self.snapshots)
         self._rebuild_producers(state, plan.logStartOffset, next_offset, how.clean)
-        plan.segments = len(self.segments)
+        plan.segments, plan.openTransactions = len(self.segments), len(state.open)
         plan.logEndOffset = next_offset
         plan.epochsAfter = tuple(self.epochs.entries)
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
@@ -100,7 +111,7 @@ class _LogLoader:
                 remedy = "give the broker's user the right to read it"
                 raise Stopped(Stop(OFFLINE, self.files[name], None, None, message, f"IOException: {message}", remedy))
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
-                self._delete(name, "it was to be deleted before")
+                self._delete(name, "it was to be deleted before", "sweep")
             elif name.endswith(".cleaned"):
                 lowest = min(lowest, self._offset(name))
                 cleaned.append(name)
@@ -126,12 +137,12 @@ class _LogLoader:
             raise Stopped(Stop(EXIT, self.files[name], None, None, message, what, remedy))
         return found
 
-    def _delete(self, name: str, reason: str) -> None:
+    def _delete(self, name: str, reason: str, kind: str = "delete") -> None:
         path = self.files.pop(name)
         size = 0
         with suppress(OSError):
             size = os.stat(path).st_size
-        self.step("delete", path, reason, size=size)
+        self.step(kind, path, reason, size=size)
 
     def _swaps(self, swaps: list[str]) -> None:
         """Cleaned segments take the place of those that they were made of."""
@@ -170,7 +181,9 @@ class _LogLoader:
                 if segment.size > (1 << 31) - 1:
                     message = f"a segment of {segment.size} bytes: no more than 2147483647 can be"
                     what = "KafkaException: The size of segment is larger than the maximum allowed segment size"
-                    raise Stopped(Stop(EXIT, path, None, None, message, what, "no broker wrote it so: cut it on a copy"))
+                    raise Stopped(
+                        Stop(EXIT, path, None, None, message, what, "no broker wrote it so: cut it on a copy")
+                    )
                 self._sanity(segment)
                 if self.segments and self.segments[-1].base == base:
                     plan.notes.append(f"{name}: another name of the segment {base}")
@@ -184,7 +197,11 @@ class _LogLoader:
             self._recover_at_load(segment)
             return
         if stem + ".timeindex" not in self.files:
-            self.step("create", segment.stem + ".timeindex", "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing")
+            self.step(
+                "create",
+                segment.stem + ".timeindex",
+                "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing",
+            )
         at = self.files.get(stem + ".txnindex")
         wrong = txn_index_problem(at, segment.base) if at is not None else None
         if wrong is None or at is None:
@@ -197,15 +214,17 @@ class _LogLoader:
         self._recover_at_load(segment)
 
     def _recover_at_load(self, segment: Segment) -> None:
-        """A segment whose index is missing or wrong is recovered whatever the recovery point, and what it loses does not
-        reach the segments behind it."""
+        """A segment whose index is missing or wrong is recovered whatever the recovery point; what it loses leaves the
+        segments behind it alone."""
         try:
             found = self._recover_segment(segment)
         except InvalidOffset as error:
             message = f"{error}"
             remedy = f"move {segment.at.path} away, or salvage it: its offsets go back at byte {error.head.position}"
             what = f"InvalidOffsetException: Attempt to append an offset {error.head.last}"
-            raise Stopped(Stop(EXIT, segment.at.path, error.head.position, error.head.base, message, what, remedy)) from error
+            raise Stopped(
+                Stop(EXIT, segment.at.path, error.head.position, error.head.base, message, what, remedy)
+            ) from error
         except Overflow as error:
             self._split(error)
             return
@@ -221,7 +240,14 @@ class _LogLoader:
         whole = segment.size
         found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
         state.take_snapshot()
-        self.step("recover", segment.at.path, found.reason, position=found.valid if found.valid < whole else None, offset=segment.base, size=whole)
+        self.step(
+            "recover",
+            segment.at.path,
+            found.reason,
+            position=found.valid if found.valid < whole else None,
+            offset=segment.base,
+            size=whole,
+        )
         return found
 
     def _cut(self, segment: Segment, valid: int, reason: str) -> bool:
@@ -242,7 +268,14 @@ class _LogLoader:
             remedy = f"give {segment.at.path} and its indexes the name of its first offset, or salvage it"
             what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
             raise Stopped(Stop(EXIT, segment.at.path, head.position, head.base, message, what, remedy))
-        self.step("split", segment.at.path, f"{error}: more than 2147483647 above its name", position=head.position, offset=head.base, size=segment.size)
+        self.step(
+            "split",
+            segment.at.path,
+            f"{error}: more than 2147483647 above its name",
+            position=head.position,
+            offset=head.base,
+            size=segment.size,
+        )
         self.plan.notes.append("a segment is split, and what is loaded after that is not foretold in detail")
         segment.index = None
 
@@ -280,7 +313,14 @@ class _LogLoader:
             except InvalidOffset as error:
                 reason = f"{error}; the broker then empties the whole segment"
                 segment.size, segment.index, segment.rebuilt = 0, None, True
-                self.step("recover", segment.at.path, reason, position=error.head.position, offset=segment.base, size=self.sizes[segment.base])
+                self.step(
+                    "recover",
+                    segment.at.path,
+                    reason,
+                    position=error.head.position,
+                    offset=segment.base,
+                    size=self.sizes[segment.base],
+                )
                 lost = self._cut(segment, 0, reason)
             except Overflow as error:
                 self._split(error)
@@ -313,7 +353,10 @@ class _LogLoader:
 
     def _hidden(self, last: Segment, end: int, position: int) -> None:
         if position == 0:
-            reason = f"the index leads to no batch (the last entry: offset {last.offset_index().last_offset}), so the log is taken to end at {end}"
+            entry = last.offset_index().last_offset
+            reason = (
+                f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to end at {end}"
+            )
         else:
             reason = "the broker finds no batch there, believes the clean shutdown, and leaves the bytes where they are"
         cut = cut_from(last, position, HIDDEN, reason, last.size, self.how.limits)
@@ -344,7 +387,9 @@ class _LogLoader:
                 read = segment.load_producers(state, begin, end if segment.base == floor else None)
                 self.plan.bytesRead += read
                 if read:
-                    self.step("scan", segment.at.path, f"for its producers, from offset {begin} on", offset=begin, size=read)
+                    self.step(
+                        "scan", segment.at.path, f"for its producers, from offset {begin} on", offset=begin, size=read
+                    )
         state.map_end = end
         state.take_snapshot()
 
@@ -355,7 +400,9 @@ class _LogLoader:
         before, after = self.plan.epochsBefore or (), self.plan.epochsAfter or ()
         gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
         new = ", ".join(f"{each.epoch}@{each.startOffset}" for each in after if each not in before)
-        self.step("write", path, "; ".join(filter(None, [f"without {gone}" if gone else "", f"with {new}" if new else ""])))
+        self.step(
+            "write", path, "; ".join(filter(None, [f"without {gone}" if gone else "", f"with {new}" if new else ""]))
+        )
 
     def _tell_snapshots(self, before: dict[int, str]) -> None:
         """Snapshots that were there and go, and new ones; one that is written over is both."""
@@ -363,9 +410,9 @@ class _LogLoader:
         for offset, path in sorted(before.items()):
             reason = self.snapshots.removed.get(offset)
             if reason is not None and offset in now:
-                self.step("write", path, f"anew: {reason}", offset=offset)
+                kind = "rebuild" if offset in self.snapshots.corrupt else "write"
+                self.step(kind, path, f"anew: {reason}", offset=offset)
             elif reason is not None:
-                self.step("delete", path, reason, offset=offset)
+                self.step("delete" if offset in self.snapshots.corrupt else "sweep", path, reason, offset=offset)
         for offset in sorted(set(now) - set(before)):
             self.step("write", os.path.join(self.plan.path, f"{offset:020}.snapshot"), "of producers", offset=offset)
-

@@ -46,6 +46,11 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
     return None if not (dash and topic) or partition is None else (topic, partition, state)
 
 
+def is_offset_checkpoint(stop: Stop) -> bool:
+    """Whether a stop is about a checkpoint that is read before the logs are loaded."""
+    return os.path.basename(stop.file) in OFFSETS[:2]
+
+
 @dataclass
 class LogManager:
     """One start of the broker over its `directories`."""
@@ -73,9 +78,8 @@ class LogManager:
     def logs(self) -> Iterator[PartitionPlan]:
         """loadLogs: every other directory, one by one."""
         for directory in self.directories:
-            if any(stop.kind == OFFLINE for stop in directory.stops):
-                continue
-            yield from self._logs_in(directory)
+            if not any(stop.kind == OFFLINE for stop in directory.stops):  # meta.properties
+                yield from self._logs_in(directory)
 
     def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
         clean = bool(directory.clean)
@@ -96,8 +100,11 @@ class LogManager:
             parsed = parse_name(item.name)
             if parsed is None:
                 message = f"a directory whose name is not topic-partition: {item.name!r}"
-                what = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion)."
-                remedy = "move it out of the log directory (of a mount point's lost+found: give Kafka a directory below)"
+                form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
+                what = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
+                remedy = (
+                    "move it out of the log directory (of a mount point's lost+found: give Kafka a directory below)"
+                )
                 directory.stops.append(Stop(EXIT, item.path, None, None, message, what, remedy))
                 continue
             topic, partition, state = parsed
@@ -140,6 +147,16 @@ class LogManager:
         """What loadLog does with a log that is loaded."""
         if plan.stops or plan.unread:
             return
+        failed = next((stop for stop in directory.stops if stop.kind == OFFLINE and is_offset_checkpoint(stop)), None)
+        if failed is not None and plan.openTransactions:
+            message = (
+                f"{os.path.basename(failed.file)} has failed the log directory before, and {plan.name} has an open "
+                "transaction, for which the broker reads the log once more: that ends it"
+            )
+            what = f"The log dir {directory.path} is already offline due to a previous IO exception."
+            what = f"KafkaStorageException: {what}"
+            plan.stops.append(Stop(EXIT, failed.file, failed.position, None, message, what, failed.remedy))
+            return
         try:
             topic_id = checkpoint_file.topic_id(os.path.join(plan.path, "partition.metadata"))
         except Stopped as stopped:
@@ -149,10 +166,21 @@ class LogManager:
             plan.unread.append(str(error))
             return
         if plan.state == "delete":
-            plan.steps.append(Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after the start"))
+            plan.steps.append(
+                Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after the start")
+            )
             return
         if plan.state == "stray":
-            plan.steps.append(Step("delete", plan.path, None, None, 0, "the directory, while the broker runs: a stray of an earlier start"))
+            plan.steps.append(
+                Step(
+                    "delete",
+                    plan.path,
+                    None,
+                    None,
+                    0,
+                    "the directory, while the broker runs: a stray of an earlier start",
+                )
+            )
             return
         reason = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
         if reason:
@@ -164,23 +192,33 @@ class LogManager:
         other = self.live.setdefault(key, plan)
         if other is not plan:
             message = f"{plan.name} is live in {other.source} too"
-            what = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {other.path} and {plan.path}"
-            remedy = "keep the one that is right (kdump diff tells how they differ), move the other out of the log directory"
+            both = f"{other.path} and {plan.path}"
+            what = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
+            remedy = (
+                "keep the one that is right (kdump diff tells how they differ), move the other out of the log directory"
+            )
             plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
         elif plan.state == "future":
             self._future(plan, topic_id, directory)
 
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
-        """recoverAbandonedFutureLogs: one in the directory that the controller has assigned takes the live one's name."""
+        """recoverAbandonedFutureLogs: one that the controller has assigned takes the live one's name."""
         assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
         if assigned is None or assigned != directory.directoryId:
             plan.notes.append("a replica that moves here from another log directory: the broker goes on with that")
             return
         name = os.path.join(os.path.dirname(plan.path), plan.name)
-        message = f"the cluster has assigned {plan.name} to this log directory: the broker renames the directory to {plan.name}, which fails where that exists by then"
-        what = f"DirectoryNotEmptyException: {name}"
-        remedy = f"decide which of the two is the partition, rename it to {name}, and move the other away"
-        plan.stops.append(Stop(OFFLINE, plan.path, None, None, message, what, remedy))
+        if not os.path.lexists(name):
+            reason = f"to {plan.name}: the cluster has assigned the partition to this log directory"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
+            return
+        message = (
+            f"the cluster has assigned {plan.name} to this log directory, so that the broker gives this directory the "
+            f"name {plan.name}, which there is already"
+        )
+        what = f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
+        remedy = f"decide which of the two is the partition (kdump diff), name it {plan.name}, and move the other away"
+        plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
 
     # --- checkpoints ---
 
@@ -217,4 +255,6 @@ class LogManager:
             what = f"IOException: Error while reading checkpoint file: {error}"
             directory.stops.append(Stop(OFFLINE, path, error.position, None, message, what, remedy))
         else:
-            directory.warnings.append(f"{name}, byte {error.position}: {error}; the broker takes the file for empty: {without}")
+            directory.warnings.append(
+                f"{name}, byte {error.position}: {error}; the broker takes the file for empty: {without}"
+            )

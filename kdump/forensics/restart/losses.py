@@ -1,4 +1,4 @@
-"""What stands in bytes that a start takes out of the log: counted with kdump's own reader, which finds the sound batches
+"""What stands in bytes that a start takes out of the log: counted with kdump's own reader, which finds sound batches
 behind damage."""
 
 from __future__ import annotations

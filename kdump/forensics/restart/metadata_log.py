@@ -31,10 +31,14 @@ def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
     newest = _snapshots(plan)
     if newest is not None and newest[0] > end:
         path = os.path.join(plan.path, newest[1])
-        reason = f"the newest snapshot ends at {newest[0]}, behind the log's end {end}: the log is emptied and begins there"
+        reason = (
+            f"the newest snapshot ends at {newest[0]}, behind the log's end {end}: the log is emptied and begins there"
+        )
         plan.steps.append(Step("truncate", plan.path, None, newest[0], 0, reason))
         plan.logStartOffset = plan.logEndOffset = newest[0]
-        plan.notes.append(f"the metadata begins anew from {os.path.basename(path)}; the rest comes from the controllers")
+        plan.notes.append(
+            f"the metadata begins anew from {os.path.basename(path)}; the rest comes from the controllers"
+        )
     if newest is not None:
         _readable(plan, os.path.join(plan.path, newest[1]), how)
     _quorum_state(os.path.join(plan.path, "quorum-state"))
@@ -56,7 +60,8 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     newest = max(kept, default=None)
     if start > 0 and newest is None:
         message = f"the metadata log begins at offset {start}, and no snapshot reaches up to there"
-        what = f"IllegalStateException: Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start offset {start}"
+        what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start offset"
+        what = f"IllegalStateException: {what} {start}"
         remedy = (
             f"copy {plan.path} away, then remove it: a broker, or a controller that is one of several, fetches the "
             "metadata anew; a lone controller needs the snapshot back"
@@ -101,7 +106,7 @@ def _quorum_state(path: str) -> None:
         data = source.read_at(0, LARGEST)
     finally:
         source.close()
-    remedy = f"copy {path} away and remove it: the node learns leader and epoch anew (a controller may vote twice in its epoch)"
+    remedy = f"copy {path} away and remove it: the node learns leader and epoch anew (a controller may vote twice)"
     what = "Error while reading the Quorum status"
     # Java reads one line.
     line = data.splitlines()[0] if data else b""
@@ -120,4 +125,3 @@ def _quorum_state(path: str) -> None:
         message = f"quorum-state has data_version {str(version)[:40]}, 0 and 1 are known"
         exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
         raise Stopped(Stop(EXIT, path, 0, None, message, exception, remedy))
-

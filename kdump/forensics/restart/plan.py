@@ -16,6 +16,9 @@ TRUNCATED, DELETED, HIDDEN, STRAY = "truncated", "deleted", "hidden", "stray"
 """What becomes of bytes: cut off a segment; deleted with their segment; left in the file behind the log's end, where
 no consumer gets them; set aside with a directory that the cluster does not know, and deleted after that."""
 
+USUAL = ("recover", "scan", "write", "sweep")
+"""Steps of every start."""
+
 
 class Stop(NamedTuple):
     """Why the broker, or a log directory, does not come up. `file` is what it fails on; `position` a byte of it."""
@@ -108,6 +111,8 @@ class PartitionPlan:
     stops: list[Stop] = field(default_factory=list)
     epochsBefore: tuple[Epoch, ...] | None = None
     epochsAfter: tuple[Epoch, ...] | None = None
+    openTransactions: int = 0
+    """Of the producers as of the log's end."""
     stray: str = ""
     """Why the broker takes the directory for a stray; empty: it does not."""
     notes: list[str] = field(default_factory=list)
@@ -137,7 +142,7 @@ class PartitionPlan:
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing to say of it but that it is loaded, or re-read."""
-        usual = all(step.kind in ("recover", "scan", "write") for step in self.steps)
+        usual = all(step.kind in USUAL for step in self.steps)
         return usual and not (self.cuts or self.stops or self.stray or self.notes or self.unread or self.state)
 
     @property
@@ -177,8 +182,10 @@ class RestartPlan:
     def allStops(self) -> list[Stop]:
         """Every stop, the broker's own first."""
         found = list(self.stops)
-        for each in (*self.directories, *self.partitions):
-            found += each.stops
+        for directory in self.directories:
+            found += directory.stops
+        for partition in self.partitions:
+            found += partition.stops
         return found
 
     @property
@@ -195,7 +202,7 @@ class RestartPlan:
             return STOPPED
         if self.offline:
             return DEGRADED
-        return RECOVERY if any(each.recovered for each in self.partitions) else CLEAN
+        return RECOVERY if any(each.clean is False for each in self.directories) else CLEAN
 
     @property
     def loses(self) -> bool:
@@ -203,7 +210,8 @@ class RestartPlan:
 
     @property
     def unread(self) -> list[str]:
-        return [text for each in (*self.directories, *self.partitions) for text in each.unread]
+        here = [text for each in self.directories for text in each.unread]
+        return here + [text for each in self.partitions for text in each.unread]
 
     @property
     def status(self) -> int:

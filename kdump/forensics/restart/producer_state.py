@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.format.control import KEY, decode_control
 from kdump.forensics.restart.batches import CorruptRecord, Head
 from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.format.control import KEY, decode_control
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.paths import Target, target
@@ -46,7 +46,7 @@ class Snapshots:
         self.contents[offset] = dict(open_transactions)
 
     def read(self, offset: int) -> dict[int, int] | None:
-        """First offsets of open transactions by producer id; None for a snapshot that is corrupt. Raises SourceError."""
+        """First offsets of open transactions by producer id; None for a corrupt one. Raises SourceError."""
         at = self.files[offset]
         if at is None:
             return dict(self.contents[offset])

@@ -30,7 +30,7 @@ class Recovered:
 
 
 class InvalidOffset(Exception):
-    """Kafka's InvalidOffsetException: offsets that go back where an index entry is due. The whole segment is emptied."""
+    """Kafka's InvalidOffsetException: offsets go back where an index entry is due. The whole segment is emptied."""
 
     def __init__(self, head: Head, before: int) -> None:
         super().__init__(f"offset {head.last} behind offset {before}: no index can hold that")

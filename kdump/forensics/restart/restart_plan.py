@@ -110,6 +110,9 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
 def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool) -> None:
     said = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
     many = len(plan.directories) > 1
+    ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
+    if ids:
+        said.append(f"the cluster that the node is to join has the id {ids}: with another it does not come up")
     said.append(f"log.dirs names {'these directories' if many else 'this directory'} and no other")
     if not is_broker:
         plan.directories[0].clean = None

@@ -64,9 +64,7 @@ class Segment:
         if position < 0:
             message = f"the index leads to position {position}"
             remedy = f"delete {self.stem}.index: the broker rebuilds it"
-            raise Stopped(
-                Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy)
-            )
+            raise Stopped(Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy))
         return search(window, offset, position, self.size, self.at.path)
 
     def next_offset(self) -> tuple[int, int]:
@@ -78,8 +76,8 @@ class Segment:
                 if found is None:
                     return self.base, 0
                 last = found
-                for last in walk(window, found.position, self.size):
-                    pass
+                for head in walk(window, found.position, self.size):
+                    last = head
             except CorruptRecord as error:
                 raise Stopped(corrupt_stop(self.at.path, error)) from error
             return last.last + 1, last.end

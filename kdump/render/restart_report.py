@@ -1,0 +1,251 @@
+"""`kdump restart-plan` for people: the verdict first, then what is lost and what to copy, and at last what is done."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+
+from kdump.forensics.restart.plan import (
+    CLEAN,
+    DEGRADED,
+    HIDDEN,
+    RECOVERY,
+    STOPPED,
+    TRUNCATED,
+    Cut,
+    PartitionPlan,
+    RestartPlan,
+    Step,
+    Stop,
+)
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.report import size_text
+from kdump.render.restart_objects import totals
+from kdump.render.style import painter
+from kdump.render.table import Column, Table
+
+TOLD = 5
+"""Things of one kind that are told of a partition; all of them with --full, and in JSON."""
+STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
+GOES = {TRUNCATED: "cut off", "deleted": "deleted with its segment", HIDDEN: "left in the file, out of the log"}
+
+
+class RestartReport:
+    """Writes a plan."""
+
+    def __init__(self, output: Output, *, full: bool = False, everything: bool = False) -> None:
+        self.output = output
+        self.full = full
+        self.everything = everything
+        self.paint = painter(output.colour)
+
+    def write(self, plan: RestartPlan) -> None:
+        names = ", ".join(each.path for each in plan.directories)
+        head, said = verdict(plan)
+        self._text(f"{names}: {head}{said}", head, STYLE[plan.verdict])
+        for stop in plan.allStops:
+            self._stop(stop)
+        for directory in plan.directories:
+            for text in directory.warnings:
+                self._text(f"warning: {text}", "warning", "torn")
+        self._losses(plan)
+        self._table(plan)
+        self._steps(plan)
+        for text in plan.unread:
+            self._text(f"not read: {text}", "not read", "bad")
+        self._head("assumed")
+        for text in plan.assumptions:
+            self._text(f"  {text}")
+
+    # --- parts ---
+
+    def _stop(self, stop: Stop) -> None:
+        what = "the broker ends" if stop.kind == "exit" else "the log directory goes offline"
+        self.output.line("")
+        self._text(f"{what}: {stop.message}", what, "bad")
+        where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
+        self._text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
+        self._text(f"  its log will show: {stop.exception}")
+        self._text(f"  do: {stop.remedy}")
+
+    def _losses(self, plan: RestartPlan) -> None:
+        losing = [each for each in plan.partitions if each.loses or each.stray]
+        if not losing:
+            return
+        self._head("what is lost", "bad")
+        for each in losing:
+            for line in losses(each):
+                self._text(line)
+            shown = each.cuts if self.full else each.cuts[:TOLD]
+            for cut in shown:
+                self._text(f"    {cut_text(cut)}")
+            if len(shown) < len(each.cuts):
+                self._text(
+                    f"    … and {len(each.cuts) - len(shown)} more, in {size_text(sum(cut.size for cut in each.cuts[len(shown) :]))}: --full"
+                )
+        self._head("copy away first")
+        for path in plan.copyFirst:
+            self._text(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/")
+
+    def _table(self, plan: RestartPlan) -> None:
+        shown = [each for each in plan.partitions if self.everything or each.recovered or not each.is_plain]
+        if not self.everything:
+            shown = [each for each in shown if each.topic != METADATA_TOPIC or not each.is_plain]
+        columns = [
+            Column(
+                "partition",
+                "partition",
+                lambda each: printable(each.name + (f" ({each.state})" if each.state else "")),
+                least=16,
+            ),
+            Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
+            Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
+            Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
+            Column("segments", "segments", lambda each: str(each.segments), True, 3),
+            Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
+            Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
+            Column("bytesCut", "cut", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
+            Column("does", "", does, False, 6, 12),
+        ]
+        if shown:
+            self.output.line("")
+            table = Table(columns, self.output, full=self.full)
+            for each in shown:
+                table.add(each, "bad" if each.loses or each.stops else "")
+            table.flush()
+        left = len(plan.partitions) - len(shown)
+        if left and shown:
+            self._text(
+                f"{left:,} more {'partitions are' if left > 1 else 'partition is'} loaded as {'they are' if left > 1 else 'it is'} (--all)"
+            )
+
+    def _steps(self, plan: RestartPlan) -> None:
+        told = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
+        lines = [step_text(step) for step in told]
+        for each in plan.partitions:
+            steps = [
+                step for step in each.steps if self.full or step.kind not in ("recover", "sweep", "truncate", "scan")
+            ]
+            steps = [step for step in steps if self.full or step.kind != "write" or not step.file.endswith(".snapshot")]
+            steps = [
+                step
+                for step in steps
+                if self.full or not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
+            ]
+            shown = steps if self.full else steps[:TOLD]
+            lines += [step_text(step) for step in shown]
+            if len(shown) < len(steps):
+                lines.append(f"… and {len(steps) - len(shown)} more files of {each.name} (--full)")
+            lines += [f"{each.name}: {note}" for note in each.notes]
+        if lines:
+            self._head("what else it does")
+            for line in lines:
+                self._text(f"  {line}")
+
+    def _head(self, text: str, style: str = "head") -> None:
+        self.output.line("")
+        self.output.line(self.paint(text, style))
+
+    def _text(self, text: str, head: str = "", style: str = "") -> None:
+        indent = len(text) - len(text.lstrip()) + 4
+        for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
+            self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)
+
+
+def verdict(plan: RestartPlan) -> tuple[str, str]:
+    """The word, and the sentence behind it."""
+    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC]
+    numbers = totals(logs)
+    read = size_text(numbers.bytesRead)
+    work = f"recovers {_many(numbers.recoveredPartitions, 'log')}, reading {read}"
+    if plan.verdict == STOPPED:
+        return "DOES NOT START", ""
+    if plan.verdict == DEGRADED:
+        return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline"
+    lost = [each for each in plan.partitions if each.loses]
+    parts = []
+    if lost:
+        parts.append(f"LOSES RECORDS of {_many(len(lost), 'partition')}")
+    if numbers.strays:
+        parts.append(
+            f"sets aside {_many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
+        )
+    tail = f"; {', '.join(parts)}" if parts else "; nothing is lost"
+    if plan.verdict == CLEAN:
+        if numbers.recoveredPartitions:
+            return "STARTS", f" after a clean shutdown; it {work} all the same{tail}"
+        return "STARTS", f" normally after a clean shutdown{tail}"
+    return "STARTS", f" after an unclean shutdown; it {work}{tail}"
+
+
+def losses(each: PartitionPlan) -> Iterator[str]:
+    """What goes, and what of it is sound."""
+    if each.stray:
+        yield f"  {each.name}: the whole partition is set aside as a stray and deleted: {each.stray}"
+        return
+    sound = sum(cut.batches for cut in each.cuts)
+    damaged = sum(cut.damagedBatches for cut in each.cuts)
+    known = [cut.records for cut in each.cuts]
+    records = sum(count for count in known if count is not None)
+    first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
+    last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
+    span = f", offsets {first}..{last}" if first is not None and last is not None else ""
+    yield f"  {each.name}: {size_text(each.bytesCut)} from offset {each.logEndOffset if each.logEndOffset is not None else first} on{span}"
+    if sound:
+        count = f"{records:,} records" if None not in known else f"{records:,} records and more"
+        yield f"    {_many(sound, 'SOUND batch', 'SOUND batches')} of {count} {'go' if sound > 1 else 'goes'} with what stands before: save {'them' if sound > 1 else 'it'} first"
+    if damaged:
+        yield f"    {_many(damaged, 'batch', 'batches')} whose bytes are wrong"
+    if each.acknowledged:
+        yield f"    {each.acknowledged:,} offsets lie below the high watermark {each.highWatermark}: consumers may have read them; another replica may have them"
+
+
+def cut_text(cut: Cut) -> str:
+    where = f"{os.path.basename(cut.file)} at {cut.position}"
+    return f"{GOES.get(cut.kind, cut.kind)}: {size_text(cut.size)}, {where}: {cut.reason}"
+
+
+def does(each: PartitionPlan) -> str:
+    """What is out of the ordinary, in few words."""
+    said = []
+    if each.stops:
+        said.append("fails the start")
+    if each.stray:
+        said.append("set aside as a stray")
+    if each.state == "delete":
+        said.append("deleted")
+    for kind in dict.fromkeys(cut.kind for cut in each.cuts):
+        said.append(
+            {
+                "truncated": f"cut at offset {each.logEndOffset}",
+                "deleted": "segments deleted",
+                "hidden": f"ends early at {each.logEndOffset}",
+            }.get(kind, kind)
+        )
+    kinds = [step.kind for step in each.steps]
+    if "rebuild" in kinds or "create" in kinds:
+        said.append("index or snapshot rebuilt")
+    if "split" in kinds:
+        said.append("segment split")
+    if "rename" in kinds and not each.stray:
+        said.append("renames files")
+    if each.unread:
+        said.append("not all was read")
+    return printable(", ".join(said))
+
+
+def step_text(step: Step) -> str:
+    where = "/".join(step.file.rstrip("/").split("/")[-2:])
+    position = f" at {step.position}" if step.position is not None else ""
+    return f"{step.kind} {where}{position}" + (f": {step.reason}" if step.reason else "")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
