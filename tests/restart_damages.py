@@ -181,7 +181,7 @@ def epochs_lost(root: Path) -> None:
 
 @recipe("crash-1", "leader-epoch-checkpoint knows an epoch that begins behind the log")
 def epochs_beyond(root: Path) -> None:
-    (root / "orders-none-0/leader-epoch-checkpoint").write_bytes(b"0\n3\n0 0\n4 250\n7 900\n")
+    (root / "orders-none-0/leader-epoch-checkpoint").write_bytes(b"0\n3\n0 0\n1 250\n7 900\n")
 
 
 @recipe("clean-1", "an empty segment behind the last one")

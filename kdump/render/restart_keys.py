@@ -51,7 +51,7 @@ RESTART_PARTITION_KEYS = (
         "array",
         "",
         "of {kind, file, position, size, offset, lastOffset, batches, records, soundBytes, damagedBatches, reason}: "
-        "kind is truncated, deleted (with its segment) or hidden (it stays in the file, and is out of the log); batches, "
+        "kind is truncated, deleted (with its segment) or hidden (it stays in the file, out of the log); batches, "
         "records and soundBytes are sound, and go for what stands before them; offsets are what those and damaged ones "
         "claim; records is null where compressed messages of magic 0 and 1 do not say it",
     ),

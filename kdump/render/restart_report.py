@@ -13,6 +13,7 @@ from kdump.forensics.restart.plan import (
     RECOVERY,
     STOPPED,
     TRUNCATED,
+    USUAL,
     Cut,
     PartitionPlan,
     RestartPlan,
@@ -29,6 +30,8 @@ from kdump.render.table import Column, Table
 
 TOLD = 5
 """Things of one kind that are told of a partition; all of them with --full, and in JSON."""
+MOST = 20
+"""Steps that are told of all partitions together, likewise."""
 STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
 GOES = {TRUNCATED: "cut off", "deleted": "deleted with its segment", HIDDEN: "left in the file, out of the log"}
 
@@ -51,6 +54,9 @@ class RestartReport:
         for directory in plan.directories:
             for text in directory.warnings:
                 self._text(f"warning: {text}", "warning", "torn")
+        if plan.verdict == STOPPED:
+            self.output.line("")
+            self._text("What follows it does once that has been put right.")
         self._losses(plan)
         self._table(plan)
         self._steps(plan)
@@ -73,77 +79,62 @@ class RestartReport:
 
     def _losses(self, plan: RestartPlan) -> None:
         losing = [each for each in plan.partitions if each.loses or each.stray]
-        if not losing:
-            return
-        self._head("what is lost", "bad")
+        if losing:
+            self._head("what is lost", "bad")
         for each in losing:
             for line in losses(each):
                 self._text(line)
             shown = each.cuts if self.full else each.cuts[:TOLD]
             for cut in shown:
                 self._text(f"    {cut_text(cut)}")
-            if len(shown) < len(each.cuts):
-                self._text(
-                    f"    … and {len(each.cuts) - len(shown)} more, in {size_text(sum(cut.size for cut in each.cuts[len(shown) :]))}: --full"
-                )
-        self._head("copy away first")
+            left = each.cuts[len(shown) :]
+            if left:
+                self._text(f"    … and {len(left)} more, {size_text(sum(cut.size for cut in left))} (--full)")
+        if plan.copyFirst:
+            self._head("copy away first")
         for path in plan.copyFirst:
             self._text(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/")
 
     def _table(self, plan: RestartPlan) -> None:
-        shown = [each for each in plan.partitions if self.everything or each.recovered or not each.is_plain]
+        """The partitions of which there is something to say, and the few that take longest to recover."""
+        logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC or not each.is_plain]
+        shown = plan.partitions if self.everything else [each for each in logs if not each.is_plain]
         if not self.everything:
-            shown = [each for each in shown if each.topic != METADATA_TOPIC or not each.is_plain]
-        columns = [
-            Column(
-                "partition",
-                "partition",
-                lambda each: printable(each.name + (f" ({each.state})" if each.state else "")),
-                least=16,
-            ),
-            Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
-            Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
-            Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
-            Column("segments", "segments", lambda each: str(each.segments), True, 3),
-            Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
-            Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
-            Column("bytesCut", "cut", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
-            Column("does", "", does, False, 6, 12),
-        ]
+            plain = sorted(
+                (each for each in logs if each.is_plain and each.recovered), key=lambda each: -each.bytesRead
+            )
+            longest = {id(each) for each in plain[:TOLD]}
+            shown = [each for each in logs if not each.is_plain or id(each) in longest]
         if shown:
             self.output.line("")
-            table = Table(columns, self.output, full=self.full)
+            table = Table(columns(), self.output, full=self.full)
             for each in shown:
                 table.add(each, "bad" if each.loses or each.stops else "")
             table.flush()
-        left = len(plan.partitions) - len(shown)
-        if left and shown:
-            self._text(
-                f"{left:,} more {'partitions are' if left > 1 else 'partition is'} loaded as {'they are' if left > 1 else 'it is'} (--all)"
-            )
+        told = {id(each) for each in shown}
+        left = [each for each in plan.partitions if id(each) not in told]
+        recovered = sum(1 for each in left if each.recovered)
+        if left:
+            text = f"{_many(len(left), 'more partition')}, with nothing cut"
+            self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
 
     def _steps(self, plan: RestartPlan) -> None:
         told = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
         lines = [step_text(step) for step in told]
         for each in plan.partitions:
-            steps = [
-                step for step in each.steps if self.full or step.kind not in ("recover", "sweep", "truncate", "scan")
-            ]
-            steps = [step for step in steps if self.full or step.kind != "write" or not step.file.endswith(".snapshot")]
-            steps = [
-                step
-                for step in steps
-                if self.full or not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
-            ]
+            steps = [step for step in each.steps if self.full or is_notable(step, each)]
             shown = steps if self.full else steps[:TOLD]
             lines += [step_text(step) for step in shown]
             if len(shown) < len(steps):
-                lines.append(f"… and {len(steps) - len(shown)} more files of {each.name} (--full)")
+                lines.append(f"… and {len(steps) - len(shown)} more steps of {each.name} (--full)")
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self._head("what else it does")
-            for line in lines:
-                self._text(f"  {line}")
+        shown = lines if self.full else lines[:MOST]
+        for line in shown:
+            self._text(f"  {line}")
+        if len(shown) < len(lines):
+            self._text(f"  … and {len(lines) - len(shown):,} more (--full)")
 
     def _head(self, text: str, style: str = "head") -> None:
         self.output.line("")
@@ -161,24 +152,57 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
     work = f"recovers {_many(numbers.recoveredPartitions, 'log')}, reading {read}"
-    if plan.verdict == STOPPED:
-        return "DOES NOT START", ""
-    if plan.verdict == DEGRADED:
-        return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline"
-    lost = [each for each in plan.partitions if each.loses]
+    lost = sum(1 for each in plan.partitions if each.loses)
     parts = []
     if lost:
-        parts.append(f"LOSES RECORDS of {_many(len(lost), 'partition')}")
+        parts.append(f"LOSES RECORDS of {_many(lost, 'partition')}")
     if numbers.strays:
         parts.append(
             f"sets aside {_many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
         )
+    if plan.verdict == STOPPED:
+        return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     tail = f"; {', '.join(parts)}" if parts else "; nothing is lost"
+    if plan.verdict == DEGRADED:
+        return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
     if plan.verdict == CLEAN:
         if numbers.recoveredPartitions:
             return "STARTS", f" after a clean shutdown; it {work} all the same{tail}"
         return "STARTS", f" normally after a clean shutdown{tail}"
     return "STARTS", f" after an unclean shutdown; it {work}{tail}"
+
+
+def columns() -> list[Column]:
+    return [
+        Column("partition", "partition", _name, least=16),
+        Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
+        Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
+        Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
+        Column("segments", "segments", lambda each: str(each.segments), True, 3),
+        Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
+        Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
+        Column("bytesCut", "cut", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
+        Column("does", "", does, False, 6, 12),
+    ]
+
+
+def _name(each: PartitionPlan) -> str:
+    return printable(each.name + (f" ({each.state})" if each.state else ""))
+
+
+def is_notable(step: Step, each: PartitionPlan) -> bool:
+    """Whether a step is not of every start, and not told elsewhere."""
+    if step.kind in USUAL or step.kind == "truncate":
+        # Every start writes epochs that end with the log; others are worth a line.
+        epochs = step.kind == "write" and os.path.basename(step.file) == "leader-epoch-checkpoint"
+        return epochs and not each.state and epochs_change(each)
+    return not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
+
+
+def epochs_change(each: PartitionPlan) -> bool:
+    """Whether epochs change below the end that the log has: one that had begun with no record is dropped every time."""
+    before, after, end = each.epochsBefore or (), each.epochsAfter or (), each.logEndOffset or 0
+    return [entry for entry in before if entry.startOffset < end] != list(after) or bool(each.cuts)
 
 
 def losses(each: PartitionPlan) -> Iterator[str]:
@@ -189,18 +213,21 @@ def losses(each: PartitionPlan) -> Iterator[str]:
     sound = sum(cut.batches for cut in each.cuts)
     damaged = sum(cut.damagedBatches for cut in each.cuts)
     known = [cut.records for cut in each.cuts]
-    records = sum(count for count in known if count is not None)
     first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
     last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
-    span = f", offsets {first}..{last}" if first is not None and last is not None else ""
-    yield f"  {each.name}: {size_text(each.bytesCut)} from offset {each.logEndOffset if each.logEndOffset is not None else first} on{span}"
+    end = first if each.logEndOffset is None else each.logEndOffset
+    span = f", offsets {first}..{last}" if first is not None else ""
+    yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
     if sound:
-        count = f"{records:,} records" if None not in known else f"{records:,} records and more"
-        yield f"    {_many(sound, 'SOUND batch', 'SOUND batches')} of {count} {'go' if sound > 1 else 'goes'} with what stands before: save {'them' if sound > 1 else 'it'} first"
+        count = sum(count for count in known if count is not None)
+        records = f"{_many(count, 'record')}{' and more' if None in known else ''}"
+        batches = _many(sound, "SOUND batch", "SOUND batches")
+        yield f"    {batches} of {records} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
     if damaged:
-        yield f"    {_many(damaged, 'batch', 'batches')} whose bytes are wrong"
+        yield f"    {_many(damaged, 'batch', 'batches')} with wrong bytes"
     if each.acknowledged:
-        yield f"    {each.acknowledged:,} offsets lie below the high watermark {each.highWatermark}: consumers may have read them; another replica may have them"
+        below = f"{_many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
+        yield f"    {below}: consumers may have read them, and another replica may have them"
 
 
 def cut_text(cut: Cut) -> str:
@@ -217,14 +244,10 @@ def does(each: PartitionPlan) -> str:
         said.append("set aside as a stray")
     if each.state == "delete":
         said.append("deleted")
+    words = {"truncated": f"cut at offset {each.logEndOffset}", "deleted": "segments deleted"}
+    words["hidden"] = f"ends early at {each.logEndOffset}"
     for kind in dict.fromkeys(cut.kind for cut in each.cuts):
-        said.append(
-            {
-                "truncated": f"cut at offset {each.logEndOffset}",
-                "deleted": "segments deleted",
-                "hidden": f"ends early at {each.logEndOffset}",
-            }.get(kind, kind)
-        )
+        said.append(words.get(kind, kind))
     kinds = [step.kind for step in each.steps]
     if "rebuild" in kinds or "create" in kinds:
         said.append("index or snapshot rebuilt")

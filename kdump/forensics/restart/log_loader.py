@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.epoch_cache import EpochCache
@@ -18,7 +19,7 @@ from kdump.forensics.restart.losses import cut_from, whole_segment
 from kdump.forensics.restart.plan import DELETED, EXIT, HIDDEN, OFFLINE, TRUNCATED, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots, snapshot_files
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
-from kdump.forensics.restart.segment import Segment, segment_at
+from kdump.forensics.restart.segment import LogEnd, Segment, segment_at
 from kdump.log.listing import items
 from kdump.log.region import Limits
 
@@ -93,7 +94,8 @@ class _LogLoader:
         self.snapshots.remove_stray([segment.base for segment in self.segments])
         state = ProducerState(self.snapshots)
         self._rebuild_producers(state, plan.logStartOffset, next_offset, how.clean)
-        plan.segments, plan.openTransactions = len(self.segments), len(state.open)
+        self._below_start(plan.logStartOffset)
+        plan.segments, plan.openTransactions = max(1, len(self.segments)), len(state.open)
         plan.logEndOffset = next_offset
         plan.epochsAfter = tuple(self.epochs.entries)
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
@@ -151,8 +153,7 @@ class _LogLoader:
             if name.endswith(".log.swap"):
                 base = self._offset(name)
                 segment = segment_at(self.files[name], base, self.how.open, ".swap")
-                end, _ = segment.next_offset()
-                low, high = min(low, base), max(high, end)
+                low, high = min(low, base), max(high, segment.next_offset().offset)
         for name in sorted(self.files):
             if not name.endswith(".swap"):
                 offset = checkpoint_file.number(name.partition(".")[0], 64)
@@ -346,22 +347,34 @@ class _LogLoader:
     def _log_end(self) -> int:
         """readNextOffset of the last segment; what it leaves behind is in the file, and no longer in the log."""
         last = self.segments[-1]
-        end, position = last.next_offset()
-        if position < last.size:
-            self._hidden(last, end, position)
-        return end
+        end = last.next_offset()
+        if end.position < last.size or end.highest >= end.offset:
+            self._hidden(last, end)
+        return end.offset
 
-    def _hidden(self, last: Segment, end: int, position: int) -> None:
+    def _hidden(self, last: Segment, end: LogEnd) -> None:
+        position = end.position
         if position == 0:
             entry = last.offset_index().last_offset
-            reason = (
-                f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to end at {end}"
-            )
+            reason = f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to be empty"
+        elif end.highest >= end.offset:
+            position = last.position_of(end.offset)
+            reason = f"the last batch goes back to offset {end.offset - 1}: the log is taken to end there"
         else:
             reason = "the broker finds no batch there, believes the clean shutdown, and leaves the bytes where they are"
         cut = cut_from(last, position, HIDDEN, reason, last.size, self.how.limits)
         if cut.loses or position:
             self.plan.cuts.append(cut)
+
+    def _below_start(self, log_start: int) -> None:
+        """UnifiedLog.deleteLogStartOffsetBreachedSegments, at the first check of retention after the start."""
+        if self.plan.state or self.how.remote:
+            return
+        for segment, following in pairwise(self.segments):
+            if following.base > log_start:
+                return
+            reason = f"all of it lies below the log start {log_start}: it goes with the first check of retention"
+            self.step("delete", segment.at.path, reason, offset=segment.base, size=segment.size)
 
     # --- producers ---
 

@@ -60,8 +60,8 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     newest = max(kept, default=None)
     if start > 0 and newest is None:
         message = f"the metadata log begins at offset {start}, and no snapshot reaches up to there"
-        what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start offset"
-        what = f"IllegalStateException: {what} {start}"
+        what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
+        what = f"IllegalStateException: {what} offset {start}"
         remedy = (
             f"copy {plan.path} away, then remove it: a broker, or a controller that is one of several, fetches the "
             "metadata anew; a lone controller needs the snapshot back"

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kdump.forensics.restart.batches import CorruptRecord, Head, search, walk
 from kdump.forensics.restart.index_file import OffsetIndex, read_index
@@ -18,6 +19,15 @@ from kdump.log.paths import Target, target
 from kdump.log.window import Window
 
 BATCH_OVERFLOW = (1 << 31) - 1
+
+
+class LogEnd(NamedTuple):
+    """Where a log ends as its broker has it: the next offset, and the position behind the last batch; (base, 0) where
+    the index leads nowhere, as if the segment were empty. `highest`: the largest offset that was met on the way."""
+
+    offset: int
+    position: int
+    highest: int
 
 
 @dataclass
@@ -67,20 +77,30 @@ class Segment:
             raise Stopped(Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy))
         return search(window, offset, position, self.size, self.at.path)
 
-    def next_offset(self) -> tuple[int, int]:
-        """LogSegment.readNextOffset, and where the batches that it walks over end: (base, 0) where the index leads
-        nowhere, as if the segment were empty. Raises Stopped, SourceError."""
+    def next_offset(self) -> LogEnd:
+        """LogSegment.readNextOffset. Raises Stopped, SourceError."""
         with self.window() as window:
             try:
                 found = self.find(window, self.offset_index().last_offset)
                 if found is None:
-                    return self.base, 0
-                last = found
+                    return LogEnd(self.base, 0, self.base - 1)
+                last, highest = found, found.last
                 for head in walk(window, found.position, self.size):
-                    last = head
+                    last, highest = head, max(highest, head.last)
             except CorruptRecord as error:
                 raise Stopped(corrupt_stop(self.at.path, error)) from error
-            return last.last + 1, last.end
+            return LogEnd(last.last + 1, last.end, highest)
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins that reaches up to an offset; the end where none does. Raises SourceError."""
+        with self.window() as window:
+            try:
+                for head in walk(window, 0, self.size):
+                    if head.last >= offset:
+                        return head.position
+            except CorruptRecord as error:
+                return error.position
+        return self.size
 
     def load_producers(self, state: ProducerState, start: int, stop: int | None) -> int:
         """UnifiedLog.loadProducersFromRecords of offsets from `start` on, up to the batch of `stop`: bytes read.
