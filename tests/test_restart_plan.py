@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import random
 import shutil
 import struct
@@ -152,6 +154,15 @@ def test_nothing_is_written_and_read_only_will_do(crashed: Path) -> None:
             path.chmod(0o755)
 
 
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(crashed: Path) -> None:
+    for name in (f"{70:020}.log", f"{70:020}.index", f"{70:020}.snapshot", "leader-epoch-checkpoint.tmp"):
+        os.mkfifo(crashed / "ledger-0" / name)
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    os.mkfifo(crashed / "recovery-point-offset-checkpoint")
+    assert run(crashed).exit_code == 2
+    assert ledger(crashed).logEndOffset == 65
+
+
 def test_control_characters_do_not_reach_a_terminal(disk: Path) -> None:
     (disk / "evil\x1b[31m").mkdir()
     (disk / "meta.properties").write_text("version=\x1b[2J\n")
@@ -178,6 +189,26 @@ def test_disks_with_every_file_damaged(damage: Callable[[bytearray, random.Rando
             assert run(copy, *options).exit_code in (1, 2, 3)
         (copy / "meta.properties").write_bytes((disk / "meta.properties").read_bytes())
         assert run(copy).exit_code in (1, 2, 3)
+
+
+def test_a_broker_that_runs(crashed: Path) -> None:
+    with (crashed / ".lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        (warning,) = kdump.restart_plan([str(crashed)]).directories[0].warnings
+    assert f"process {os.getpid()} holds" in warning
+    assert not kdump.restart_plan([str(crashed)]).directories[0].warnings
+
+
+def test_strays(disk: Path) -> None:
+    (disk / "ledger-0" / "partition.metadata").unlink()
+    found = ledger(disk)
+    assert "no partition.metadata" in found.stray
+    assert "topic_id: " in found.remedy
+    assert run(disk).exit_code == 1
+    shutil.copytree(DISK / "ledger-0", disk / "ledger-7")
+    said = run(disk).stdout
+    assert "sets aside 2 partitions as strays" in said
+    assert "the topic ledger has no partition 7" in said
 
 
 # --- two directories ---

@@ -58,7 +58,8 @@ RESTART_PARTITION_KEYS = (
     _STOPS,
     Key("epochsBefore", "array or null", "", "of {epoch, startOffset}: leader-epoch-checkpoint; null without it"),
     Key("epochsAfter", "array or null", "", "the same after the start; null: it does not get so far"),
-    Key("stray", "string", "", "why the broker takes the directory for a stray, and deletes it; empty: it does not"),
+    Key("stray", "string", "", "why the broker takes the directory for a stray, and renames it; empty: it does not"),
+    Key("remedy", "string", "", "what keeps it from being a stray, where it should not be one"),
     Key("copyFirst", "array", "", "paths to copy away before the start"),
     Key("notes", "array", "", "what else is to be said"),
     _UNREAD,
@@ -91,7 +92,9 @@ RESTART_PLAN_KEYS = (
     Key("bytesRead", "number", "bytes", "of segments that the start reads"),
     Key("bytesCut", "number", "bytes", "that are no longer part of a log after it"),
     Key("losing", "number", "", "partitions that lose records"),
-    Key("strays", "number", "", "partitions that are set aside and deleted"),
+    Key(
+        "strays", "number", "", "partitions that are set aside: their directories get another name, and are not served"
+    ),
     _STOPS,
     Key("offline", "array", "", "log directories that go offline"),
     Key("copyFirst", "array", "", "paths to copy away before the start"),

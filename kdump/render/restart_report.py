@@ -80,15 +80,15 @@ class RestartReport:
     def _losses(self, plan: RestartPlan) -> None:
         losing = [each for each in plan.partitions if each.loses or each.stray]
         if losing:
-            self._head("what is lost", "bad")
+            self._head("what is lost" if any(each.loses for each in losing) else "what is set aside", "bad")
         for each in losing:
             for line in losses(each):
                 self._text(line)
-            shown = each.cuts if self.full else each.cuts[:TOLD]
+            shown = each.cuts if self.full else each.cuts[: 0 if each.stray else TOLD]
             for cut in shown:
                 self._text(f"    {cut_text(cut)}")
             left = each.cuts[len(shown) :]
-            if left:
+            if left and not each.stray:
                 self._text(f"    … and {len(left)} more, {size_text(sum(cut.size for cut in left))} (--full)")
         if plan.copyFirst:
             self._head("copy away first")
@@ -130,11 +130,11 @@ class RestartReport:
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self._head("what else it does")
-        shown = lines if self.full else lines[:MOST]
-        for line in shown:
+        most = len(lines) if self.full else MOST
+        for line in lines[:most]:
             self._text(f"  {line}")
-        if len(shown) < len(lines):
-            self._text(f"  … and {len(lines) - len(shown):,} more (--full)")
+        if most < len(lines):
+            self._text(f"  … and {len(lines) - most:,} more (--full)")
 
     def _head(self, text: str, style: str = "head") -> None:
         self.output.line("")
@@ -208,7 +208,9 @@ def epochs_change(each: PartitionPlan) -> bool:
 def losses(each: PartitionPlan) -> Iterator[str]:
     """What goes, and what of it is sound."""
     if each.stray:
-        yield f"  {each.name}: the whole partition is set aside as a stray and deleted: {each.stray}"
+        yield f"  {each.name}: the directory gets a name that ends in -stray, and is served no more: {each.stray}"
+        if each.remedy:
+            yield f"    {each.remedy}"
         return
     sound = sum(cut.batches for cut in each.cuts)
     damaged = sum(cut.damagedBatches for cut in each.cuts)

@@ -80,7 +80,7 @@ class IndexBuilder:
 
 def read_index(path: str, base: int) -> OffsetIndex:
     """The index at that path; without entries if there is none. Raises SourceError."""
-    if not os.path.lexists(path):
+    if not os.path.isfile(path):
         return OffsetIndex(base)
     source = open_source(path)
     try:

@@ -16,10 +16,11 @@ from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.epoch_cache import EpochCache
 from kdump.forensics.restart.index_file import txn_index_problem
 from kdump.forensics.restart.losses import cut_from, whole_segment
-from kdump.forensics.restart.plan import DELETED, EXIT, HIDDEN, OFFLINE, TRUNCATED, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import DELETED, EXIT, HIDDEN, TRUNCATED, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots, snapshot_files
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.segment import LogEnd, Segment, segment_at
+from kdump.log.errors import SourceError
 from kdump.log.listing import items
 from kdump.log.region import Limits
 
@@ -50,7 +51,7 @@ def load(plan: PartitionPlan, how: Loading) -> None:
 class _LogLoader:
     def __init__(self, plan: PartitionPlan, how: Loading) -> None:
         self.plan, self.how = plan, how
-        self.files = {item.name: item.path for item in items(plan.path) if not item.is_directory}
+        self.files = {item.name: item.path for item in items(plan.path) if os.path.isfile(item.path)}
         self.sizes: dict[int, int] = {}
         """Bytes of each segment before anything is done, by base offset."""
         self.segments: list[Segment] = []
@@ -109,9 +110,9 @@ class _LogLoader:
         lowest, cleaned, swaps = FOREVER, [], []
         for name in sorted(self.files):
             if not os.access(self.files[name], os.R_OK):
-                message = f"Could not read file {self.files[name]}"
-                remedy = "give the broker's user the right to read it"
-                raise Stopped(Stop(OFFLINE, self.files[name], None, None, message, f"IOException: {message}", remedy))
+                raise SourceError(
+                    f"{self.files[name]}: no right to read it; a broker that has none fails the log directory"
+                )
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
                 self._delete(name, "it was to be deleted before", "sweep")
             elif name.endswith(".cleaned"):

@@ -16,7 +16,7 @@ from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
-from kdump.forensics.restart.plan import EXIT, OFFLINE, STRAY, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.recovery import INTERVAL
 from kdump.forensics.restart.strays import Strays
 from kdump.log.disk import REMOTE_CACHE
@@ -171,22 +171,14 @@ class LogManager:
             )
             return
         if plan.state == "stray":
-            plan.steps.append(
-                Step(
-                    "delete",
-                    plan.path,
-                    None,
-                    None,
-                    0,
-                    "the directory, while the broker runs: a stray of an earlier start",
-                )
+            plan.notes.append(
+                "a stray of an earlier start: it is loaded, not served, and stays until somebody deletes it"
             )
             return
-        reason = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
-        if reason:
-            plan.stray = reason
-            new = f"{plan.topic}-{plan.partition}.<32 digits>-{STRAY}"
-            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}, and deleted after that: {reason}"))
+        plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
+        if plan.stray:
+            new = f"{plan.topic}-{plan.partition}.<32 digits>-stray"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}: it is a stray"))
             return
         key = (plan.topic, plan.partition, plan.state)
         other = self.live.setdefault(key, plan)

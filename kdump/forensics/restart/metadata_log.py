@@ -49,7 +49,7 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     start, kept = plan.logStartOffset or 0, []
     for name in sorted(names(plan.path)):
         match = SNAPSHOT.match(name)
-        if not match:
+        if not match or not os.path.isfile(os.path.join(plan.path, name)):
             continue
         offset = int(match[1])
         if match[3] != ".checkpoint" or offset < start:
@@ -99,7 +99,7 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
 
 def _quorum_state(path: str) -> None:
     """Raises Stopped, SourceError."""
-    if not os.path.lexists(path):
+    if not os.path.isfile(path):
         return
     source = open_source(path)
     try:

@@ -12,9 +12,9 @@ CLEAN, RECOVERY, DEGRADED, STOPPED = "clean", "recovery", "degraded", "stopped"
 """Verdicts: it starts with no recovery; it starts after it recovered logs; it starts without some log directory; it
 does not start."""
 
-TRUNCATED, DELETED, HIDDEN, STRAY = "truncated", "deleted", "hidden", "stray"
+TRUNCATED, DELETED, HIDDEN = "truncated", "deleted", "hidden"
 """What becomes of bytes: cut off a segment; deleted with their segment; left in the file behind the log's end, where
-no consumer gets them; set aside with a directory that the cluster does not know, and deleted after that."""
+no consumer gets them."""
 
 USUAL = ("recover", "scan", "write", "sweep")
 """Steps of every start."""
@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Bytes that are no longer part of the log after the start. `kind`: truncated, deleted, hidden or stray.
+    """Bytes that are no longer part of the log after the start. `kind`: truncated, deleted or hidden.
 
     `batches`, `records` and `soundBytes` count what is sound in them: it is lost only for what stands before it.
     `damagedBatches` are whole by their headers, but their checksum does not hold; `records` of them are not counted.
@@ -114,7 +114,9 @@ class PartitionPlan:
     openTransactions: int = 0
     """Of the producers as of the log's end."""
     stray: str = ""
-    """Why the broker takes the directory for a stray; empty: it does not."""
+    """Why the broker takes the directory for a stray, renames it and serves it no more; empty: it does not."""
+    remedy: str = ""
+    """What keeps it from being a stray, where it should not be one."""
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     """What could not be read, so that the plan may be wrong here."""
@@ -148,7 +150,7 @@ class PartitionPlan:
     @property
     def copyFirst(self) -> list[str]:
         """What to copy away before the start, if anything is lost here: the directory, for what salvages needs all."""
-        return [self.path] if self.loses or self.stray or (self.stops and self.cuts) else []
+        return [self.path] if (self.loses or (self.stops and self.cuts)) and not self.stray else []
 
 
 @dataclass

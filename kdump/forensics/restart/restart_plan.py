@@ -9,8 +9,9 @@ from kdump.check.options import Options
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, RestartPlan
+from kdump.forensics.restart.running import holder
 from kdump.forensics.restart.strays import Strays
-from kdump.log.disk import LogDirectory, place_of, places
+from kdump.log.disk import LOCK, LogDirectory, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import is_directory, is_url
@@ -82,7 +83,14 @@ def _log_directories(paths: list[str]) -> list[LogDirectory]:
 
 def _directory(place: LogDirectory) -> DirectoryPlan:
     clean = os.path.lexists(os.path.join(place.path, ".kafka_cleanshutdown"))
-    return DirectoryPlan(place.path, clean)
+    plan = DirectoryPlan(place.path, clean)
+    process = holder(place.path)
+    if process is not None:
+        plan.warnings.append(
+            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker runs on these files, and the plan is of "
+            "a start after it was killed at this moment; a second broker does not start"
+        )
+    return plan
 
 
 def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:

@@ -1,4 +1,5 @@
-"""Which partitions the cluster does not expect on a broker: the metadata on the disk tells, as far as it goes.
+"""Which partitions the cluster does not expect on a broker: the metadata on the disk tells, as far as it goes. A broker
+renames their directories, and deletes none of them.
 
 Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher.initializeManagers.
 """
@@ -20,20 +21,27 @@ class Strays:
         topic = self.metadata.by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(partition)
 
-    def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> str:
-        """Why the broker takes the directory for a stray; empty if it does not, or if nothing tells."""
+    def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
+        """Why the broker takes the directory for a stray, and what keeps it from that; empty if it does not, or if
+        nothing tells."""
         if self.metadata is None or node is None:
-            return ""
-        if topic_id is None:
-            return "it has no partition.metadata, so that its topic id is not known"
+            return "", ""
+        known = self.metadata.topics.get(topic)
+        own = known.partitions.get(partition) if known is not None else None
         info = self._info(topic_id, partition)
-        if info is None:
-            known = self.metadata.topics.get(topic)
-            now = f"the topic {topic} has the id {known.id}" if known is not None else f"there is no topic {topic}"
-            return f"topic id {topic_id} is not in the cluster's metadata: {now}"
-        if node not in info.replicas:
-            return f"its replicas are {', '.join(map(str, info.replicas))}, and not {node}"
-        return ""
+        if info is not None and node not in info.replicas:
+            return f"its replicas are {', '.join(map(str, info.replicas))}, and not {node}", ""
+        if info is not None:
+            return "", ""
+        remedy = ""
+        if known is not None and own is not None and node in own.replicas:
+            remedy = f"if it is that partition: lines 'version: 0' and 'topic_id: {known.id}' in its partition.metadata"
+        if topic_id is None:
+            return "it has no partition.metadata, so that its topic id is not known", remedy
+        now = f"the topic {topic} has the id {known.id}" if known is not None else f"there is no topic {topic}"
+        if known is not None and known.id == topic_id:
+            now = f"the topic {topic} has no partition {partition}"
+        return f"topic id {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
 
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
         """The id of the log directory that the replica of a broker is assigned to."""
