@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdump.format.index import TXN_INDEX_ENTRY
-from tests.craft import flip
+from tests.craft import flip, record
 from tests.damages import (
     DAMAGES,
     DOUBTS,
@@ -130,6 +130,15 @@ def torn_tails(root: Path) -> None:
 
 @recipe("crash-1", "the .index of a segment below the recovery point is gone, and a bit flips in that segment")
 def index_lost_below(root: Path) -> None:
+    (root / f"clicks-0/{11263:020}.index").unlink()
+    break_value(root, "clicks-0", 11263, 40)
+
+
+@recipe(
+    "crash-1", "an .index is gone, a bit flips in its segment, and the recovery point is gone: it is recovered twice"
+)
+def index_lost_above(root: Path) -> None:
+    (root / RECOVERY).unlink()
     (root / f"clicks-0/{11263:020}.index").unlink()
     break_value(root, "clicks-0", 11263, 40)
 
@@ -258,6 +267,25 @@ def metadata_damaged(root: Path) -> None:
     number = len(log.batches) - 3
     log.batches[number] = flip(log.batches[number], 8 * (len(log.batches[number]) - 2))
     log.write()
+
+
+@recipe("crash-1", "an offset goes back in a segment whose .index is gone: recovery for the index fails")
+def index_lost_offset_back(root: Path) -> None:
+    log = Log(root, "orders-none-0")
+    log.write(log.next(offset=100, partitionLeaderEpoch=0))
+    (root / f"orders-none-0/{ZERO}.index").unlink()
+
+
+@recipe("crash-1", "a transaction marker with a short key, on a disk that is to be recovered")
+def marker_recovery(root: Path) -> None:
+    log = Log(root, "payments-0")
+    log.write(log.marker(9, 8, records=[record(key=b"\0\0", value=struct.pack(">hi", 0, 0))]))
+
+
+@recipe("crash-1", "a batch outside of the open transaction of its producer, on a disk that is to be recovered")
+def transaction_recovery(root: Path) -> None:
+    log = Log(root, "payments-0")
+    log.write(log.next(producerId=11, producerEpoch=0, baseSequence=1))
 
 
 @recipe("clean-1", "a -future directory alone: it was to take the place of the live one")

@@ -351,6 +351,21 @@ def test_a_missing_index_has_its_segment_recovered(disk: Path) -> None:
     assert found.cuts[0].kind == "truncated"
 
 
+def test_one_that_is_recovered_twice_is_cut_once(crashed: Path) -> None:
+    """Its index is missing, and it lies above the recovery point: the segments behind it stay."""
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    first, following = own(crashed)[:2]
+    base = craft.BATCH_HEADER.read(following).baseOffset
+    torn = craft.overwrite(following, 100, b"damage")
+    put(crashed, first, torn)
+    (crashed / "ledger-0" / FIRST.replace(".log", ".index")).unlink()
+    put(crashed, craft.batch([craft.record(value=b"behind")], offset=base), name=f"{base:020}.log")
+    (crashed / "ledger-0" / f"{base:020}.index").touch()
+    found = ledger(crashed)
+    assert [cut.kind for cut in found.cuts] == ["truncated"]
+    assert (found.recovered, found.logEndOffset) == (3, base + 1)
+
+
 def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
     *rest, last = own(disk)
     put(disk, *rest, craft.overwrite(last, 8, struct.pack(">i", 1 << 30)))

@@ -1,31 +1,30 @@
 """The load of one log: unfinished work is finished or thrown away, segments are opened, recovered and cut, and what
 is known of producers is put together again.
 
-Source: org.apache.kafka.storage.internals.log.LogLoader, UnifiedLog.rebuildProducerState (4.3.1).
+Source: org.apache.kafka.storage.internals.log.LogLoader (4.3.1).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.epoch_cache import EpochCache
 from kdump.forensics.restart.index_file import txn_index_problem
+from kdump.forensics.restart.log_changes import tell_epochs, tell_snapshots
+from kdump.forensics.restart.log_end import below_start, log_end
+from kdump.forensics.restart.log_files import FOREVER, LogFiles
 from kdump.forensics.restart.losses import cut_from, whole_segment
-from kdump.forensics.restart.plan import DELETED, EXIT, HIDDEN, TRUNCATED, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, Stop, Stopped
+from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots, snapshot_files
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
-from kdump.forensics.restart.segment import LogEnd, Segment, segment_at
-from kdump.log.errors import SourceError
-from kdump.log.listing import items
+from kdump.forensics.restart.segment import Segment, segment_at
 from kdump.log.region import Limits
 
 INDEXES = (".index", ".timeindex", ".txnindex")
-FOREVER = (1 << 63) - 1
 
 
 @dataclass
@@ -51,24 +50,12 @@ def load(plan: PartitionPlan, how: Loading) -> None:
 class _LogLoader:
     def __init__(self, plan: PartitionPlan, how: Loading) -> None:
         self.plan, self.how = plan, how
-        self.files = {item.name: item.path for item in items(plan.path) if os.path.isfile(item.path)}
+        self.files = LogFiles(plan, how.open)
         self.sizes: dict[int, int] = {}
         """Bytes of each segment before anything is done, by base offset."""
         self.segments: list[Segment] = []
         self.epochs = EpochCache()
         self.snapshots = Snapshots({}, how.open)
-
-    def step(
-        self,
-        kind: str,
-        file: str,
-        reason: str,
-        *,
-        position: int | None = None,
-        offset: int | None = None,
-        size: int = 0,
-    ) -> None:
-        self.plan.steps.append(Step(kind, file, position, offset, size, reason))
 
     def load(self) -> None:
         plan, how = self.plan, self.how
@@ -78,9 +65,9 @@ class _LogLoader:
             self.epochs.load(found)
             if list(found) != self.epochs.entries:
                 self.epochs.written = True
-        self._swaps(self._temporary())
+        self.files.finish()
         self.snapshots.files.update(
-            snapshot_files([path for name, path in self.files.items() if name.endswith(".snapshot")])
+            snapshot_files([path for name, path in self.files.files.items() if name.endswith(".snapshot")])
         )
         before = {offset: at for offset, at in self.snapshots.files.items() if at is not None}
         self._open_segments()
@@ -94,90 +81,29 @@ class _LogLoader:
         self.epochs.truncate_from_start(how.log_start)
         self.snapshots.remove_stray([segment.base for segment in self.segments])
         state = ProducerState(self.snapshots)
-        self._rebuild_producers(state, plan.logStartOffset, next_offset, how.clean)
-        self._below_start(plan.logStartOffset)
+        self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
+        if not (plan.state or how.remote):
+            below_start(self.segments, plan.logStartOffset, self.files)
         plan.segments, plan.openTransactions = max(1, len(self.segments)), len(state.open)
         plan.logEndOffset = next_offset
         plan.epochsAfter = tuple(self.epochs.entries)
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
-            self._tell_epochs()
-        self._tell_snapshots({offset: at.path for offset, at in before.items()})
-
-    # --- unfinished work ---
-
-    def _temporary(self) -> list[str]:
-        """removeTempFilesAndCollectSwapFiles: the names of .swap files that are good."""
-        lowest, cleaned, swaps = FOREVER, [], []
-        for name in sorted(self.files):
-            if not os.access(self.files[name], os.R_OK):
-                raise SourceError(
-                    f"{self.files[name]}: no right to read it; a broker that has none fails the log directory"
-                )
-            if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
-                self._delete(name, "it was to be deleted before", "sweep")
-            elif name.endswith(".cleaned"):
-                lowest = min(lowest, self._offset(name))
-                cleaned.append(name)
-            elif name.endswith(".swap"):
-                swaps.append(name)
-        good = []
-        for name in swaps:
-            if self._offset(name) >= lowest:
-                self._delete(name, "a split or cleaning that was not finished: .cleaned files are left of it")
-            else:
-                good.append(name)
-        for name in cleaned:
-            self._delete(name, "a cleaning or a split that was not finished")
-        return good
-
-    def _offset(self, name: str) -> int:
-        """LogFileUtils.offsetFromFile. Raises Stopped."""
-        found = checkpoint_file.number(name.partition(".")[0], 64)
-        if found is None:
-            message = f"the name {name!r} does not begin with an offset"
-            remedy = "move the file away: no broker wrote it"
-            what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
-            raise Stopped(Stop(EXIT, self.files[name], None, None, message, what, remedy))
-        return found
-
-    def _delete(self, name: str, reason: str, kind: str = "delete") -> None:
-        path = self.files.pop(name)
-        size = 0
-        with suppress(OSError):
-            size = os.stat(path).st_size
-        self.step(kind, path, reason, size=size)
-
-    def _swaps(self, swaps: list[str]) -> None:
-        """Cleaned segments take the place of those that they were made of."""
-        low, high = FOREVER, -FOREVER
-        for name in swaps:
-            if name.endswith(".log.swap"):
-                base = self._offset(name)
-                segment = segment_at(self.files[name], base, self.how.open, ".swap")
-                low, high = min(low, base), max(high, segment.next_offset().offset)
-        for name in sorted(self.files):
-            if not name.endswith(".swap"):
-                offset = checkpoint_file.number(name.partition(".")[0], 64)
-                if offset is not None and low <= offset < high:
-                    self._delete(name, "a .swap file has taken its place: compaction was all but finished")
-        for name in sorted(swaps):
-            path = self.files.pop(name)
-            self.files[name.removesuffix(".swap")] = path
-            self.step("rename", path, f"to {name.removesuffix('.swap')}: compaction is finished")
+            tell_epochs(self.files)
+        tell_snapshots(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
 
     # --- segments ---
 
     def _open_segments(self) -> None:
         """loadSegmentFiles, again after each split."""
         plan = self.plan
-        for name in sorted(self.files):
+        for name in sorted(self.files.files):
             if name.endswith(INDEXES):
-                base = self._offset(name)
-                if f"{base:020}.log" not in self.files:
-                    self._delete(name, "an index without a segment")
+                base = self.files.offset(name)
+                if f"{base:020}.log" not in self.files.files:
+                    self.files.delete(name, "an index without a segment")
             elif name.endswith(".log"):
-                base = self._offset(name)
-                path = self.files[name]
+                base = self.files.offset(name)
+                path = self.files.files[name]
                 segment = segment_at(path, base, self.how.open, ".swap" if path.endswith(".swap") else "")
                 self.sizes[base] = segment.size
                 if segment.size > (1 << 31) - 1:
@@ -194,17 +120,17 @@ class _LogLoader:
     def _sanity(self, segment: Segment) -> None:
         """LogSegment.sanityCheck, and recovery of a segment that does not pass."""
         stem = f"{segment.base:020}"
-        if stem + ".index" not in self.files:
-            self.step("rebuild", segment.stem + ".index", "it is missing: the segment is recovered for it")
+        if stem + ".index" not in self.files.files:
+            self.files.step("rebuild", segment.stem + ".index", "it is missing: the segment is recovered for it")
             self._recover_at_load(segment)
             return
-        if stem + ".timeindex" not in self.files:
-            self.step(
+        if stem + ".timeindex" not in self.files.files:
+            self.files.step(
                 "create",
                 segment.stem + ".timeindex",
                 "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing",
             )
-        at = self.files.get(stem + ".txnindex")
+        at = self.files.files.get(stem + ".txnindex")
         wrong = txn_index_problem(at, segment.base) if at is not None else None
         if wrong is None or at is None:
             return
@@ -212,7 +138,7 @@ class _LogLoader:
         if ends:
             remedy = f"delete {at} and {segment.stem}.index: the broker then rebuilds both"
             raise Stopped(Stop(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
-        self.step("rebuild", at, f"{message}: the segment is recovered", position=position)
+        self.files.step("rebuild", at, f"{message}: the segment is recovered", position=position)
         self._recover_at_load(segment)
 
     def _recover_at_load(self, segment: Segment) -> None:
@@ -236,13 +162,13 @@ class _LogLoader:
         """recoverSegment: producers as of its start, every batch checked, a snapshot at its end."""
         plan = self.plan
         state = ProducerState(self.snapshots)
-        self._rebuild_producers(state, self.how.log_start, segment.base, False)
+        self._rebuild(state, self.how.log_start, segment.base, False)
         plan.recovered += 1
         plan.bytesRead += segment.size
         whole = segment.size
         found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
         state.take_snapshot()
-        self.step(
+        self.files.step(
             "recover",
             segment.at.path,
             found.reason,
@@ -259,8 +185,17 @@ class _LogLoader:
             return False
         cut = cut_from(segment, valid, TRUNCATED, reason, whole, self.how.limits)
         self.plan.cuts.append(cut)
-        self.step("truncate", segment.at.path, cut.reason, position=valid, size=whole - valid)
+        self.files.step("truncate", segment.at.path, cut.reason, position=valid, size=whole - valid)
+        self.sizes[segment.base] = valid
         return True
+
+    def _rebuild(self, state: ProducerState, log_start: int, end: int, clean: bool) -> None:
+        rebuild_producers(state, self.segments, log_start, end, clean, self._scanned)
+
+    def _scanned(self, segment: Segment, offset: int, size: int) -> None:
+        self.plan.bytesRead += size
+        reason = f"for its producers, from offset {offset} on"
+        self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
 
     def _split(self, error: Overflow) -> None:
         """splitOverflowedSegment: batches keep their offsets, in segments that can hold them."""
@@ -270,7 +205,7 @@ class _LogLoader:
             remedy = f"give {segment.at.path} and its indexes the name of its first offset, or salvage it"
             what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
             raise Stopped(Stop(EXIT, segment.at.path, head.position, head.base, message, what, remedy))
-        self.step(
+        self.files.step(
             "split",
             segment.at.path,
             f"{error}: more than 2147483647 above its name",
@@ -289,7 +224,7 @@ class _LogLoader:
         if not how.clean:
             self._recover_unflushed()
         if self.segments:
-            end = self._log_end()
+            end = log_end(self.segments[-1], self.files, how.limits)
             if end < how.log_start:
                 reason = f"the log ends at offset {end}, below the log start {how.log_start} of the checkpoint"
                 self._drop(self.segments, reason)
@@ -300,7 +235,7 @@ class _LogLoader:
         if not self.segments:
             name = f"{how.log_start:020}.log"
             path = os.path.join(plan.path, name)
-            self.step("create", path, "a log without segments begins anew", offset=how.log_start)
+            self.files.step("create", path, "a log without segments begins anew", offset=how.log_start)
             return how.log_start
         return end
 
@@ -315,7 +250,7 @@ class _LogLoader:
             except InvalidOffset as error:
                 reason = f"{error}; the broker then empties the whole segment"
                 segment.size, segment.index, segment.rebuilt = 0, None, True
-                self.step(
+                self.files.step(
                     "recover",
                     segment.at.path,
                     reason,
@@ -341,92 +276,6 @@ class _LogLoader:
         for segment in segments:
             cut = whole_segment(segment, DELETED, reason)
             self.plan.cuts.append(cut)
-            self.step("delete", segment.at.path, reason, offset=segment.base, size=cut.size)
+            self.files.step("delete", segment.at.path, reason, offset=segment.base, size=cut.size)
             if segment.base in self.snapshots.files:
                 self.snapshots.remove(segment.base, "its segment is deleted")
-
-    def _log_end(self) -> int:
-        """readNextOffset of the last segment; what it leaves behind is in the file, and no longer in the log."""
-        last = self.segments[-1]
-        end = last.next_offset()
-        if end.position < last.size or end.highest >= end.offset:
-            self._hidden(last, end)
-        return end.offset
-
-    def _hidden(self, last: Segment, end: LogEnd) -> None:
-        position = end.position
-        if position == 0:
-            entry = last.offset_index().last_offset
-            reason = f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to be empty"
-        elif end.highest >= end.offset:
-            position = last.position_of(end.offset)
-            reason = f"the last batch goes back to offset {end.offset - 1}: the log is taken to end there"
-        else:
-            reason = "the broker finds no batch there, believes the clean shutdown, and leaves the bytes where they are"
-        cut = cut_from(last, position, HIDDEN, reason, last.size, self.how.limits)
-        if cut.loses or position:
-            self.plan.cuts.append(cut)
-
-    def _below_start(self, log_start: int) -> None:
-        """UnifiedLog.deleteLogStartOffsetBreachedSegments, at the first check of retention after the start."""
-        if self.plan.state or self.how.remote:
-            return
-        for segment, following in pairwise(self.segments):
-            if following.base > log_start:
-                return
-            reason = f"all of it lies below the log start {log_start}: it goes with the first check of retention"
-            self.step("delete", segment.at.path, reason, offset=segment.base, size=segment.size)
-
-    # --- producers ---
-
-    def _rebuild_producers(self, state: ProducerState, log_start: int, end: int, clean: bool) -> None:
-        """UnifiedLog.rebuildProducerState."""
-        bases = [segment.base for segment in self.segments]
-        to_snapshot = [*sorted(bases)[-2:], end]
-        if not self.snapshots.files and clean:
-            for offset in to_snapshot:
-                state.map_end = offset
-                state.take_snapshot()
-            return
-        was_empty = not state.known and state.map_end >= end
-        state.truncate_and_reload(log_start, end)
-        if end > state.map_end and not was_empty:
-            floor = max((base for base in bases if base <= end), default=None)
-            start = max((base for base in bases if base <= state.map_end), default=-FOREVER)
-            for segment in [each for each in self.segments if start <= each.base < end]:
-                begin = max(segment.base, state.map_end, log_start)
-                state.map_end = begin
-                if segment.base in to_snapshot:
-                    state.take_snapshot()
-                read = segment.load_producers(state, begin, end if segment.base == floor else None)
-                self.plan.bytesRead += read
-                if read:
-                    self.step(
-                        "scan", segment.at.path, f"for its producers, from offset {begin} on", offset=begin, size=read
-                    )
-        state.map_end = end
-        state.take_snapshot()
-
-    # --- what is told at the end ---
-
-    def _tell_epochs(self) -> None:
-        path = os.path.join(self.plan.path, "leader-epoch-checkpoint")
-        before, after = self.plan.epochsBefore or (), self.plan.epochsAfter or ()
-        gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
-        new = ", ".join(f"{each.epoch}@{each.startOffset}" for each in after if each not in before)
-        self.step(
-            "write", path, "; ".join(filter(None, [f"without {gone}" if gone else "", f"with {new}" if new else ""]))
-        )
-
-    def _tell_snapshots(self, before: dict[int, str]) -> None:
-        """Snapshots that were there and go, and new ones; one that is written over is both."""
-        now = self.snapshots.files
-        for offset, path in sorted(before.items()):
-            reason = self.snapshots.removed.get(offset)
-            if reason is not None and offset in now:
-                kind = "rebuild" if offset in self.snapshots.corrupt else "write"
-                self.step(kind, path, f"anew: {reason}", offset=offset)
-            elif reason is not None:
-                self.step("delete" if offset in self.snapshots.corrupt else "sweep", path, reason, offset=offset)
-        for offset in sorted(set(now) - set(before)):
-            self.step("write", os.path.join(self.plan.path, f"{offset:020}.snapshot"), "of producers", offset=offset)

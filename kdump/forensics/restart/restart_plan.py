@@ -87,8 +87,8 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     process = holder(place.path)
     if process is not None:
         plan.warnings.append(
-            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker runs on these files, and the plan is of "
-            "a start after it was killed at this moment; a second broker does not start"
+            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker runs on these files, and the plan is "
+            "of a start after it was killed at this moment; a second broker does not start"
         )
     return plan
 
