@@ -116,7 +116,7 @@ def tail_of_zeros(root: Path) -> None:
     edit(root / f"clicks-0/{400457:020}.log", lambda data: data[:-3000] + bytes(3000))
 
 
-@recipe("crash-1", "the last segment lost its last 40000 bytes, below the high watermark")
+@recipe("crash-1", "the last segment has lost all but its first 10,758 bytes")
 def tail_lost(root: Path) -> None:
     edit(root / f"clicks-0/{400457:020}.log", lambda data: data[:-540_000])
     edit(root / "replication-offset-checkpoint", lambda data: data.replace(b"clicks 0 ", b"clicks 0 4"[:-1]))

@@ -45,10 +45,9 @@ def trial(jars: Path, disks: Path, recipe: Any, recipes: Any) -> dict[str, Any]:
             did = done(cluster.log("broker"), up, dirs, after, before)
         if up:
             for key, facts in did["partitions"].items():
-                entries = epochs_of(work / key / "leader-epoch-checkpoint")
-                facts["epochs"] = [entry for entry in entries if entry[1] < facts["logEnd"]]
-                if facts["stray"]:
-                    facts.pop("epochs")
+                path = work / (key.partition(".")[0] if key.endswith("-future") else key)
+                if not facts["stray"]:
+                    facts["epochs"] = epochs_of(path / "leader-epoch-checkpoint")
     result = {"name": recipe.name, "disk": recipe.disk, "what": recipe.what, "kafka": KAFKA}
     result |= {"verdict": plan.verdict, "status": plan.status, "ends": ends}
     return result | {"differences": differences(said, did)} | _short(said, did)
@@ -59,6 +58,8 @@ def _short(said: dict[str, Any], did: dict[str, Any]) -> dict[str, Any]:
     told = {}
     for key, facts in said["partitions"].items():
         other = did["partitions"].get(key)
+        if other is None and not did["starts"]:
+            continue
         if other is None or other["truncated"] or other["stray"] or facts["truncated"] or not _plain(facts, other):
             told[key] = {"foretold": facts, "broker": other}
     rest = {name: did[name] for name in ("starts", "offline", "log", "cleaned")}

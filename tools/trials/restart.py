@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kdump.forensics.restart.plan import STOPPED, PartitionPlan, RestartPlan
+from kdump.forensics.restart.epoch_cache import EpochCache
+from kdump.forensics.restart.plan import STOPPED, Epoch, PartitionPlan, RestartPlan
 from tools.trials.disk import Files
 
 Facts = dict[str, Any]
@@ -58,9 +60,7 @@ def _partition(each: PartitionPlan, files: Files) -> Facts:
     left = (here - gone) | new
     facts["logs"] = sorted(name for name in left if name.endswith(".log"))
     facts["snapshots"] = sorted(name for name in left if name.endswith(".snapshot"))
-    end = each.logEndOffset
-    entries = [entry for entry in each.epochsAfter or () if end is not None and entry.startOffset < end]
-    facts["epochs"] = [[entry.epoch, entry.startOffset] for entry in entries]
+    facts["epochs"] = [[entry.epoch, entry.startOffset] for entry in each.epochsAfter or ()]
     return facts
 
 
@@ -68,7 +68,8 @@ def done(
     lines: list[str], started: bool, dirs: Iterable[Path], after: dict[str, Files], before: dict[str, Files]
 ) -> Facts:
     """The same, of a broker: its log's lines, and the files when it had started or ended."""
-    failed = [path.name for path in dirs if any(f"Stopping serving logs in dir …/{path.name}" in x for x in lines)]
+    stopped = re.findall(r"Stopping serving logs in dir …/(\S+)", "\n".join(lines))
+    failed = {path.name for path in dirs} & set(stopped)
     facts: Facts = {"starts": started, "offline": sorted(failed), "log": [x for x in lines if _tells(x)][-12:]}
     recovered: dict[str, list[int]] = {}
     for x in lines:
@@ -84,6 +85,9 @@ def done(
         directory, name = path.parent.name, path.name
         stray = name.endswith("-stray") and f"{name}/partition.metadata" not in before.get(directory, {})
         stray = stray and not any(each.startswith(name + "/") for each in before.get(directory, {}))
+        kept = name
+        if name.endswith("-future") and not any(each.startswith(name + "/") for each in after.get(directory, {})):
+            kept = name.partition(".")[0]  # it has taken the place of the live one
         own = name.partition(".")[0] if stray and not name.startswith(".") else name
         if stray and name.startswith("."):
             own = "." + name[1:].partition(".")[0]
@@ -91,7 +95,7 @@ def done(
         facts_of: Facts = {"logStart": int(found["start"]), "logEnd": int(found["end"]), "stray": stray}
         facts_of["segments"] = int(found["segments"])
         facts_of["recovered"] = sorted(recovered.get(f"{directory}/{own}", []))
-        here = {each.partition("/")[2]: each for each in files if each.startswith(name + "/")}
+        here = {each.partition("/")[2]: each for each in files if each.startswith(kept + "/")}
         was = before.get(directory, {})
         facts_of["truncated"] = {
             each: files[at][0]
@@ -115,6 +119,15 @@ def epochs_of(path: Path) -> list[list[int]]:
     """The entries of a leader-epoch-checkpoint that a broker has written."""
     lines = path.read_text().split("\n")[2:] if path.exists() else []
     return [[int(word) for word in line.split()] for line in lines if line]
+
+
+def elected(foretold: list[list[int]], found: list[list[int]]) -> list[list[int]]:
+    """The foretold epochs with that of the leader who was elected after the start, the last one of the file."""
+    cache = EpochCache()
+    cache.load([Epoch(*entry) for entry in foretold])
+    if found and found[-1] not in foretold:
+        cache.assign(*found[-1])
+    return [list(entry) for entry in cache.entries]
 
 
 def differences(said: Facts, did: Facts) -> list[str]:
@@ -157,8 +170,12 @@ def differences(said: Facts, did: Facts) -> list[str]:
                 "snapshots",
                 "segments",
             )
-            if fact == "recovered" and set(one[fact]) > set(other[fact]):
+            if fact == "recovered" and not Counter(other[fact]) - Counter(one[fact]):
                 continue  # a missing index has a segment recovered without that line
+            if fact == "epochs":
+                if elected(one[fact], other[fact]) != other[fact]:
+                    found.append(f"{name}: epochs: foretold {one[fact]}, the broker {other[fact]}")
+                continue
             if one[fact] != other[fact] and not changed:
                 found.append(f"{name}: {fact}: foretold {one[fact]}, the broker {other[fact]}")
     return found
