@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from itertools import groupby
 
 from kdump.forensics.restart.plan import (
     CLEAN,
     DEGRADED,
+    DELETED,
     HIDDEN,
     RECOVERY,
     STOPPED,
@@ -33,7 +35,7 @@ TOLD = 5
 MOST = 20
 """Steps that are told of all partitions together, likewise."""
 STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
-GOES = {TRUNCATED: "cut off", "deleted": "deleted with its segment", HIDDEN: "left in the file, out of the log"}
+GOES = {TRUNCATED: "cut off", DELETED: "deleted", HIDDEN: "left in the file, out of the log"}
 
 
 class RestartReport:
@@ -84,16 +86,14 @@ class RestartReport:
         for each in losing:
             for line in losses(each):
                 self._text(line)
-            shown = each.cuts if self.full else each.cuts[: 0 if each.stray else TOLD]
-            for cut in shown:
-                self._text(f"    {cut_text(cut)}")
-            left = each.cuts[len(shown) :]
-            if left and not each.stray:
-                self._text(f"    … and {len(left)} more, {size_text(sum(cut.size for cut in left))} (--full)")
+            lines = [] if each.stray else cut_lines(each.cuts, apart=self.full)
+            for line in lines:
+                self._text(f"    {line}")
         if plan.copyFirst:
             self._head("copy away first")
         for path in plan.copyFirst:
-            self._text(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/")
+            # Not wrapped: it is to be copied as it stands.
+            self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
 
     def _table(self, plan: RestartPlan) -> None:
         """The partitions of which there is something to say, and the few that take longest to recover."""
@@ -232,9 +232,15 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         yield f"    {below}: consumers may have read them, and another replica may have them"
 
 
-def cut_text(cut: Cut) -> str:
-    where = f"{os.path.basename(cut.file)} at {cut.position}"
-    return f"{GOES.get(cut.kind, cut.kind)}: {size_text(cut.size)}, {where}: {cut.reason}"
+def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
+    """A line for each, or, unless they are to be told `apart`, one for those that follow each other for one reason."""
+    for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
+        alike = list(group)
+        for some in [[cut] for cut in alike] if apart else [alike]:
+            first, last = (os.path.basename(each.file) for each in (some[0], some[-1]))
+            size = size_text(sum(cut.size for cut in some))
+            where = f"{len(some)} files, {first} to {last}" if len(some) > 1 else f"{first} at {some[0].position}"
+            yield f"{GOES[kind]}: {size}, {where}: {reason}"
 
 
 def does(each: PartitionPlan) -> str:

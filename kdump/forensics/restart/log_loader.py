@@ -264,8 +264,8 @@ class _LogLoader:
                 continue
             if lost:
                 behind = unflushed[number + 1 :]
-                where = f"it stands behind what is cut off {os.path.basename(segment.at.path)}"
-                self._drop(behind, f"{where}: sound or not, it goes")
+                reason = f"behind the cut in {os.path.basename(segment.at.path)}: sound or not, all of it goes"
+                self._drop(behind, reason)
                 self.segments = [each for each in self.segments if each not in behind]
                 return
             if segment is not unflushed[-1]:
