@@ -342,6 +342,14 @@ def test_offsets_that_go_back_empty_the_segment(crashed: Path) -> None:
     assert found.cuts[0].batches == 5
 
 
+def test_an_offset_too_far_splits_the_segment(crashed: Path) -> None:
+    far = craft.batch([craft.record(value=b"far")], offset=(1 << 31) + 7)
+    put(crashed, *own(crashed), far)
+    found = ledger(crashed)
+    assert (found.logEndOffset, found.segments, found.bytesCut) == ((1 << 31) + 8, 2, 0)
+    assert f"{(1 << 31) + 7:020}.log" in [Path(step.file).name for step in found.steps if step.kind == "create"]
+
+
 def test_a_missing_index_has_its_segment_recovered(disk: Path) -> None:
     (disk / "ledger-0" / FIRST.replace(".log", ".index")).unlink()
     first, *rest = own(disk)

@@ -47,7 +47,7 @@ def _partition(each: PartitionPlan, files: Files) -> Facts:
     facts: Facts = {"logStart": each.logStartOffset, "logEnd": each.logEndOffset, "segments": each.segments}
     facts["recovered"] = sorted(step.offset or 0 for step in each.steps if step.kind == "recover")
     facts["stray"] = bool(each.stray)
-    cut = {os.path.basename(step.file): step.position for step in each.steps if step.kind == "truncate"}
+    cut = {os.path.basename(step.file): step.position for step in each.steps if step.kind in ("truncate", "split")}
     facts["truncated"] = dict(sorted(cut.items()))
     named = {"delete", "sweep"}
     gone = {os.path.basename(step.file) for step in each.steps if step.kind in named and step.file != each.path}

@@ -25,7 +25,7 @@ def log_end(last: Segment, files: LogFiles, limits: Limits) -> int:
 
 def _hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
     position = end.position
-    if position == 0:
+    if position == last.first:
         entry = last.offset_index().last_offset
         reason = f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to be empty"
     elif end.highest >= end.offset:
@@ -34,7 +34,7 @@ def _hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None
     else:
         reason = "the broker finds no batch there, believes the clean shutdown, and leaves the bytes where they are"
     cut = cut_from(last, position, HIDDEN, reason, last.size, limits)
-    if cut.loses or position:
+    if cut.loses or position > last.first:
         files.plan.cuts.append(cut)
 
 

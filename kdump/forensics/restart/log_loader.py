@@ -22,6 +22,7 @@ from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots, snapshot_files
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.segment import Segment, segment_at
+from kdump.forensics.restart.split import split
 from kdump.log.region import Limits
 
 INDEXES = (".index", ".timeindex", ".txnindex")
@@ -112,51 +113,45 @@ class _LogLoader:
                     raise Stopped(
                         Stop(EXIT, path, None, None, message, what, "no broker wrote it so: cut it on a copy")
                     )
-                self._sanity(segment)
                 if self.segments and self.segments[-1].base == base:
                     plan.notes.append(f"{name}: another name of the segment {base}")
-                self.segments.append(segment)
+                self.segments += self._opened(segment)
 
-    def _sanity(self, segment: Segment) -> None:
-        """LogSegment.sanityCheck, and recovery of a segment that does not pass."""
-        stem = f"{segment.base:020}"
-        if stem + ".index" not in self.files.files:
+    def _opened(self, segment: Segment) -> list[Segment]:
+        """LogSegment.sanityCheck, and recovery of a segment that does not pass; what it is split into, if it is."""
+        stem, files = f"{segment.base:020}", self.files.files
+        if stem + ".index" not in files:
             self.files.step("rebuild", segment.stem + ".index", "it is missing: the segment is recovered for it")
-            self._recover_at_load(segment)
-            return
-        if stem + ".timeindex" not in self.files.files:
-            self.files.step(
-                "create",
-                segment.stem + ".timeindex",
-                "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing",
-            )
-        at = self.files.files.get(stem + ".txnindex")
+            return self._recover_at_load(segment)
+        if stem + ".timeindex" not in files:
+            reason = "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing"
+            self.files.step("create", segment.stem + ".timeindex", reason)
+        at = files.get(stem + ".txnindex")
         wrong = txn_index_problem(at, segment.base) if at is not None else None
         if wrong is None or at is None:
-            return
+            return [segment]
         position, message, ends = wrong
         if ends:
             remedy = f"delete {at} and {segment.stem}.index: the broker then rebuilds both"
             raise Stopped(Stop(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
         self.files.step("rebuild", at, f"{message}: the segment is recovered", position=position)
-        self._recover_at_load(segment)
+        return self._recover_at_load(segment)
 
-    def _recover_at_load(self, segment: Segment) -> None:
+    def _recover_at_load(self, segment: Segment) -> list[Segment]:
         """A segment whose index is missing or wrong is recovered whatever the recovery point; what it loses leaves the
         segments behind it alone."""
         try:
             found = self._recover_segment(segment)
         except InvalidOffset as error:
-            message = f"{error}"
-            remedy = f"move {segment.at.path} away, or salvage it: its offsets go back at byte {error.head.position}"
-            what = f"InvalidOffsetException: Attempt to append an offset {error.head.last}"
-            raise Stopped(
-                Stop(EXIT, segment.at.path, error.head.position, error.head.base, message, what, remedy)
-            ) from error
+            head = error.head
+            remedy = f"move {segment.at.path} away, or salvage it: its offsets go back at byte {head.position}"
+            what = f"InvalidOffsetException: Attempt to append an offset {head.last}"
+            stop = Stop(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
+            raise Stopped(stop) from error
         except Overflow as error:
-            self._split(error)
-            return
+            return self._split(error)
         self._cut(segment, found.valid, found.reason)
+        return [segment]
 
     def _recover_segment(self, segment: Segment) -> Recovered:
         """recoverSegment: producers as of its start, every batch checked, a snapshot at its end."""
@@ -164,9 +159,14 @@ class _LogLoader:
         state = ProducerState(self.snapshots)
         self._rebuild(state, self.how.log_start, segment.base, False)
         plan.recovered += 1
-        plan.bytesRead += segment.size
         whole = segment.size
-        found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
+        plan.bytesRead += whole - segment.first
+        try:
+            found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
+        except Overflow as error:
+            path, position = segment.at.path, error.head.position
+            self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
+            raise
         state.take_snapshot()
         self.files.step(
             "recover",
@@ -197,24 +197,21 @@ class _LogLoader:
         reason = f"for its producers, from offset {offset} on"
         self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
 
-    def _split(self, error: Overflow) -> None:
-        """splitOverflowedSegment: batches keep their offsets, in segments that can hold them."""
+    def _split(self, error: Overflow) -> list[Segment]:
+        """The segments that take the place of one: batches keep their offsets, in segments that can hold them."""
         segment, head = error.segment, error.head
-        if not segment.fits(head.base) and head.base < segment.base:
-            message = f"offset {head.base} lies below the segment's name {segment.base}"
-            remedy = f"give {segment.at.path} and its indexes the name of its first offset, or salvage it"
-            what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
-            raise Stopped(Stop(EXIT, segment.at.path, head.position, head.base, message, what, remedy))
-        self.files.step(
-            "split",
-            segment.at.path,
-            f"{error}: more than 2147483647 above its name",
-            position=head.position,
-            offset=head.base,
-            size=segment.size,
-        )
-        self.plan.notes.append("a segment is split, and what is loaded after that is not foretold in detail")
-        segment.index = None
+        parts = split(segment, head)
+        reason = f"{error} is more than 2147483647 above its name: {len(parts)} segments take its place"
+        size = segment.size - segment.first
+        self.files.step("split", segment.at.path, reason, position=parts[0].size, offset=head.base, size=size)
+        if segment.base in self.snapshots.files:
+            self.snapshots.remove(segment.base, "its segment is split")
+        for part in parts:
+            self.sizes[part.base] = part.size
+            if part.base != segment.base:
+                path = os.path.join(self.plan.path, f"{part.base:020}.log")
+                self.files.step("create", path, f"split off {os.path.basename(segment.at.path)}", offset=part.base)
+        return parts
 
     # --- recovery of the log ---
 
@@ -240,36 +237,38 @@ class _LogLoader:
         return end
 
     def _recover_unflushed(self) -> None:
+        """Again from the start where a segment had to be split."""
         point = self.how.recovery_point
-        floor = max((segment.base for segment in self.segments if segment.base <= point), default=-FOREVER)
-        unflushed = [segment for segment in self.segments if segment.base >= floor]
-        for number, segment in enumerate(unflushed):
+        while True:
+            floor = max((segment.base for segment in self.segments if segment.base <= point), default=-FOREVER)
+            unflushed = [segment for segment in self.segments if segment.base >= floor]
             try:
-                found = self._recover_segment(segment)
-                lost = self._cut(segment, found.valid, found.reason)
-            except InvalidOffset as error:
-                reason = f"{error}; the broker then empties the whole segment"
-                segment.size, segment.index, segment.rebuilt = 0, None, True
-                self.files.step(
-                    "recover",
-                    segment.at.path,
-                    reason,
-                    position=error.head.position,
-                    offset=segment.base,
-                    size=self.sizes[segment.base],
-                )
-                lost = self._cut(segment, 0, reason)
-            except Overflow as error:
-                self._split(error)
-                continue
-            if lost:
-                behind = unflushed[number + 1 :]
-                reason = f"behind the cut in {os.path.basename(segment.at.path)}: sound or not, all of it goes"
-                self._drop(behind, reason)
-                self.segments = [each for each in self.segments if each not in behind]
+                for number, segment in enumerate(unflushed):
+                    if self._recover_one(segment):
+                        self._drop_behind(segment, unflushed[number + 1 :])
+                        return
+                    if segment is not unflushed[-1]:
+                        segment.index = None  # memory: only the last one's is needed again
                 return
-            if segment is not unflushed[-1]:
-                segment.index = None  # memory: only the last one's is needed again
+            except Overflow as error:
+                number = self.segments.index(error.segment)
+                self.segments[number : number + 1] = self._split(error)
+
+    def _recover_one(self, segment: Segment) -> bool:
+        """Whether it is shorter for that. Raises Overflow, Stopped, SourceError."""
+        try:
+            found = self._recover_segment(segment)
+            return self._cut(segment, found.valid, found.reason)
+        except InvalidOffset as error:
+            reason = f"{error}; the broker then empties the whole segment"
+            segment.size, segment.index, segment.rebuilt = segment.first, None, True
+            path, size = segment.at.path, self.sizes[segment.base]
+            self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
+            return self._cut(segment, segment.first, reason)
+
+    def _drop_behind(self, segment: Segment, behind: list[Segment]) -> None:
+        self._drop(behind, f"behind the cut in {os.path.basename(segment.at.path)}: sound or not, all of it goes")
+        self.segments = [each for each in self.segments if each not in behind]
 
     def _drop(self, segments: list[Segment], reason: str) -> None:
         """Segments that are deleted, with their indexes and snapshots."""

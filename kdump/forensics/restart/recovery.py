@@ -68,15 +68,15 @@ class _Recovery:
         self.segment, self.state, self.epochs = segment, state, epochs
         self.interval, self.window, self.met = interval, window, met
         self.index = IndexBuilder(segment.base)
-        self.indexed_at = 0
+        self.indexed_at = segment.first
         self.newest, self.newest_offset = -1, segment.base
         self.in_time_index, self.time_offset, self.time_entries = -1, segment.base, 0
 
     def run(self) -> Recovered:
         segment = self.segment
-        found = Recovered(0)
+        found = Recovered(segment.first)
         try:
-            for head in walk(self.window, 0, segment.size, whole=True):
+            for head in walk(self.window, segment.first, segment.size, whole=True):
                 check(self.window, head)
                 if not segment.fits(head.last):
                     raise Overflow(head, segment)

@@ -22,8 +22,8 @@ BATCH_OVERFLOW = (1 << 31) - 1
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends as its broker has it: the next offset, and the position behind the last batch; (base, 0) where
-    the index leads nowhere, as if the segment were empty. `highest`: the largest offset that was met on the way."""
+    """Where a log ends as its broker has it: the next offset, and the position behind the last batch; the segment's own
+    base and first where the index leads nowhere, as if it were empty. `highest`: the largest offset met on the way."""
 
     offset: int
     position: int
@@ -42,6 +42,8 @@ class Segment:
     rebuilt: bool = False
     """Whether recovery has written its indexes anew."""
     index_suffix: str = ""
+    first: int = 0
+    """Where it begins in its file: one that a segment was split into is a part of that."""
 
     @property
     def stem(self) -> str:
@@ -75,7 +77,7 @@ class Segment:
             message = f"the index leads to position {position}"
             remedy = f"delete {self.stem}.index: the broker rebuilds it"
             raise Stopped(Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy))
-        return search(window, offset, position, self.size, self.at.path)
+        return search(window, offset, max(position, self.first), self.size, self.at.path)
 
     def next_offset(self) -> LogEnd:
         """LogSegment.readNextOffset. Raises Stopped, SourceError."""
@@ -83,7 +85,7 @@ class Segment:
             try:
                 found = self.find(window, self.offset_index().last_offset)
                 if found is None:
-                    return LogEnd(self.base, 0, self.base - 1)
+                    return LogEnd(self.base, self.first, self.base - 1)
                 last, highest = found, found.last
                 for head in walk(window, found.position, self.size):
                     last, highest = head, max(highest, head.last)
@@ -95,7 +97,7 @@ class Segment:
         """Where the first batch begins that reaches up to an offset; the end where none does. Raises SourceError."""
         with self.window() as window:
             try:
-                for head in walk(window, 0, self.size):
+                for head in walk(window, self.first, self.size):
                     if head.last >= offset:
                         return head.position
             except CorruptRecord as error:
