@@ -64,6 +64,7 @@ docs: $(VENV)/.ready
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.
 trials: $(VENV)/.ready $(JARS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
+	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
 
 # A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
 wheel: $(VENV)/.ready

@@ -15,6 +15,8 @@ API = {
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.ask",
+    "restart_plan": "kdump.forensics.restart.restart_plan",
+    "RestartPlan": "kdump.forensics.restart.plan",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from kdump.forensics.opened import open as open
     from kdump.forensics.read_stats import stats as stats
     from kdump.forensics.retention.ask import retention as retention
+    from kdump.forensics.restart.plan import RestartPlan as RestartPlan
+    from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
     from kdump.forensics.stats import Stats as Stats
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError

@@ -1,0 +1,103 @@
+"""`kdump restart-plan`: what a broker does at its next start."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import click
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.commands.files import complain
+from kdump.commands.params import limit_options
+from kdump.commands.rate import RateParam
+from kdump.commands.state_options import matcher
+from kdump.forensics.restart.plan import PartitionPlan
+from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.log.errors import SourceError
+from kdump.log.rate import Rate
+from kdump.log.region import Limits
+from kdump.render import jsonl
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.restart_objects import directory_object, partition_object, plan_object
+from kdump.render.restart_report import RestartReport
+
+EXAMPLES = """
+\b
+Examples:
+  kdump restart-plan clean-2
+  kdump restart-plan clean-2 --topic 'led*' --all
+  kdump restart-plan clean-2 --json | jq 'select(.type=="restartPlan") | .verdict'
+
+\b
+Exit status: 0 it starts and loses nothing; 1 it starts, and records are lost, hidden or set aside, a log directory
+goes offline, or there is a warning; 2 usage, or something could not be read; 3 it does not start.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@click.option("--all", "everything", is_flag=True, help="Show partitions that are loaded as they are, too.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="JSON Lines: a restartPartition each, restartDirectory, restartPlan."
+)
+@click.option("--full", is_flag=True, help="Cut nothing short, and tell every step.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
+@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Tell what a broker of Kafka 4.3 does when it is started on these log directories, all of them of one broker: does
+    it start, which logs are recovered, where are they cut, what is lost, which files are rebuilt, finished or deleted,
+    and what to copy away before. It reads what the broker would read, and what stands behind a cut. Nothing is
+    written."""
+    if options["quiet"] and options["as_json"]:
+        raise click.UsageError("choose one of --quiet and --json")
+    try:
+        status = _run(paths, options, Output())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(status)
+
+
+def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int:
+    """The exit status."""
+    began = time.monotonic()
+    rate = Rate(options["max_rate"]) if options["max_rate"] else None
+    check = Options(
+        limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+        window=options["window"],
+        open_source=partial(careful_source, rate=rate),
+    )
+    done = 0
+
+    def told(plan: PartitionPlan) -> None:
+        if options["as_json"]:
+            output.line(jsonl.line(partition_object(plan)))
+
+    with Progress("restart-plan", output, always=not options["as_json"]) as progress:
+
+        def met(size: int) -> None:
+            nonlocal done
+            done += size
+            progress.at(done, None)
+
+        plan = restart_plan(paths, check, wanted=matcher(options["topics"]), found=told, met=met)
+    if options["as_json"]:
+        for directory in plan.directories:
+            output.line(jsonl.line(directory_object(directory)))
+        output.line(jsonl.line(plan_object(plan, time.monotonic() - began)))
+    elif not options["quiet"]:
+        RestartReport(output, full=options["full"], everything=options["everything"]).write(plan)
+    elif plan.unread:
+        for text in plan.unread:
+            complain(text)
+    output.flush()
+    return plan.status

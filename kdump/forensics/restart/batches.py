@@ -1,0 +1,142 @@
+"""A segment as a broker walks it: by the lengths of its batches, believing each header, and giving up at the first that
+cannot be. What stands behind damage is kdump's own reader's business (kdump.log.reader); this is what Kafka sees.
+
+Source: org.apache.kafka.common.record.FileLogInputStream.nextBatch, DefaultRecordBatch and AbstractLegacyRecordBatch
+(ensureValid, lastOffset, baseOffset), FileRecords.searchForOffsetFromPosition (4.3; KAFKA-19321).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
+from kdump.format.checksum import checksum
+from kdump.format.errors import DecodeError
+from kdump.format.message import CRC_START as LEGACY_CRC_START
+from kdump.format.message import MessageHeader
+from kdump.log.legacy import look_inside
+from kdump.log.region import BatchLegacy, Limits, read_header
+from kdump.log.window import Window
+
+UP_TO_MAGIC = 17
+LEAST_SIZE = 14
+"""LegacyRecord.RECORD_OVERHEAD_V0: a smaller length is no batch of any format."""
+READ_HEADERS = 4096
+LARGE = 64 * 1024
+
+
+class CorruptRecord(Exception):
+    """Kafka's CorruptRecordException or InvalidRecordException: recovery cuts there, everything else fails."""
+
+    def __init__(self, position: int, message: str, invalid: bool = False) -> None:
+        super().__init__(message)
+        self.position = position
+        self.exception = "InvalidRecordException" if invalid else "CorruptRecordException"
+
+
+class Head(NamedTuple):
+    """A batch by its header. `header` is None for magic 0 and 1."""
+
+    position: int
+    size: int
+    base: int
+    """baseOffset; the stored offset of magic 0 and 1."""
+    last: int
+    magic: int
+    header: BatchHeader | None
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+
+def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterator[Head]:
+    """The batches from `start` to `end`, as FileLogInputStream has them. `whole`: all bytes will be read, not only
+    headers. Raises CorruptRecord for a length that no format has, and SourceError."""
+    position = start
+    while position < end - UP_TO_MAGIC:
+        window.release(position)
+        view = window.view(position, BATCH_HEADER.size)
+        if len(view) < UP_TO_MAGIC:
+            return
+        base = int.from_bytes(view[:8], "big", signed=True)
+        length = int.from_bytes(view[8:12], "big", signed=True)
+        if length < LEAST_SIZE:
+            reason = f"Found record size {length} smaller than minimum record overhead ({LEAST_SIZE})"
+            raise CorruptRecord(position, reason)
+        size = LOG_OVERHEAD + length
+        if position > end - size:
+            return
+        magic = int.from_bytes(view[16:17], "big", signed=True)
+        if magic < 2:
+            yield Head(position, size, base, base, magic, None)
+        elif len(view) < BATCH_HEADER.size:
+            raise CorruptRecord(position, f"{len(view)} bytes are left, fewer than a header")
+        else:
+            header = BATCH_HEADER.read(view)
+            yield Head(position, size, base, header.lastOffset, magic, header)
+        if not whole:
+            window.ahead = READ_HEADERS if size >= LARGE else window.size
+        position += size
+
+
+def check(window: Window, head: Head) -> None:
+    """RecordBatch.ensureValid: size and checksum, and nothing of the records. Raises CorruptRecord."""
+    if head.header is not None:
+        if head.size < BATCH_HEADER.size:
+            reason = f"the size {head.size} is smaller than the minimum allowed overhead {BATCH_HEADER.size}"
+            raise CorruptRecord(head.position, f"Record batch is corrupt ({reason})")
+        stored, magic, covered = head.header.crc, 2, CRC_START
+    else:
+        stored = int.from_bytes(window.view(head.position + 12, 4), "big")
+        magic, covered = 0, LEGACY_CRC_START
+    computed = checksum(magic, window.chunks(head.position + covered, head.size - covered))
+    if stored != computed:
+        reason = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
+        raise CorruptRecord(head.position, reason)
+
+
+def base_offset(window: Window, head: Head, file: str) -> int:
+    """RecordBatch.baseOffset: that of a compressed message of magic 0 and 1 is found by looking inside, which may fail
+    and end the broker. Raises Stopped."""
+    if head.header is not None:
+        return head.base
+    view = window.view(head.position, min(head.size, BATCH_HEADER.size))
+    try:
+        header = read_header(view)
+    except DecodeError:
+        return head.base
+    if not isinstance(header, MessageHeader) or header.compression == "none":
+        return head.base
+    batch = BatchLegacy(window, head.position, head.size, Limits(), header)
+    look_inside(batch)
+    if batch.baseOffset is not None:
+        return batch.baseOffset
+    wrong = batch.problems[0].reason if batch.problems else "its inside makes no sense"
+    raise Stopped(
+        Stop(
+            EXIT,
+            file,
+            head.position,
+            head.base,
+            f"a compressed message of magic {head.magic} that the broker has to look into cannot be read: {wrong}",
+            "InvalidRecordException",
+            f"save what is readable (kdump inspect --extract), then cut {file} at byte {head.position}",
+        )
+    )
+
+
+def search(window: Window, target: int, start: int, end: int, file: str) -> Head | None:
+    """FileRecords.searchForOffsetFromPosition: the batch at or behind `start` in which the broker looks for an offset;
+    None: it finds none. Raises CorruptRecord, Stopped."""
+    before: Head | None = None
+    for head in walk(window, start, end):
+        base = base_offset(window, head, file)
+        if base == target:
+            return head
+        if base > target:
+            return before if before is not None and before.last >= target else head
+        before = head
+    return before if before is not None and before.last >= target else None

@@ -1,0 +1,168 @@
+"""Checkpoints and partition.metadata as Java reads them: which mistakes it gets over, and which end it.
+
+Source: org.apache.kafka.server.common.CheckpointFile.read, OffsetCheckpointFile, LeaderEpochCheckpointFile,
+PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from kdump.forensics.restart.plan import EXIT, OFFLINE, Epoch, Stop, Stopped
+from kdump.log.entries import LARGEST_TEXT
+from kdump.log.errors import SourceError
+from kdump.log.source import open_source
+
+INTEGER = re.compile(r"[+-]?[0-9]+")
+SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
+
+
+class BadLine(Exception):
+    """What Java throws. `is_number`: a NumberFormatException, which no handler takes for a failed disk."""
+
+    def __init__(self, position: int, message: str, is_number: bool = False) -> None:
+        super().__init__(message)
+        self.position = position
+        self.is_number = is_number
+
+
+class Line(NamedTuple):
+    position: int
+    text: str
+
+
+def read_text(path: str) -> list[Line] | None:
+    """The lines of a file; None if there is none. Raises SourceError."""
+    if not os.path.lexists(path):
+        return None
+    if not os.path.isfile(path):
+        raise SourceError(f"{path}: not a file")
+    source = open_source(path)
+    try:
+        data = source.read_at(0, LARGEST_TEXT + 1)
+    finally:
+        source.close()
+    if len(data) > LARGEST_TEXT:
+        raise SourceError(f"{path}: more than {LARGEST_TEXT} bytes, too large for a checkpoint")
+    found = []
+    for match in re.finditer(rb"([^\r\n]*)(\r\n|\n|\r)|([^\r\n]+)$", data):
+        text = (match[1] if match[2] else match[3]).decode("utf-8", "surrogateescape")
+        found.append(Line(match.start(), text))
+    return found
+
+
+def number(text: str, bits: int) -> int | None:
+    """Integer.parseInt or Long.parseLong; None where those throw."""
+    if len(text) > 20 or not INTEGER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
+    """The entries of a checkpoint as words. Raises BadLine."""
+    if len(lines) < 2:
+        if lines and number(lines[0].text, 32) != 0:
+            raise _version(lines[0])
+        return []
+    if number(lines[0].text, 32) != 0:
+        raise _version(lines[0])
+    count = number(lines[1].text, 32)
+    if count is None:
+        raise BadLine(lines[1].position, f"Malformed line in checkpoint file: {lines[1].text!r}")
+    if count < 0:
+        raise BadLine(lines[1].position, f"Illegal Capacity: {count}", is_number=True)
+    found = []
+    for line in lines[2:]:
+        # Java's split keeps an empty first part and drops empty last ones.
+        words = SPACES.split(line.text)
+        while words and not words[-1]:
+            words.pop()
+        if len(words) != columns:
+            raise BadLine(line.position, f"Malformed line in checkpoint file: {line.text!r}")
+        found.append((line, words))
+    if len(found) != count:
+        raise BadLine(
+            lines[1].position, f"Expected [{count}] entries in checkpoint file, but found only [{len(found)}]"
+        )
+    return found
+
+
+def _version(line: Line) -> BadLine:
+    version = number(line.text, 32)
+    if version is None:
+        return BadLine(line.position, f"Malformed line in checkpoint file: {line.text!r}")
+    return BadLine(line.position, f"Unrecognised version:{version}, expected version: 0")
+
+
+def offsets(path: str) -> dict[tuple[str, int], int]:
+    """An offset checkpoint; empty without the file. Raises BadLine, SourceError."""
+    found = {}
+    for line, words in rows(read_text(path) or [], 3):
+        partition, offset = number(words[1], 32), number(words[2], 64)
+        if partition is None or offset is None:
+            wrong = words[1] if partition is None else words[2]
+            raise BadLine(line.position, f'For input string: "{wrong}"', is_number=True)
+        found[words[0], partition] = offset
+    return found
+
+
+def epochs(path: str) -> list[Epoch] | None:
+    """leader-epoch-checkpoint; None without the file. Raises Stopped, SourceError."""
+    lines = read_text(path)
+    if lines is None:
+        return None
+    remedy = f"delete {path} (the epochs in the batches come back only by recovery), or copy it from another replica"
+    try:
+        found = []
+        for line, words in rows(lines, 2):
+            epoch, start = number(words[0], 32), number(words[1], 64)
+            if epoch is None or start is None:
+                wrong = words[0] if epoch is None else words[1]
+                raise BadLine(line.position, f'For input string: "{wrong}"', is_number=True)
+            if epoch < 0 or start < 0:
+                message = f"Received invalid partition leader epoch entry {epoch} {start}"
+                raise BadLine(line.position, message, is_number=True)
+            found.append(Epoch(epoch, start))
+        return found
+    except BadLine as error:
+        message = f"leader-epoch-checkpoint cannot be read: {error}"
+        if error.is_number:
+            kind = "IllegalArgumentException" if "invalid" in str(error) else "NumberFormatException"
+            raise Stopped(Stop(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)) from error
+        what = "Error while reading checkpoint file"
+        raise Stopped(
+            Stop(OFFLINE, path, error.position, None, message, f"IOException: {what}: {error}", remedy)
+        ) from error
+
+
+def topic_id(path: str) -> str | None:
+    """The id in partition.metadata; None without the file. Raises Stopped, SourceError."""
+    lines = read_text(path)
+    if lines is None:
+        return None
+    remedy = f"copy {path} from another replica of the partition: it holds two lines, 'version: 0' and 'topic_id: ID'"
+    if not lines:
+        message, what = "partition.metadata is empty", "NullPointerException"
+        raise Stopped(Stop(EXIT, path, 0, None, message, what, remedy))
+    for number_of, line in enumerate(lines[:2]):
+        words = SPACES.split(line.text)
+        value = number(words[1], 32) if len(words) == 2 and number_of == 0 else 0
+        if len(words) != 2 or value is None or value < 0:
+            message = f"partition.metadata cannot be read: {line.text!r}"
+            what = "IOException: Malformed line in partition metadata file"
+            raise Stopped(Stop(OFFLINE, path, line.position, None, message, what, remedy))
+    if len(lines) < 2:
+        raise Stopped(
+            Stop(EXIT, path, None, None, "partition.metadata ends after its version", "NullPointerException", remedy)
+        )
+    found = SPACES.split(lines[1].text)[1]
+    if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
+        message = f"partition.metadata has a topic id that is none: {found!r}"
+        raise Stopped(Stop(EXIT, path, lines[1].position, None, message, "IllegalArgumentException", remedy))
+    if found == "A" * 22:
+        message, what = "partition.metadata has the topic id of zeros", "IOException: Invalid topic ID"
+        raise Stopped(Stop(OFFLINE, path, lines[1].position, None, message, what, remedy))
+    return found

@@ -1,0 +1,60 @@
+"""Leader epochs as a start has them: loaded, added to by recovery, cut at both ends of the log.
+
+Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from kdump.forensics.restart.plan import Epoch
+
+
+class EpochCache:
+    """Entries by epoch, in order. `written`: whether the checkpoint file is written anew."""
+
+    def __init__(self) -> None:
+        self.entries: list[Epoch] = []
+        self.written = False
+
+    @property
+    def latest(self) -> int | None:
+        return self.entries[-1].epoch if self.entries else None
+
+    def load(self, entries: list[Epoch]) -> None:
+        """Each line is assigned, so that one that does not rise drops those before it."""
+        for entry in entries:
+            self._assign(entry)
+
+    def assign(self, epoch: int, offset: int) -> None:
+        """A batch has begun an epoch."""
+        if self._assign(Epoch(epoch, offset)):
+            self.written = True
+
+    def _assign(self, entry: Epoch) -> bool:
+        last = self.entries[-1] if self.entries else None
+        if last is not None and entry.epoch == last.epoch and entry.startOffset >= last.startOffset:
+            return False
+        while self.entries and (
+            self.entries[-1].epoch >= entry.epoch or self.entries[-1].startOffset >= entry.startOffset
+        ):
+            self.entries.pop()
+        self.entries.append(entry)
+        return True
+
+    def truncate_from_end(self, end: int) -> None:
+        """Without what begins at or behind the log's end."""
+        while self.entries and self.entries[-1].startOffset >= end:
+            self.entries.pop()
+            self.written = True
+
+    def truncate_from_start(self, start: int) -> None:
+        """What begins at or below the log's start, as one entry that begins there."""
+        below = 0
+        while below < len(self.entries) and self.entries[below].startOffset <= start:
+            below += 1
+        if below:
+            self.written = True
+            self.entries[:below] = [Epoch(self.entries[below - 1].epoch, start)]
+
+    def clear(self) -> None:
+        self.entries.clear()
+        self.written = True

@@ -1,0 +1,111 @@
+"""The .index as a broker uses it: mapped as it is, its size taken for its number of entries, searched by halves.
+
+Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex, TransactionIndex.sanityCheck.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from array import array
+
+from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.log.index import LARGEST
+from kdump.log.source import open_source
+
+WARM = 8192 // INDEX_ENTRY.size
+"""Entries at the end that are searched first."""
+
+
+class OffsetIndex:
+    """Entries in memory. An index that is missing, or that was just made, has none."""
+
+    def __init__(self, base: int, data: bytes = b"") -> None:
+        self.base = base
+        self.data = data
+        self.entries = len(data) // INDEX_ENTRY.size
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """Offset and position."""
+        relative, position = INDEX_ENTRY.struct.unpack_from(self.data, number * INDEX_ENTRY.size)
+        return self.base + relative, position
+
+    @property
+    def last_offset(self) -> int:
+        return self.entry(self.entries - 1)[0] if self.entries else self.base
+
+    def lookup(self, target: int) -> tuple[int, int]:
+        """The last entry at or below an offset; (base, 0) where there is none."""
+        if not self.entries:
+            return self.base, 0
+        first_hot = max(0, self.entries - 1 - WARM)
+        if self.entry(first_hot)[0] < target:
+            return self.entry(self._search(target, first_hot, self.entries - 1))
+        if self.entry(0)[0] > target:
+            return self.base, 0
+        return self.entry(self._search(target, 0, first_hot))
+
+    def _search(self, target: int, low: int, high: int) -> int:
+        while low < high:
+            middle = (low + high + 1) // 2
+            offset = self.entry(middle)[0]
+            if offset == target:
+                return middle
+            low, high = (low, middle - 1) if offset > target else (middle, high)
+        return low
+
+
+class IndexBuilder:
+    """The offset index that recovery writes: one entry whenever more than index.interval.bytes lie behind the last."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.values = array("i")
+        self.last_offset = base
+
+    def append(self, offset: int, position: int) -> None:
+        self.values.extend((offset - self.base, position))
+        self.last_offset = offset
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.values
+
+    def index(self) -> OffsetIndex:
+        values = array("i", self.values)
+        if sys.byteorder == "little":
+            values.byteswap()
+        return OffsetIndex(self.base, values.tobytes())
+
+
+def read_index(path: str, base: int) -> OffsetIndex:
+    """The index at that path; without entries if there is none. Raises SourceError."""
+    if not os.path.isfile(path):
+        return OffsetIndex(base)
+    source = open_source(path)
+    try:
+        return OffsetIndex(base, source.read_at(0, min(source.size or 0, LARGEST)))
+    finally:
+        source.close()
+
+
+def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
+    """What TransactionIndex.sanityCheck stumbles over: position, message, and whether that ends the broker instead of
+    having the segment recovered. None: nothing. Raises SourceError."""
+    source = open_source(path)
+    size = TXN_INDEX_ENTRY.size
+    try:
+        total = min(source.size or 0, LARGEST)
+        for position in range(0, total - size + 1, size):
+            data = source.read_at(position, size)
+            if len(data) < size:
+                break
+            entry = TXN_INDEX_ENTRY.read(data)
+            # The version is read as one byte, so that versions below 256 are taken for 0 (AbortedTxn.version).
+            if 0 < entry.version >> 8 < 128:
+                return position, f"Unexpected aborted transaction version {entry.version >> 8}", True
+            if entry.lastOffset < base:
+                return position, f"lastOffset {entry.lastOffset} is less than the segment's base offset {base}", False
+    finally:
+        source.close()
+    return None

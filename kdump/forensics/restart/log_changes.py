@@ -1,0 +1,33 @@
+"""What a load does to leader epochs and snapshots, told at its end: what is written is what differs from before."""
+
+from __future__ import annotations
+
+import os
+
+from kdump.forensics.restart.log_files import LogFiles
+from kdump.forensics.restart.producer_state import Snapshots
+
+
+def tell_epochs(files: LogFiles) -> None:
+    """leader-epoch-checkpoint is written anew, with other lines."""
+    path = os.path.join(files.plan.path, "leader-epoch-checkpoint")
+    before, after = files.plan.epochsBefore or (), files.plan.epochsAfter or ()
+    gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
+    new = ", ".join(f"{each.epoch}@{each.startOffset}" for each in after if each not in before)
+    files.step(
+        "write", path, "; ".join(filter(None, [f"without {gone}" if gone else "", f"with {new}" if new else ""]))
+    )
+
+
+def tell_snapshots(files: LogFiles, snapshots: Snapshots, before: dict[int, str]) -> None:
+    """Snapshots that were there and go, and new ones; one that is written over is both."""
+    now = snapshots.files
+    for offset, path in sorted(before.items()):
+        reason = snapshots.removed.get(offset)
+        if reason is not None and offset in now:
+            kind = "rebuild" if offset in snapshots.corrupt else "write"
+            files.step(kind, path, f"anew: {reason}", offset=offset)
+        elif reason is not None:
+            files.step("delete" if offset in snapshots.corrupt else "sweep", path, reason, offset=offset)
+    for offset in sorted(set(now) - set(before)):
+        files.step("write", os.path.join(files.plan.path, f"{offset:020}.snapshot"), "of producers", offset=offset)

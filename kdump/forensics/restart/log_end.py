@@ -1,0 +1,47 @@
+"""Where a log ends once its segments are open, and what its last segment holds behind that end.
+
+Source: LogSegment.readNextOffset, UnifiedLog.deleteLogStartOffsetBreachedSegments.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kdump.forensics.restart.log_files import LogFiles
+from kdump.forensics.restart.losses import cut_from
+from kdump.forensics.restart.plan import HIDDEN
+from kdump.forensics.restart.segment import LogEnd, Segment
+from kdump.log.region import Limits
+
+
+def log_end(last: Segment, files: LogFiles, limits: Limits) -> int:
+    """The next offset; what the last segment has behind it is in the file, and no longer in the log. Raises Stopped,
+    SourceError."""
+    end = last.next_offset()
+    if end.position < last.size or end.highest >= end.offset:
+        _hidden(last, end, files, limits)
+    return end.offset
+
+
+def _hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
+    position = end.position
+    if position == last.first:
+        entry = last.offset_index().last_offset
+        reason = f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to be empty"
+    elif end.highest >= end.offset:
+        position = last.position_of(end.offset)
+        reason = f"the last batch goes back to offset {end.offset - 1}: the log is taken to end there"
+    else:
+        reason = "the broker finds no batch there, believes the clean shutdown, and leaves the bytes where they are"
+    cut = cut_from(last, position, HIDDEN, reason, last.size, limits)
+    if cut.loses or position > last.first:
+        files.plan.cuts.append(cut)
+
+
+def below_start(segments: list[Segment], log_start: int, files: LogFiles) -> None:
+    """UnifiedLog.deleteLogStartOffsetBreachedSegments, at the first check of retention after the start."""
+    for segment, following in pairwise(segments):
+        if following.base > log_start:
+            return
+        reason = f"all of it lies below the log start {log_start}: it goes with the first check of retention"
+        files.step("delete", segment.at.path, reason, offset=segment.base, size=segment.size)

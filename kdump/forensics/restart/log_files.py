@@ -1,0 +1,103 @@
+"""The files of a log's directory while it is loaded: what an interrupted compaction, split or deletion has left is
+finished or thrown away.
+
+Source: LogLoader.removeTempFilesAndCollectSwapFiles and load, LogFileUtils.offsetFromFile.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from kdump.forensics.restart.checkpoint_file import number
+from kdump.forensics.restart.plan import EXIT, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.producer_state import Open
+from kdump.forensics.restart.segment import segment_at
+from kdump.log.errors import SourceError
+from kdump.log.listing import items
+
+FOREVER = (1 << 63) - 1
+
+
+class LogFiles:
+    """Paths by name, as they are after each step; a renamed file keeps its path. What is done becomes the plan's."""
+
+    def __init__(self, plan: PartitionPlan, open_: Open) -> None:
+        self.plan, self.open = plan, open_
+        self.files = {item.name: item.path for item in items(plan.path) if os.path.isfile(item.path)}
+
+    def step(
+        self,
+        kind: str,
+        file: str,
+        reason: str,
+        *,
+        position: int | None = None,
+        offset: int | None = None,
+        size: int = 0,
+    ) -> None:
+        self.plan.steps.append(Step(kind, file, position, offset, size, reason))
+
+    def finish(self) -> None:
+        """Everything that was left unfinished. Raises Stopped, SourceError."""
+        self._swaps(self._temporary())
+
+    def offset(self, name: str) -> int:
+        """LogFileUtils.offsetFromFile. Raises Stopped."""
+        found = number(name.partition(".")[0], 64)
+        if found is None:
+            message = f"the name {name!r} does not begin with an offset"
+            remedy = "move the file away: no broker wrote it"
+            what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
+            raise Stopped(Stop(EXIT, self.files[name], None, None, message, what, remedy))
+        return found
+
+    def delete(self, name: str, reason: str, kind: str = "delete") -> None:
+        path = self.files.pop(name)
+        size = 0
+        with suppress(OSError):
+            size = os.stat(path).st_size
+        self.step(kind, path, reason, size=size)
+
+    def _temporary(self) -> list[str]:
+        """removeTempFilesAndCollectSwapFiles: the names of .swap files that are good."""
+        lowest, cleaned, swaps = FOREVER, [], []
+        for name in sorted(self.files):
+            if not os.access(self.files[name], os.R_OK):
+                raise SourceError(
+                    f"{self.files[name]}: no right to read it; a broker that has none fails the log directory"
+                )
+            if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
+                self.delete(name, "it was to be deleted before", "sweep")
+            elif name.endswith(".cleaned"):
+                lowest = min(lowest, self.offset(name))
+                cleaned.append(name)
+            elif name.endswith(".swap"):
+                swaps.append(name)
+        good = []
+        for name in swaps:
+            if self.offset(name) >= lowest:
+                self.delete(name, "a split or cleaning that was not finished: .cleaned files are left of it")
+            else:
+                good.append(name)
+        for name in cleaned:
+            self.delete(name, "a cleaning or a split that was not finished")
+        return good
+
+    def _swaps(self, swaps: list[str]) -> None:
+        """Cleaned segments take the place of those that they were made of."""
+        low, high = FOREVER, -FOREVER
+        for name in swaps:
+            if name.endswith(".log.swap"):
+                base = self.offset(name)
+                segment = segment_at(self.files[name], base, self.open, ".swap")
+                low, high = min(low, base), max(high, segment.next_offset().offset)
+        for name in sorted(self.files):
+            if not name.endswith(".swap"):
+                offset = number(name.partition(".")[0], 64)
+                if offset is not None and low <= offset < high:
+                    self.delete(name, "a .swap file has taken its place: compaction was all but finished")
+        for name in sorted(swaps):
+            path = self.files.pop(name)
+            self.files[name.removesuffix(".swap")] = path
+            self.step("rename", path, f"to {name.removesuffix('.swap')}: compaction is finished")

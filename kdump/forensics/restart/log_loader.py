@@ -1,0 +1,280 @@
+"""The load of one log: unfinished work is finished or thrown away, segments are opened, recovered and cut, and what
+is known of producers is put together again.
+
+Source: org.apache.kafka.storage.internals.log.LogLoader (4.3.1).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kdump.forensics.restart import checkpoint_file
+from kdump.forensics.restart.epoch_cache import EpochCache
+from kdump.forensics.restart.index_file import txn_index_problem
+from kdump.forensics.restart.log_changes import tell_epochs, tell_snapshots
+from kdump.forensics.restart.log_end import below_start, log_end
+from kdump.forensics.restart.log_files import FOREVER, LogFiles
+from kdump.forensics.restart.losses import cut_from, whole_segment
+from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, Stop, Stopped
+from kdump.forensics.restart.producer_rebuild import rebuild_producers
+from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots, snapshot_files
+from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
+from kdump.forensics.restart.segment import Segment, segment_at
+from kdump.forensics.restart.split import split
+from kdump.log.region import Limits
+
+INDEXES = (".index", ".timeindex", ".txnindex")
+
+
+@dataclass
+class Loading:
+    """What a log's load depends on. `log_start`, `recovery_point`: by the checkpoints, 0 without a line. `interval`:
+    index.interval.bytes. `remote`: whether the topic is tiered."""
+
+    open: Open
+    clean: bool
+    log_start: int = 0
+    recovery_point: int = 0
+    interval: int = INTERVAL
+    remote: bool = False
+    limits: Limits = field(default_factory=Limits)
+    met: Callable[[int], None] = lambda count: None
+
+
+def load(plan: PartitionPlan, how: Loading) -> None:
+    """Fills in the plan. Raises Stopped, SourceError, OSError."""
+    _LogLoader(plan, how).load()
+
+
+class _LogLoader:
+    def __init__(self, plan: PartitionPlan, how: Loading) -> None:
+        self.plan, self.how = plan, how
+        self.files = LogFiles(plan, how.open)
+        self.sizes: dict[int, int] = {}
+        """Bytes of each segment before anything is done, by base offset."""
+        self.segments: list[Segment] = []
+        self.epochs = EpochCache()
+        self.snapshots = Snapshots({}, how.open)
+
+    def load(self) -> None:
+        plan, how = self.plan, self.how
+        found = checkpoint_file.epochs(os.path.join(plan.path, "leader-epoch-checkpoint"))
+        if found is not None:
+            plan.epochsBefore = tuple(found)
+            self.epochs.load(found)
+            if list(found) != self.epochs.entries:
+                self.epochs.written = True
+        self.files.finish()
+        self.snapshots.files.update(
+            snapshot_files([path for name, path in self.files.files.items() if name.endswith(".snapshot")])
+        )
+        before = {offset: at for offset, at in self.snapshots.files.items() if at is not None}
+        self._open_segments()
+        if plan.state == "delete":
+            next_offset = 0
+        else:
+            next_offset = self._recover_log()
+        self.epochs.truncate_from_end(next_offset)
+        first = self.segments[0].base if self.segments else how.log_start
+        plan.logStartOffset = how.log_start if how.remote else max(how.log_start, first)
+        self.epochs.truncate_from_start(how.log_start)
+        self.snapshots.remove_stray([segment.base for segment in self.segments])
+        state = ProducerState(self.snapshots)
+        self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
+        if not (plan.state or how.remote):
+            below_start(self.segments, plan.logStartOffset, self.files)
+        plan.segments, plan.openTransactions = max(1, len(self.segments)), len(state.open)
+        plan.logEndOffset = next_offset
+        plan.epochsAfter = tuple(self.epochs.entries)
+        if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
+            tell_epochs(self.files)
+        tell_snapshots(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
+
+    # --- segments ---
+
+    def _open_segments(self) -> None:
+        """loadSegmentFiles, again after each split."""
+        plan = self.plan
+        for name in sorted(self.files.files):
+            if name.endswith(INDEXES):
+                base = self.files.offset(name)
+                if f"{base:020}.log" not in self.files.files:
+                    self.files.delete(name, "an index without a segment")
+            elif name.endswith(".log"):
+                base = self.files.offset(name)
+                path = self.files.files[name]
+                segment = segment_at(path, base, self.how.open, ".swap" if path.endswith(".swap") else "")
+                self.sizes[base] = segment.size
+                if segment.size > (1 << 31) - 1:
+                    message = f"a segment of {segment.size} bytes: no more than 2147483647 can be"
+                    what = "KafkaException: The size of segment is larger than the maximum allowed segment size"
+                    raise Stopped(
+                        Stop(EXIT, path, None, None, message, what, "no broker wrote it so: cut it on a copy")
+                    )
+                if self.segments and self.segments[-1].base == base:
+                    plan.notes.append(f"{name}: another name of the segment {base}")
+                self.segments += self._opened(segment)
+
+    def _opened(self, segment: Segment) -> list[Segment]:
+        """LogSegment.sanityCheck, and recovery of a segment that does not pass; what it is split into, if it is."""
+        stem, files = f"{segment.base:020}", self.files.files
+        if stem + ".index" not in files:
+            self.files.step("rebuild", segment.stem + ".index", "it is missing: the segment is recovered for it")
+            return self._recover_at_load(segment)
+        if stem + ".timeindex" not in files:
+            reason = "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing"
+            self.files.step("create", segment.stem + ".timeindex", reason)
+        at = files.get(stem + ".txnindex")
+        wrong = txn_index_problem(at, segment.base) if at is not None else None
+        if wrong is None or at is None:
+            return [segment]
+        position, message, ends = wrong
+        if ends:
+            remedy = f"delete {at} and {segment.stem}.index: the broker then rebuilds both"
+            raise Stopped(Stop(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
+        self.files.step("rebuild", at, f"{message}: the segment is recovered", position=position)
+        return self._recover_at_load(segment)
+
+    def _recover_at_load(self, segment: Segment) -> list[Segment]:
+        """A segment whose index is missing or wrong is recovered whatever the recovery point; what it loses leaves the
+        segments behind it alone."""
+        try:
+            found = self._recover_segment(segment)
+        except InvalidOffset as error:
+            head = error.head
+            remedy = f"move {segment.at.path} away, or salvage it: its offsets go back at byte {head.position}"
+            what = f"InvalidOffsetException: Attempt to append an offset {head.last}"
+            stop = Stop(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
+            raise Stopped(stop) from error
+        except Overflow as error:
+            return self._split(error)
+        self._cut(segment, found.valid, found.reason)
+        return [segment]
+
+    def _recover_segment(self, segment: Segment) -> Recovered:
+        """recoverSegment: producers as of its start, every batch checked, a snapshot at its end."""
+        plan = self.plan
+        state = ProducerState(self.snapshots)
+        self._rebuild(state, self.how.log_start, segment.base, False)
+        plan.recovered += 1
+        whole = segment.size
+        plan.bytesRead += whole - segment.first
+        try:
+            found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
+        except Overflow as error:
+            path, position = segment.at.path, error.head.position
+            self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
+            raise
+        state.take_snapshot()
+        self.files.step(
+            "recover",
+            segment.at.path,
+            found.reason,
+            position=found.valid if found.valid < whole else None,
+            offset=segment.base,
+            size=whole,
+        )
+        return found
+
+    def _cut(self, segment: Segment, valid: int, reason: str) -> bool:
+        """The segment ends at `valid` now; whether that takes anything away."""
+        whole = self.sizes[segment.base]
+        if valid >= whole:
+            return False
+        cut = cut_from(segment, valid, TRUNCATED, reason, whole, self.how.limits)
+        self.plan.cuts.append(cut)
+        self.files.step("truncate", segment.at.path, cut.reason, position=valid, size=whole - valid)
+        self.sizes[segment.base] = valid
+        return True
+
+    def _rebuild(self, state: ProducerState, log_start: int, end: int, clean: bool) -> None:
+        rebuild_producers(state, self.segments, log_start, end, clean, self._scanned)
+
+    def _scanned(self, segment: Segment, offset: int, size: int) -> None:
+        self.plan.bytesRead += size
+        reason = f"for its producers, from offset {offset} on"
+        self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
+
+    def _split(self, error: Overflow) -> list[Segment]:
+        """The segments that take the place of one: batches keep their offsets, in segments that can hold them."""
+        segment, head = error.segment, error.head
+        parts = split(segment, head)
+        reason = f"{error} is more than 2147483647 above its name: {len(parts)} segments take its place"
+        size = segment.size - segment.first
+        self.files.step("split", segment.at.path, reason, position=parts[0].size, offset=head.base, size=size)
+        if segment.base in self.snapshots.files:
+            self.snapshots.remove(segment.base, "its segment is split")
+        for part in parts:
+            self.sizes[part.base] = part.size
+            if part.base != segment.base:
+                path = os.path.join(self.plan.path, f"{part.base:020}.log")
+                self.files.step("create", path, f"split off {os.path.basename(segment.at.path)}", offset=part.base)
+        return parts
+
+    # --- recovery of the log ---
+
+    def _recover_log(self) -> int:
+        """recoverLog: the log end offset."""
+        how, plan = self.how, self.plan
+        if not how.clean:
+            self._recover_unflushed()
+        if self.segments:
+            end = log_end(self.segments[-1], self.files, how.limits)
+            if end < how.log_start:
+                reason = f"the log ends at offset {end}, below the log start {how.log_start} of the checkpoint"
+                self._drop(self.segments, reason)
+                self.epochs.clear()
+                for offset in list(self.snapshots.files):
+                    self.snapshots.remove(offset, "all segments are deleted")
+                self.segments = []
+        if not self.segments:
+            name = f"{how.log_start:020}.log"
+            path = os.path.join(plan.path, name)
+            self.files.step("create", path, "a log without segments begins anew", offset=how.log_start)
+            return how.log_start
+        return end
+
+    def _recover_unflushed(self) -> None:
+        """Again from the start where a segment had to be split."""
+        point = self.how.recovery_point
+        while True:
+            floor = max((segment.base for segment in self.segments if segment.base <= point), default=-FOREVER)
+            unflushed = [segment for segment in self.segments if segment.base >= floor]
+            try:
+                for number, segment in enumerate(unflushed):
+                    if self._recover_one(segment):
+                        self._drop_behind(segment, unflushed[number + 1 :])
+                        return
+                    if segment is not unflushed[-1]:
+                        segment.index = None  # memory: only the last one's is needed again
+                return
+            except Overflow as error:
+                number = self.segments.index(error.segment)
+                self.segments[number : number + 1] = self._split(error)
+
+    def _recover_one(self, segment: Segment) -> bool:
+        """Whether it is shorter for that. Raises Overflow, Stopped, SourceError."""
+        try:
+            found = self._recover_segment(segment)
+            return self._cut(segment, found.valid, found.reason)
+        except InvalidOffset as error:
+            reason = f"{error}; the broker then empties the whole segment"
+            segment.size, segment.index, segment.rebuilt = segment.first, None, True
+            path, size = segment.at.path, self.sizes[segment.base]
+            self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
+            return self._cut(segment, segment.first, reason)
+
+    def _drop_behind(self, segment: Segment, behind: list[Segment]) -> None:
+        self._drop(behind, f"behind the cut in {os.path.basename(segment.at.path)}: sound or not, all of it goes")
+        self.segments = [each for each in self.segments if each not in behind]
+
+    def _drop(self, segments: list[Segment], reason: str) -> None:
+        """Segments that are deleted, with their indexes and snapshots."""
+        for segment in segments:
+            cut = whole_segment(segment, DELETED, reason)
+            self.plan.cuts.append(cut)
+            self.files.step("delete", segment.at.path, reason, offset=segment.base, size=cut.size)
+            if segment.base in self.snapshots.files:
+                self.snapshots.remove(segment.base, "its segment is deleted")

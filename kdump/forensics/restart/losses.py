@@ -1,0 +1,91 @@
+"""What stands in bytes that a start takes out of the log: counted with kdump's own reader, which finds sound batches
+behind damage."""
+
+from __future__ import annotations
+
+from kdump.forensics.restart.plan import Cut
+from kdump.forensics.restart.segment import Segment
+from kdump.log.headers import read_headers
+from kdump.log.legacy import look_inside
+from kdump.log.reader import CHECKED, regions
+from kdump.log.region import TORN, Batch, BatchLegacy, Limits, Stretch
+
+
+class Count:
+    """Batches that are met: sound ones, and those whose checksum does not hold."""
+
+    def __init__(self) -> None:
+        self.batches = self.damaged = self.sound_bytes = 0
+        self.records: int | None = 0
+        self.first: int | None = None
+        self.last: int | None = None
+        self.torn = self.padding = 0
+
+    def add(self, batches: int, records: int | None, size: int, first: int, last: int) -> None:
+        self.batches += batches
+        self.records = None if self.records is None or records is None else self.records + records
+        self.sound_bytes += size
+        self.span(first, last)
+
+    def span(self, first: int, last: int) -> None:
+        if first >= 0 and last >= first:
+            self.first = first if self.first is None else min(self.first, first)
+            self.last = last if self.last is None else max(self.last, last)
+
+    def cut(self, kind: str, file: str, position: int, size: int, reason: str) -> Cut:
+        return Cut(
+            kind,
+            file,
+            position,
+            size,
+            self.first,
+            self.last,
+            self.batches,
+            self.records,
+            self.sound_bytes,
+            self.damaged,
+            reason,
+        )
+
+
+def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int, limits: Limits) -> Cut:
+    """What `segment`, of `whole` bytes, has from `position` to its end. Raises SourceError."""
+    found = Count()
+    with segment.window() as window:
+        stream = regions(window, name_offset=segment.base, start=position, limits=limits, stretches=CHECKED)
+        for region in stream:
+            if isinstance(region, Stretch):
+                run = region.run
+                found.add(run.batches, run.records, region.size, run.first_offset, run.last_offset)
+            elif isinstance(region, Batch):
+                if isinstance(region, BatchLegacy):
+                    look_inside(region)
+                first = region.lastOffset if region.baseOffset is None else region.baseOffset
+                if region.crcValid and not region.problems:
+                    found.add(1, region.recordCount, region.size, first, region.lastOffset)
+                else:
+                    found.damaged += 1
+                    found.span(first, region.lastOffset)
+            elif region.kind == TORN:
+                found.torn += region.size
+            elif region.kind == "padding":
+                found.padding += region.size
+            elif region.code == "batch-length-invalid":
+                found.damaged += 1  # a batch but for its length
+    unfinished = found.torn and not (found.batches or found.damaged)
+    if unfinished and not reason:
+        reason = "a batch whose writing was cut short"
+    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that are no batch")
+
+
+def whole_segment(segment: Segment, kind: str, reason: str) -> Cut:
+    """What a segment holds, by its headers alone: for one that goes whole. Raises SourceError."""
+    with segment.window() as window:
+        headers = read_headers(segment.at, window)
+        size = window.source.size or 0
+    found = Count()
+    found.batches, found.records = headers.batches, headers.records
+    found.sound_bytes = size - headers.torn - headers.junk - headers.padding
+    if headers.first is not None and headers.last is not None:
+        found.span(headers.first, headers.last)
+    return found.cut(kind, segment.at.path, 0, size, reason)

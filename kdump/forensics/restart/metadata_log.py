@@ -1,0 +1,127 @@
+"""The metadata log of KRaft, which is loaded before everything else and recovered at every start, however the last run
+ended; and the files beside it that a node cannot start without.
+
+Source: KafkaRaftLog (4.3; KafkaMetadataLog before): createLog, recoverSnapshots, truncateToLatestSnapshot;
+FileQuorumStateStore; RecordsSnapshotReader.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from kdump.forensics.restart.batches import CorruptRecord, walk
+from kdump.forensics.restart.checkpoint_file import topic_id
+from kdump.forensics.restart.log_loader import Loading, load
+from kdump.forensics.restart.plan import EXIT, PartitionPlan, Step, Stop, Stopped
+from kdump.log.listing import names
+from kdump.log.paths import target
+from kdump.log.source import open_source
+
+SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
+LARGEST = 1 << 20
+
+
+def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
+    """Fills in the plan. Raises Stopped, SourceError, OSError."""
+    load(plan, how)
+    topic_id(os.path.join(plan.path, "partition.metadata"))
+    end = plan.logEndOffset or 0
+    newest = _snapshots(plan)
+    if newest is not None and newest[0] > end:
+        path = os.path.join(plan.path, newest[1])
+        reason = (
+            f"the newest snapshot ends at {newest[0]}, behind the log's end {end}: the log is emptied and begins there"
+        )
+        plan.steps.append(Step("truncate", plan.path, None, newest[0], 0, reason))
+        plan.logStartOffset = plan.logEndOffset = newest[0]
+        plan.notes.append(
+            f"the metadata begins anew from {os.path.basename(path)}; the rest comes from the controllers"
+        )
+    if newest is not None:
+        _readable(plan, os.path.join(plan.path, newest[1]), how)
+    _quorum_state(os.path.join(plan.path, "quorum-state"))
+
+
+def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
+    """recoverSnapshots: end offset and name of the newest that stays."""
+    start, kept = plan.logStartOffset or 0, []
+    for name in sorted(names(plan.path)):
+        match = SNAPSHOT.match(name)
+        if not match or not os.path.isfile(os.path.join(plan.path, name)):
+            continue
+        offset = int(match[1])
+        if match[3] != ".checkpoint" or offset < start:
+            reason = "below the log start" if match[3] == ".checkpoint" else "not finished, or to be deleted"
+            plan.steps.append(Step("delete", os.path.join(plan.path, name), None, offset, 0, f"a snapshot: {reason}"))
+        else:
+            kept.append((offset, name))
+    newest = max(kept, default=None)
+    if start > 0 and newest is None:
+        message = f"the metadata log begins at offset {start}, and no snapshot reaches up to there"
+        what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
+        what = f"IllegalStateException: {what} offset {start}"
+        remedy = (
+            f"copy {plan.path} away, then remove it: a broker, or a controller that is one of several, fetches the "
+            "metadata anew; a lone controller needs the snapshot back"
+        )
+        raise Stopped(Stop(EXIT, plan.path, None, start, message, what, remedy))
+    return newest
+
+
+def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
+    """A snapshot has to begin with a control batch, and to hold something behind it."""
+    window = how.open(target(path))
+    remedy = f"copy {path} away and remove it: the node takes an older one, or fetches it from the controllers"
+    try:
+        size, control, data = window.source.size or 0, None, 0
+        for number, head in enumerate(walk(window, 0, size)):
+            is_control = head.header is not None and head.header.isControlBatch
+            control = is_control if number == 0 else control
+            data += not is_control
+            if number > 0 and data:
+                break
+    except CorruptRecord as error:
+        message = f"the snapshot cannot be read: {error}"
+        raise Stopped(Stop(EXIT, path, error.position, None, message, f"{error.exception}: {error}", remedy)) from error
+    finally:
+        window.source.close()
+    if not control:
+        message = "the snapshot does not begin with its header"
+        what = "IllegalStateException: First batch is not a control batch with at least one record"
+        raise Stopped(Stop(EXIT, path, 0, None, message, what, remedy))
+    if not data:
+        message = "the snapshot holds nothing but its header: the records behind it change what is not there"
+        what = "IllegalStateException: Tried to change broker"
+        raise Stopped(Stop(EXIT, path, size, None, message, what, remedy))
+
+
+def _quorum_state(path: str) -> None:
+    """Raises Stopped, SourceError."""
+    if not os.path.isfile(path):
+        return
+    source = open_source(path)
+    try:
+        data = source.read_at(0, LARGEST)
+    finally:
+        source.close()
+    remedy = f"copy {path} away and remove it: the node learns leader and epoch anew (a controller may vote twice)"
+    what = "Error while reading the Quorum status"
+    # Java reads one line.
+    line = data.splitlines()[0] if data else b""
+    if not line:
+        raise Stopped(Stop(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy))
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        message = f"quorum-state is no JSON: {error}"
+        raise Stopped(Stop(EXIT, path, 0, None, message, f"JsonParseException: {what}", remedy)) from error
+    if not isinstance(found, dict) or "data_version" not in found:
+        message = "quorum-state has no data_version"
+        raise Stopped(Stop(EXIT, path, 0, None, message, f"IllegalStateException: {message}", remedy))
+    version = found["data_version"]
+    if version not in (0, 1):
+        message = f"quorum-state has data_version {str(version)[:40]}, 0 and 1 are known"
+        exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
+        raise Stopped(Stop(EXIT, path, 0, None, message, exception, remedy))

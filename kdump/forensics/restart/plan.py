@@ -1,0 +1,231 @@
+"""What a start does, as values: steps, cuts, stops, and the plan of a partition, a log directory and a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+EXIT, OFFLINE = "exit", "offline"
+"""How a stop ends: the broker ends, or the log directory goes offline, which ends a broker that has no other."""
+
+CLEAN, RECOVERY, DEGRADED, STOPPED = "clean", "recovery", "degraded", "stopped"
+"""Verdicts: it starts with no recovery; it starts after it recovered logs; it starts without some log directory; it
+does not start."""
+
+TRUNCATED, DELETED, HIDDEN = "truncated", "deleted", "hidden"
+"""What becomes of bytes: cut off a segment; deleted with their segment; left in the file behind the log's end, where
+no consumer gets them."""
+
+USUAL = ("recover", "scan", "write", "sweep")
+"""Steps of every start."""
+
+
+class Stop(NamedTuple):
+    """Why the broker, or a log directory, does not come up. `file` is what it fails on; `position` a byte of it."""
+
+    kind: str
+    file: str
+    position: int | None
+    offset: int | None
+    message: str
+    exception: str
+    """What the broker's log will show."""
+    remedy: str
+
+
+class Stopped(Exception):
+    """Raised where the replay comes to a Stop."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.message)
+        self.stop = stop
+
+
+class Step(NamedTuple):
+    """Something that the start does to a file. `kind`: recover (a segment is re-read and its indexes are rebuilt), scan
+    (a segment is read for its producers), truncate, delete, rename, rebuild (an index beside what is usual), split,
+    write (a snapshot or a checkpoint), create. `size` in bytes."""
+
+    kind: str
+    file: str
+    position: int | None
+    offset: int | None
+    size: int
+    reason: str
+
+
+class Cut(NamedTuple):
+    """Bytes that are no longer part of the log after the start. `kind`: truncated, deleted or hidden.
+
+    `batches`, `records` and `soundBytes` count what is sound in them: it is lost only for what stands before it.
+    `damagedBatches` are whole by their headers, but their checksum does not hold; `records` of them are not counted.
+    `offset` and `lastOffset`: the offsets that sound and damaged batches claim, None where there are none.
+    """
+
+    kind: str
+    file: str
+    position: int
+    size: int
+    offset: int | None
+    lastOffset: int | None
+    batches: int
+    records: int | None
+    soundBytes: int
+    damagedBatches: int
+    reason: str
+
+    @property
+    def loses(self) -> bool:
+        """Whether records go: a tail that was never finished is none."""
+        return bool(self.batches or self.damagedBatches)
+
+
+class Epoch(NamedTuple):
+    """A line of leader-epoch-checkpoint."""
+
+    epoch: int
+    startOffset: int
+
+
+@dataclass
+class PartitionPlan:
+    """A partition's directory. `state` is "" for a live one, else delete, future or stray. `recoveryPoint`: where the
+    checkpoint says that all is flushed up to; None: no line, so that all is re-read. `bytesRead`: what the start has to
+    read of segments. Offsets behind the start are None where it does not get so far."""
+
+    path: str
+    source: str
+    topic: str
+    partition: int
+    state: str
+    clean: bool
+    recoveryPoint: int | None = None
+    highWatermark: int | None = None
+    logStartOffset: int | None = None
+    logEndOffset: int | None = None
+    segments: int = 0
+    recovered: int = 0
+    bytesRead: int = 0
+    steps: list[Step] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    epochsBefore: tuple[Epoch, ...] | None = None
+    epochsAfter: tuple[Epoch, ...] | None = None
+    openTransactions: int = 0
+    """Of the producers as of the log's end."""
+    stray: str = ""
+    """Why the broker takes the directory for a stray, renames it and serves it no more; empty: it does not."""
+    remedy: str = ""
+    """What keeps it from being a stray, where it should not be one."""
+    notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    """What could not be read, so that the plan may be wrong here."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def loses(self) -> bool:
+        """Whether records that consumers could have had, or could have got, are gone after the start."""
+        return any(cut.loses for cut in self.cuts) or self.acknowledged > 0
+
+    @property
+    def acknowledged(self) -> int:
+        """Offsets below the last known high watermark that the log no longer reaches: consumers may have read them."""
+        if self.highWatermark is None or self.logEndOffset is None or self.state or self.stray:
+            return 0
+        return max(0, self.highWatermark - self.logEndOffset)
+
+    @property
+    def bytesCut(self) -> int:
+        return sum(cut.size for cut in self.cuts)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to say of it but that it is loaded, or re-read."""
+        usual = all(step.kind in USUAL for step in self.steps)
+        return usual and not (self.cuts or self.stops or self.stray or self.notes or self.unread or self.state)
+
+    @property
+    def copyFirst(self) -> list[str]:
+        """What to copy away before the start, if anything is lost here: the directory, for what salvages needs all."""
+        return [self.path] if (self.loses or (self.stops and self.cuts)) and not self.stray else []
+
+
+@dataclass
+class DirectoryPlan:
+    """A log directory. `clean`: it was shut down cleanly, so that no log is recovered; None where no broker ran."""
+
+    path: str
+    clean: bool | None
+    clusterId: str | None = None
+    nodeId: int | None = None
+    directoryId: str | None = None
+    steps: list[Step] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What a start gets over, and a person should know before."""
+    unread: list[str] = field(default_factory=list)
+
+
+@dataclass
+class RestartPlan:
+    """The whole answer: log directories, partitions in the order in which they were looked at, and what was taken for
+    granted, since no disk says it."""
+
+    directories: list[DirectoryPlan] = field(default_factory=list)
+    partitions: list[PartitionPlan] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    """Of the broker as a whole."""
+    assumptions: list[str] = field(default_factory=list)
+
+    @property
+    def allStops(self) -> list[Stop]:
+        """Every stop, the broker's own first."""
+        found = list(self.stops)
+        for directory in self.directories:
+            found += directory.stops
+        for partition in self.partitions:
+            found += partition.stops
+        return found
+
+    @property
+    def offline(self) -> list[str]:
+        """The log directories that go offline."""
+        found = [each.path for each in self.directories if any(stop.kind == OFFLINE for stop in each.stops)]
+        found += [each.source for each in self.partitions if any(stop.kind == OFFLINE for stop in each.stops)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def verdict(self) -> str:
+        """clean, recovery, degraded or stopped."""
+        if any(stop.kind == EXIT for stop in self.allStops) or len(self.offline) == len(self.directories):
+            return STOPPED
+        if self.offline:
+            return DEGRADED
+        return RECOVERY if any(each.clean is False for each in self.directories) else CLEAN
+
+    @property
+    def loses(self) -> bool:
+        return any(each.loses or each.stray for each in self.partitions)
+
+    @property
+    def unread(self) -> list[str]:
+        here = [text for each in self.directories for text in each.unread]
+        return here + [text for each in self.partitions for text in each.unread]
+
+    @property
+    def status(self) -> int:
+        """What `kdump restart-plan` exits with: 0, 1 or 3; 2 is for what could not be read."""
+        if self.verdict == STOPPED:
+            return 3
+        if self.unread:
+            return 2
+        troubled = self.verdict == DEGRADED or any(each.warnings for each in self.directories)
+        return int(troubled or self.loses)
+
+    @property
+    def copyFirst(self) -> list[str]:
+        """What to copy away before the broker is started."""
+        return [path for each in self.partitions for path in each.copyFirst]

@@ -1,0 +1,42 @@
+"""Producers put together from the newest snapshot and the batches behind it.
+
+Source: UnifiedLog.rebuildProducerState (4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kdump.forensics.restart.producer_state import ProducerState
+from kdump.forensics.restart.segment import Segment
+
+Scanned = Callable[[Segment, int, int], None]
+"""Told of a segment that was read, from which offset on, and how many bytes."""
+
+
+def rebuild_producers(
+    state: ProducerState, segments: list[Segment], log_start: int, end: int, clean: bool, scanned: Scanned
+) -> None:
+    """State and snapshots as of offset `end`. Raises Stopped, SourceError."""
+    bases = [segment.base for segment in segments]
+    to_snapshot = [*sorted(bases)[-2:], end]
+    if not state.snapshots.files and clean:
+        for offset in to_snapshot:
+            state.map_end = offset
+            state.take_snapshot()
+        return
+    was_empty = not state.known and state.map_end >= end
+    state.truncate_and_reload(log_start, end)
+    if end > state.map_end and not was_empty:
+        floor = max((base for base in bases if base <= end), default=None)
+        start = max((base for base in bases if base <= state.map_end), default=-1)
+        for segment in [each for each in segments if start <= each.base < end]:
+            begin = max(segment.base, state.map_end, log_start)
+            state.map_end = begin
+            if segment.base in to_snapshot:
+                state.take_snapshot()
+            read = segment.load_producers(state, begin, end if segment.base == floor else None)
+            if read:
+                scanned(segment, begin, read)
+    state.map_end = end
+    state.take_snapshot()

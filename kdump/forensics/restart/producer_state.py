@@ -1,0 +1,190 @@
+"""Snapshots of producer states during a start: which are read, deleted and written, and what of a batch ends a broker.
+
+Only what can stop a start is kept of the producers: which of them have a transaction open.
+
+Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerAppendInfo.append, EndTransactionMarker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kdump.forensics.restart.batches import CorruptRecord, Head
+from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.format.control import KEY, decode_control
+from kdump.log import kinds
+from kdump.log.entries import Entry, entries
+from kdump.log.paths import Target, target
+from kdump.log.payload import records
+from kdump.log.region import Batch, BatchV2, Limits
+from kdump.log.window import Window
+
+NEVER = -1
+Open = Callable[[Target], Window]
+
+
+class Snapshots:
+    """The .snapshot files of a directory, by offset. What a start does to them is told to `deleted` and `written`."""
+
+    def __init__(self, files: dict[int, Target], open_: Open) -> None:
+        self.files: dict[int, Target | None] = dict(files)
+        """None: this start has written it."""
+        self.open = open_
+        self.corrupt: dict[int, str] = {}
+        self.contents: dict[int, dict[int, int]] = {}
+        """Open transactions as of snapshots that this start has written."""
+        self.removed: dict[int, str] = {}
+
+    def remove(self, offset: int, reason: str) -> None:
+        at = self.files.pop(offset, None)
+        self.contents.pop(offset, None)
+        if at is not None:
+            self.removed[offset] = reason
+
+    def write(self, offset: int, open_transactions: dict[int, int]) -> None:
+        self.files[offset] = None
+        self.contents[offset] = dict(open_transactions)
+
+    def read(self, offset: int) -> dict[int, int] | None:
+        """First offsets of open transactions by producer id; None for a corrupt one. Raises SourceError."""
+        at = self.files[offset]
+        if at is None:
+            return dict(self.contents[offset])
+        window = self.open(at)
+        window.source.keep = True
+        found: dict[int, int] = {}
+        try:
+            for item in entries(kinds.PRODUCER_SNAPSHOT, window, offset):
+                if isinstance(item, Entry):
+                    if not item.type and item.values.get("version") != 1:
+                        return None
+                    if item.type and item.values["currentTxnFirstOffset"] >= 0:
+                        found[item.values["producerId"]] = item.values["currentTxnFirstOffset"]
+                else:
+                    return None
+        finally:
+            window.source.close()
+        return found
+
+    def remove_stray(self, bases: list[int]) -> None:
+        """removeStraySnapshots: those without a segment go, but the newest if it lies above the last segment."""
+        known, newest = set(bases), None
+        for offset in sorted(self.files):
+            if offset not in known:
+                if newest is not None:
+                    self.remove(newest, "no segment begins there")
+                newest = offset
+        if newest is not None and bases and newest < max(bases):
+            self.remove(newest, "no segment begins there")
+
+
+class ProducerState:
+    """A ProducerStateManager: `mapEndOffset` and `lastSnapOffset` under other names."""
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        self.snapshots = snapshots
+        self.open: dict[int, int] = {}
+        self.known = False
+        """Whether it knows of any producer."""
+        self.map_end = 0
+        self.last_snap = 0
+
+    def truncate_and_reload(self, log_start: int, log_end: int) -> None:
+        """Raises SourceError."""
+        for offset in sorted(self.snapshots.files):
+            if offset > log_end:
+                self.snapshots.remove(offset, f"above offset {log_end}, up to which producers are known")
+            elif offset <= log_start:
+                self.snapshots.remove(offset, f"at or below the log start {log_start}")
+        if log_end == self.map_end:
+            if self.map_end < log_start:
+                self.map_end = log_start
+            self.last_snap = max(self.snapshots.files, default=log_start)
+            return
+        self.open.clear()
+        self.known = False
+        while self.snapshots.files:
+            newest = max(self.snapshots.files)
+            found = self.snapshots.read(newest)
+            if found is None:
+                self.snapshots.corrupt[newest] = "corrupt"
+                self.snapshots.remove(newest, "it is corrupt")
+                continue
+            self.open, self.known = found, bool(found)
+            self.map_end = self.last_snap = newest
+            return
+        self.map_end = self.last_snap = log_start
+
+    def take_snapshot(self) -> None:
+        if self.map_end > self.last_snap:
+            self.snapshots.write(self.map_end, self.open)
+            self.last_snap = self.map_end
+
+    def append(self, window: Window, head: Head, file: str) -> None:
+        """A batch with a producer id. Raises CorruptRecord for what recovery cuts at, Stopped for what ends the
+        broker."""
+        header = head.header
+        if header is None or header.producerId < 0:
+            return
+        self.known = True
+        producer = header.producerId
+        if header.isControlBatch:
+            if _ends_transaction(window, head, file):
+                self.open.pop(producer, None)
+        elif header.isTransactional:
+            self.open.setdefault(producer, head.base)
+        elif producer in self.open:
+            raise Stopped(
+                Stop(
+                    EXIT,
+                    file,
+                    head.position,
+                    head.base,
+                    f"a non-transactional batch of producer {producer}, whose transaction is open since offset "
+                    f"{self.open[producer]}",
+                    f"InvalidTxnStateException: Expected transactional write from producer {producer}",
+                    f"cut {file} at byte {head.position} on a copy, or fetch the partition anew from another replica",
+                )
+            )
+
+
+def _ends_transaction(window: Window, head: Head, file: str) -> bool:
+    """Whether a control batch holds a marker; False for one that compaction has emptied."""
+    assert head.header is not None
+    batch: Batch = BatchV2(window, head.position, head.size, Limits(), head.header)
+    record = next(iter(records(batch)), None)
+    if record is None:
+        if head.header.recordCount > 0 and batch.problems:
+            raise CorruptRecord(head.position, f"Invalid record: {batch.problems[0].reason}", invalid=True)
+        return False
+    key, value = record.key or b"", record.value
+    if len(key) < KEY.size:
+        reason = "Invalid value size found for control record key. Must have at least 4 bytes, but found only"
+        raise CorruptRecord(head.position, f"{reason} {len(key)}", invalid=True)
+    control = decode_control(record.key, record.value)
+    if control.type not in ("COMMIT", "ABORT"):
+        message = f"a control record of type {control.typeId} by a producer, where a transaction marker has to be"
+        kind = control.type.partition("(")[0]
+        what = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
+        raise Stopped(_marker_stop(file, head, message, what))
+    if value is None or len(value) < 6:
+        message = f"the value of a transaction marker has {len(value or b'')} bytes"
+        raise Stopped(_marker_stop(file, head, message, "BufferUnderflowException"))
+    if int.from_bytes(value[:2], "big", signed=True) < 0:
+        raise CorruptRecord(head.position, "Invalid version found for end transaction marker", invalid=True)
+    return True
+
+
+def _marker_stop(file: str, head: Head, message: str, exception: str) -> Stop:
+    remedy = f"cut {file} at byte {head.position} on a copy, or fetch the partition anew from another replica"
+    return Stop(EXIT, file, head.position, head.base, message, exception, remedy)
+
+
+def snapshot_files(paths: list[str]) -> dict[int, Target]:
+    """Targets of .snapshot files by the offset in their names."""
+    found = {}
+    for path in paths:
+        at = target(path)
+        if at.name_offset is not None:
+            found[at.name_offset] = at
+    return found

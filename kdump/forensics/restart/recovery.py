@@ -1,0 +1,130 @@
+"""Recovery of one segment: every batch is checked, indexes are rebuilt, and the file is cut at the first that is wrong.
+
+Source: org.apache.kafka.storage.internals.log.LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kdump.forensics.restart.batches import CorruptRecord, Head, check, walk
+from kdump.forensics.restart.epoch_cache import EpochCache
+from kdump.forensics.restart.index_file import IndexBuilder
+from kdump.forensics.restart.producer_state import ProducerState
+from kdump.forensics.restart.segment import Segment
+from kdump.log.window import Window
+
+INTERVAL = 4096
+"""index.interval.bytes by default."""
+
+
+@dataclass
+class Recovered:
+    """`valid`: bytes up to the first that are wrong. `reason`: why it ends there; empty where it is the file's end, or
+    where too few bytes are left for a batch."""
+
+    valid: int
+    last: Head | None = None
+    reason: str = ""
+
+
+class InvalidOffset(Exception):
+    """Kafka's InvalidOffsetException: offsets go back where an index entry is due. The whole segment is emptied."""
+
+    def __init__(self, head: Head, before: int) -> None:
+        super().__init__(f"offset {head.last} behind offset {before}: no index can hold that")
+        self.head = head
+
+
+class Overflow(Exception):
+    """Kafka's LogSegmentOffsetOverflowException: an offset too far from the segment's name. The segment is split."""
+
+    def __init__(self, head: Head, segment: Segment) -> None:
+        super().__init__(f"offset {head.last} in the segment of {segment.base}")
+        self.head = head
+        self.segment = segment
+
+
+def recover(
+    segment: Segment, state: ProducerState, epochs: EpochCache, interval: int, met: Callable[[int], None]
+) -> Recovered:
+    """LogSegment.recover. The segment is shortened, its index is the new one. Raises InvalidOffset, Overflow, Stopped,
+    SourceError."""
+    with segment.window() as window:
+        return _Recovery(segment, state, epochs, interval, window, met).run()
+
+
+class _Recovery:
+    def __init__(
+        self,
+        segment: Segment,
+        state: ProducerState,
+        epochs: EpochCache,
+        interval: int,
+        window: Window,
+        met: Callable[[int], None],
+    ) -> None:
+        self.segment, self.state, self.epochs = segment, state, epochs
+        self.interval, self.window, self.met = interval, window, met
+        self.index = IndexBuilder(segment.base)
+        self.indexed_at = segment.first
+        self.newest, self.newest_offset = -1, segment.base
+        self.in_time_index, self.time_offset, self.time_entries = -1, segment.base, 0
+
+    def run(self) -> Recovered:
+        segment = self.segment
+        found = Recovered(segment.first)
+        try:
+            for head in walk(self.window, segment.first, segment.size, whole=True):
+                check(self.window, head)
+                if not segment.fits(head.last):
+                    raise Overflow(head, segment)
+                self._index(head, found.valid)
+                found.valid, found.last = head.end, head
+                self.met(head.size)
+                if head.header is not None:
+                    self._epoch(head)
+                    if head.header.producerId >= 0:
+                        self.state.append(self.window, head, segment.at.path)
+                    self.state.map_end = head.last + 1
+        except CorruptRecord as error:
+            found.reason = str(error)
+        if found.last is not None:
+            self._time_index(found.last)
+        segment.size = found.valid
+        segment.index, segment.rebuilt = self.index.index(), True
+        return found
+
+    def _index(self, head: Head, position: int) -> None:
+        newest = self._newest(head)
+        if newest > self.newest:
+            self.newest, self.newest_offset = newest, head.last
+        if position - self.indexed_at <= self.interval:
+            return
+        if not self.index.is_empty and head.last <= self.index.last_offset:
+            raise InvalidOffset(head, self.index.last_offset)
+        self.index.append(head.last, position)
+        self._time_index(head)
+        self.indexed_at = position
+
+    def _time_index(self, head: Head) -> None:
+        """Two offsets may go back here too."""
+        if self.time_entries and self.newest_offset < self.time_offset:
+            raise InvalidOffset(head, self.time_offset)
+        if self.newest > self.in_time_index:
+            self.in_time_index, self.time_offset = self.newest, self.newest_offset
+            self.time_entries += 1
+
+    def _newest(self, head: Head) -> int:
+        if head.header is not None:
+            return head.header.maxTimestamp
+        if head.magic < 1:
+            return -1
+        return int.from_bytes(self.window.view(head.position + 18, 8), "big", signed=True)
+
+    def _epoch(self, head: Head) -> None:
+        assert head.header is not None
+        epoch, latest = head.header.partitionLeaderEpoch, self.epochs.latest
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self.epochs.assign(epoch, head.base)

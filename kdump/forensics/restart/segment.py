@@ -1,0 +1,137 @@
+"""A segment while its log is loaded: its files, how far it reaches by now, and its offset index.
+
+Source: org.apache.kafka.storage.internals.log.LogSegment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.forensics.restart.batches import CorruptRecord, Head, search, walk
+from kdump.forensics.restart.index_file import OffsetIndex, read_index
+from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.forensics.restart.producer_state import Open, ProducerState
+from kdump.log.paths import Target, target
+from kdump.log.window import Window
+
+BATCH_OVERFLOW = (1 << 31) - 1
+
+
+class LogEnd(NamedTuple):
+    """Where a log ends as its broker has it: the next offset, and the position behind the last batch; the segment's own
+    base and first where the index leads nowhere, as if it were empty. `highest`: the largest offset met on the way."""
+
+    offset: int
+    position: int
+    highest: int
+
+
+@dataclass
+class Segment:
+    """`size`: bytes of the .log that are left. `index`: None until it is needed, or once it was dropped from memory."""
+
+    base: int
+    at: Target
+    size: int
+    open: Open
+    index: OffsetIndex | None = None
+    rebuilt: bool = False
+    """Whether recovery has written its indexes anew."""
+    index_suffix: str = ""
+    first: int = 0
+    """Where it begins in its file: one that a segment was split into is a part of that."""
+
+    @property
+    def stem(self) -> str:
+        return self.at.path.removesuffix(self.index_suffix).removesuffix(".log")
+
+    def offset_index(self) -> OffsetIndex:
+        """Raises SourceError."""
+        if self.index is None:
+            # One that was rebuilt, and dropped, is taken for empty: a lookup then begins at the segment's first byte.
+            path = self.stem + ".index" + self.index_suffix
+            self.index = OffsetIndex(self.base) if self.rebuilt else read_index(path, self.base)
+        return self.index
+
+    @contextmanager
+    def window(self) -> Iterator[Window]:
+        """Raises SourceError."""
+        window = self.open(self.at)
+        try:
+            yield window
+        finally:
+            window.source.close()
+
+    def fits(self, offset: int) -> bool:
+        """Whether an index can hold the offset: relative to the base, in 31 bits."""
+        return 0 <= offset - self.base <= BATCH_OVERFLOW
+
+    def find(self, window: Window, offset: int) -> Head | None:
+        """LogSegment.translateOffset. Raises CorruptRecord, Stopped, SourceError."""
+        _, position = self.offset_index().lookup(offset)
+        if position < 0:
+            message = f"the index leads to position {position}"
+            remedy = f"delete {self.stem}.index: the broker rebuilds it"
+            raise Stopped(Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy))
+        return search(window, offset, max(position, self.first), self.size, self.at.path)
+
+    def next_offset(self) -> LogEnd:
+        """LogSegment.readNextOffset. Raises Stopped, SourceError."""
+        with self.window() as window:
+            try:
+                found = self.find(window, self.offset_index().last_offset)
+                if found is None:
+                    return LogEnd(self.base, self.first, self.base - 1)
+                last, highest = found, found.last
+                for head in walk(window, found.position, self.size):
+                    last, highest = head, max(highest, head.last)
+            except CorruptRecord as error:
+                raise Stopped(corrupt_stop(self.at.path, error)) from error
+            return LogEnd(last.last + 1, last.end, highest)
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins that reaches up to an offset; the end where none does. Raises SourceError."""
+        with self.window() as window:
+            try:
+                for head in walk(window, self.first, self.size):
+                    if head.last >= offset:
+                        return head.position
+            except CorruptRecord as error:
+                return error.position
+        return self.size
+
+    def load_producers(self, state: ProducerState, start: int, stop: int | None) -> int:
+        """UnifiedLog.loadProducersFromRecords of offsets from `start` on, up to the batch of `stop`: bytes read.
+        Raises Stopped, SourceError."""
+        with self.window() as window:
+            try:
+                end = self.size
+                if stop is not None:
+                    last = self.find(window, stop)
+                    end = self.size if last is None else last.position
+                first = self.find(window, start)
+                if first is None or first.position >= end:
+                    return 0
+                for head in walk(window, first.position, end):
+                    state.append(window, head, self.at.path)
+            except CorruptRecord as error:
+                raise Stopped(corrupt_stop(self.at.path, error)) from error
+            return end - first.position
+
+
+def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
+    """What ends a broker that meets bytes where a batch should be, outside of recovery."""
+    remedy = (
+        f"without .kafka_cleanshutdown the broker recovers the log and cuts {os.path.basename(file)} at byte "
+        f"{error.position}: save what stands behind first"
+    )
+    return Stop(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
+
+
+def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> Segment:
+    """The segment whose .log is at `path`."""
+    return Segment(base, target(path), os.stat(path).st_size, open_, index_suffix=suffix)

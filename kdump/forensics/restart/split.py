@@ -1,0 +1,52 @@
+"""A segment that holds an offset too far from its name is split into segments that can hold theirs (KAFKA-6264).
+
+Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
+"""
+
+from __future__ import annotations
+
+from kdump.forensics.restart.batches import CorruptRecord, Head, base_offset, walk
+from kdump.forensics.restart.index_file import OffsetIndex
+from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.forensics.restart.segment import Segment, corrupt_stop
+
+
+def split(segment: Segment, head: Head) -> list[Segment]:
+    """The segments that take the place of one, as parts of its file; `head` is the batch that does not fit. Raises
+    Stopped, SourceError."""
+    segment.index = OffsetIndex(segment.base)
+    last = segment.next_offset().offset - 1
+    if last < segment.base or segment.fits(last):
+        what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
+        message = f"offset {head.last} does not fit into the segment, and its last one, {last}, does"
+        raise Stopped(_stop(segment, head.position, head.last, message, what))
+    parts: list[Segment] = []
+    with segment.window() as window:
+        try:
+            position = segment.first
+            while position < segment.size:
+                first = next(walk(window, position, segment.size), None)
+                if first is None:
+                    message = "a segment that has to be split does not end with a whole batch"
+                    raise Stopped(_stop(segment, position, None, message, "NoSuchElementException"))
+                base = base_offset(window, first, segment.at.path)
+                part = Segment(base, segment.at, position, segment.open, OffsetIndex(base), True, "", position)
+                for each in walk(window, position, segment.size):
+                    if not part.fits(each.last):
+                        break
+                    part.size = each.end
+                if part.size == position:
+                    message = "a batch does not fit into a segment of its own name"
+                    what = f"IllegalStateException: Failed to append records from position {position}"
+                    raise Stopped(_stop(segment, position, base, message, what))
+                parts.append(part)
+                position = part.size
+        except CorruptRecord as error:
+            raise Stopped(corrupt_stop(segment.at.path, error)) from error
+    return parts
+
+
+def _stop(segment: Segment, position: int, offset: int | None, message: str, what: str) -> Stop:
+    path = segment.at.path
+    remedy = f"cut {path} at byte {position} on a copy, or salvage it"
+    return Stop(EXIT, path, position, offset, message, what, remedy)

@@ -1,0 +1,52 @@
+"""Which partitions the cluster does not expect on a broker: the metadata on the disk tells, as far as it goes. A broker
+renames their directories, and deletes none of them.
+
+Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher.initializeManagers.
+"""
+
+from __future__ import annotations
+
+from kdump.state.image import Metadata, PartitionInfo
+
+
+class Strays:
+    """`metadata` None: nothing is known, and nothing is called a stray."""
+
+    def __init__(self, metadata: Metadata | None) -> None:
+        self.metadata = metadata
+
+    def _info(self, topic_id: str | None, partition: int) -> PartitionInfo | None:
+        if self.metadata is None or topic_id is None:
+            return None
+        topic = self.metadata.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
+        """Why the broker takes the directory for a stray, and what keeps it from that; empty if it does not, or if
+        nothing tells."""
+        if self.metadata is None or node is None:
+            return "", ""
+        known = self.metadata.topics.get(topic)
+        own = known.partitions.get(partition) if known is not None else None
+        info = self._info(topic_id, partition)
+        if info is not None and node not in info.replicas:
+            return f"its replicas are {', '.join(map(str, info.replicas))}, and not {node}", ""
+        if info is not None:
+            return "", ""
+        remedy = ""
+        if known is not None and own is not None and node in own.replicas:
+            remedy = f"if it is that partition: lines 'version: 0' and 'topic_id: {known.id}' in its partition.metadata"
+        if topic_id is None:
+            return "it has no partition.metadata, so that its topic id is not known", remedy
+        now = f"the topic {topic} has the id {known.id}" if known is not None else f"there is no topic {topic}"
+        if known is not None and known.id == topic_id:
+            now = f"the topic {topic} has no partition {partition}"
+        return f"topic id {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
+
+    def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
+        """The id of the log directory that the replica of a broker is assigned to."""
+        info = self._info(topic_id, partition)
+        if info is None or node not in info.replicas:
+            return None
+        number = info.replicas.index(node)
+        return info.directories[number] if number < len(info.directories) else None

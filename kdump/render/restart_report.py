@@ -1,0 +1,282 @@
+"""`kdump restart-plan` for people: the verdict first, then what is lost and what to copy, and at last what is done."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from itertools import groupby
+
+from kdump.forensics.restart.plan import (
+    CLEAN,
+    DEGRADED,
+    DELETED,
+    HIDDEN,
+    RECOVERY,
+    STOPPED,
+    TRUNCATED,
+    USUAL,
+    Cut,
+    PartitionPlan,
+    RestartPlan,
+    Step,
+    Stop,
+)
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.report import size_text
+from kdump.render.restart_objects import totals
+from kdump.render.style import painter
+from kdump.render.table import Column, Table
+
+TOLD = 5
+"""Things of one kind that are told of a partition; all of them with --full, and in JSON."""
+MOST = 20
+"""Steps that are told of all partitions together, likewise."""
+STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
+GOES = {TRUNCATED: "cut off", DELETED: "deleted", HIDDEN: "left in the file, out of the log"}
+
+
+class RestartReport:
+    """Writes a plan."""
+
+    def __init__(self, output: Output, *, full: bool = False, everything: bool = False) -> None:
+        self.output = output
+        self.full = full
+        self.everything = everything
+        self.paint = painter(output.colour)
+
+    def write(self, plan: RestartPlan) -> None:
+        names = ", ".join(each.path for each in plan.directories)
+        head, said = verdict(plan)
+        self._text(f"{names}: {head}{said}", head, STYLE[plan.verdict])
+        for stop in plan.allStops:
+            self._stop(stop)
+        for directory in plan.directories:
+            for text in directory.warnings:
+                self._text(f"warning: {text}", "warning", "torn")
+        if plan.verdict == STOPPED:
+            self.output.line("")
+            self._text("What follows it does once that has been put right.")
+        self._losses(plan)
+        self._table(plan)
+        self._steps(plan)
+        for text in plan.unread:
+            self._text(f"not read: {text}", "not read", "bad")
+        self._head("assumed")
+        for text in plan.assumptions:
+            self._text(f"  {text}")
+
+    # --- parts ---
+
+    def _stop(self, stop: Stop) -> None:
+        what = "the broker ends" if stop.kind == "exit" else "the log directory goes offline"
+        self.output.line("")
+        self._text(f"{what}: {stop.message}", what, "bad")
+        where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
+        self._text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
+        self._text(f"  its log will show: {stop.exception}")
+        self._text(f"  do: {stop.remedy}")
+
+    def _losses(self, plan: RestartPlan) -> None:
+        losing = [each for each in plan.partitions if each.loses or each.stray]
+        if losing:
+            self._head("what is lost" if any(each.loses for each in losing) else "what is set aside", "bad")
+        for each in losing:
+            for line in losses(each):
+                self._text(line)
+            lines = [] if each.stray else cut_lines(each.cuts, apart=self.full)
+            for line in lines:
+                self._text(f"    {line}")
+        if plan.copyFirst:
+            self._head("copy away first")
+        for path in plan.copyFirst:
+            # Not wrapped: it is to be copied as it stands.
+            self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
+
+    def _table(self, plan: RestartPlan) -> None:
+        """The partitions of which there is something to say, and the few that take longest to recover."""
+        logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC or not each.is_plain]
+        shown = plan.partitions if self.everything else [each for each in logs if not each.is_plain]
+        if not self.everything:
+            plain = sorted(
+                (each for each in logs if each.is_plain and each.recovered), key=lambda each: -each.bytesRead
+            )
+            longest = {id(each) for each in plain[:TOLD]}
+            shown = [each for each in logs if not each.is_plain or id(each) in longest]
+        if shown:
+            self.output.line("")
+            table = Table(columns(), self.output, full=self.full)
+            for each in shown:
+                table.add(each, "bad" if each.loses or each.stops else "")
+            table.flush()
+        told = {id(each) for each in shown}
+        left = [each for each in plan.partitions if id(each) not in told]
+        recovered = sum(1 for each in left if each.recovered)
+        if left:
+            text = f"{_many(len(left), 'more partition')}, with nothing cut"
+            self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
+
+    def _steps(self, plan: RestartPlan) -> None:
+        told = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
+        lines = [step_text(step) for step in told]
+        for each in plan.partitions:
+            steps = [step for step in each.steps if self.full or is_notable(step, each)]
+            shown = steps if self.full else steps[:TOLD]
+            lines += [step_text(step) for step in shown]
+            if len(shown) < len(steps):
+                lines.append(f"… and {len(steps) - len(shown)} more steps of {each.name} (--full)")
+            lines += [f"{each.name}: {note}" for note in each.notes]
+        if lines:
+            self._head("what else it does")
+        most = len(lines) if self.full else MOST
+        for line in lines[:most]:
+            self._text(f"  {line}")
+        if most < len(lines):
+            self._text(f"  … and {len(lines) - most:,} more (--full)")
+
+    def _head(self, text: str, style: str = "head") -> None:
+        self.output.line("")
+        self.output.line(self.paint(text, style))
+
+    def _text(self, text: str, head: str = "", style: str = "") -> None:
+        indent = len(text) - len(text.lstrip()) + 4
+        for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
+            self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)
+
+
+def verdict(plan: RestartPlan) -> tuple[str, str]:
+    """The word, and the sentence behind it."""
+    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC]
+    numbers = totals(logs)
+    read = size_text(numbers.bytesRead)
+    work = f"recovers {_many(numbers.recoveredPartitions, 'log')}, reading {read}"
+    lost = sum(1 for each in plan.partitions if each.loses)
+    parts = []
+    if lost:
+        parts.append(f"LOSES RECORDS of {_many(lost, 'partition')}")
+    if numbers.strays:
+        parts.append(
+            f"sets aside {_many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
+        )
+    if plan.verdict == STOPPED:
+        return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
+    tail = f"; {', '.join(parts)}" if parts else "; nothing is lost"
+    if plan.verdict == DEGRADED:
+        return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
+    if plan.verdict == CLEAN:
+        if numbers.recoveredPartitions:
+            return "STARTS", f" after a clean shutdown; it {work} all the same{tail}"
+        return "STARTS", f" normally after a clean shutdown{tail}"
+    return "STARTS", f" after an unclean shutdown; it {work}{tail}"
+
+
+def columns() -> list[Column]:
+    return [
+        Column("partition", "partition", _name, least=16),
+        Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
+        Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
+        Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
+        Column("segments", "segments", lambda each: str(each.segments), True, 3),
+        Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
+        Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
+        Column("bytesCut", "cut", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
+        Column("does", "", does, False, 6, 12),
+    ]
+
+
+def _name(each: PartitionPlan) -> str:
+    return printable(each.name + (f" ({each.state})" if each.state else ""))
+
+
+def is_notable(step: Step, each: PartitionPlan) -> bool:
+    """Whether a step is not of every start, and not told elsewhere."""
+    if step.kind in USUAL or step.kind == "truncate":
+        # Every start writes epochs that end with the log; others are worth a line.
+        epochs = step.kind == "write" and os.path.basename(step.file) == "leader-epoch-checkpoint"
+        return epochs and not each.state and epochs_change(each)
+    return not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
+
+
+def epochs_change(each: PartitionPlan) -> bool:
+    """Whether epochs change below the end that the log has: one that had begun with no record is dropped every time."""
+    before, after, end = each.epochsBefore or (), each.epochsAfter or (), each.logEndOffset or 0
+    return [entry for entry in before if entry.startOffset < end] != list(after) or bool(each.cuts)
+
+
+def losses(each: PartitionPlan) -> Iterator[str]:
+    """What goes, and what of it is sound."""
+    if each.stray:
+        yield f"  {each.name}: the directory gets a name that ends in -stray, and is served no more: {each.stray}"
+        if each.remedy:
+            yield f"    {each.remedy}"
+        return
+    sound = sum(cut.batches for cut in each.cuts)
+    damaged = sum(cut.damagedBatches for cut in each.cuts)
+    known = [cut.records for cut in each.cuts]
+    first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
+    last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
+    end = first if each.logEndOffset is None else each.logEndOffset
+    span = f", offsets {first}..{last}" if first is not None else ""
+    yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
+    if sound:
+        count = sum(count for count in known if count is not None)
+        records = f"{_many(count, 'record')}{' and more' if None in known else ''}"
+        batches = _many(sound, "SOUND batch", "SOUND batches")
+        yield f"    {batches} of {records} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
+    if damaged:
+        yield f"    {_many(damaged, 'batch', 'batches')} with wrong bytes"
+    if each.acknowledged:
+        below = f"{_many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
+        yield f"    {below}: consumers may have read them, and another replica may have them"
+
+
+def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
+    """A line for each, or, unless they are to be told `apart`, one for those that follow each other for one reason."""
+    for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
+        alike = list(group)
+        for some in [[cut] for cut in alike] if apart else [alike]:
+            first, last = (os.path.basename(each.file) for each in (some[0], some[-1]))
+            size = size_text(sum(cut.size for cut in some))
+            where = f"{len(some)} files, {first} to {last}" if len(some) > 1 else f"{first} at {some[0].position}"
+            yield f"{GOES[kind]}: {size}, {where}: {reason}"
+
+
+def does(each: PartitionPlan) -> str:
+    """What is out of the ordinary, in few words."""
+    said = []
+    if each.stops:
+        said.append("fails the start")
+    if each.stray:
+        said.append("set aside as a stray")
+    if each.state == "delete":
+        said.append("deleted")
+    words = {"truncated": f"cut at offset {each.logEndOffset}", "deleted": "segments deleted"}
+    words["hidden"] = f"ends early at {each.logEndOffset}"
+    for kind in dict.fromkeys(cut.kind for cut in each.cuts):
+        said.append(words.get(kind, kind))
+    kinds = [step.kind for step in each.steps]
+    if "rebuild" in kinds or "create" in kinds:
+        said.append("index or snapshot rebuilt")
+    if "split" in kinds:
+        said.append("segment split")
+    if "rename" in kinds and not each.stray:
+        said.append("renames files")
+    if each.unread:
+        said.append("not all was read")
+    return printable(", ".join(said))
+
+
+def step_text(step: Step) -> str:
+    where = "/".join(step.file.rstrip("/").split("/")[-2:])
+    position = f" at {step.position}" if step.position is not None else ""
+    return f"{step.kind} {where}{position}" + (f": {step.reason}" if step.reason else "")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"

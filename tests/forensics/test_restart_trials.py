@@ -1,0 +1,145 @@
+"""kdump.restart_plan beside what real brokers did: docs/broker-trials.json, made for `kdump verify`, and
+docs/restart-trials.json, made for this. No broker runs here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kdump
+from kdump.forensics.restart.plan import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
+from tests import restart_damages
+from tests.conftest import ROOT
+from tests.damages import DAMAGES, DOUBTS
+from tests.forensics.restart_disks import Disk, served
+from tools.trials.disk import files
+from tools.trials.restart import differences, foretold
+
+TRIALS = {each["name"]: each for each in json.loads((ROOT / "docs" / "broker-trials.json").read_text())}
+RESTARTS = {each["name"]: each for each in json.loads((ROOT / "docs" / "restart-trials.json").read_text())}
+HOST = "librdkafka-none-0"
+UNKNOWABLE = {
+    "meta-cluster-id": "no disk says the id of the cluster that the broker is to join: it is an assumption",
+    "cleaner-beyond": "the log cleaner did that, after the start",
+    "cleaner-empty": "the log cleaner did that, after the start",
+    "directory-future": "recorded before its recipe was changed: see future-alone in restart-trials.json",
+}
+"""Recipes for which the plan says something else than the record, and why."""
+
+
+def disk(disks: dict[str, Disk], shared: Path, tmp: Path, name: str, whole: bool) -> Disk:
+    key = name + "+" * whole
+    if key not in disks:
+        disks[key] = Disk(shared, name, tmp, whole=whole)
+    disks[key].restore()
+    return disks[key]
+
+
+def plan_of(damage: Any, disks: dict[str, Disk], shared: Path, tmp: Path) -> tuple[RestartPlan, str | None]:
+    if damage.disk == "legacy":
+        source = disk(disks, shared, tmp, "legacy", False)
+        here = disk(disks, shared, tmp, "clean-1", False)
+        expected = damage.apply(source.root)
+        here.graft(source.root / expected.file.split("/")[0], HOST)
+        return kdump.restart_plan(here.directories_of_broker), HOST
+    here = disk(disks, shared, tmp, damage.disk, False)
+    try:
+        expected = damage.apply(here.root)
+    except FileNotFoundError:
+        here = disk(disks, shared, tmp, damage.disk, True)
+        expected = damage.apply(here.root)
+    return kdump.restart_plan(here.directories_of_broker), served(damage, expected)
+
+
+def disagrees(plan: RestartPlan, partition: str | None, did: dict[str, Any]) -> list[str]:
+    """In what the plan differs from the record of a start."""
+    broker, found = did["broker"], []
+    stopped = "exits" in broker or "does not come up" in broker
+    if stopped != (plan.verdict == STOPPED):
+        return [f"verdict {plan.verdict}, the broker: {broker}"]
+    if "offline" in broker and not plan.offline:
+        found.append(f"nothing offline, the broker: {broker}")
+    of: PartitionPlan | None = next((x for x in plan.partitions if x.name == partition and not x.state), None)
+    if stopped or of is None:
+        return found
+    end = 0 if of.stray else of.logEndOffset
+    if did["logEndAfter"] is not None and did["logEndAfter"] != end:
+        found.append(f"ends at {end}, the broker's log at {did['logEndAfter']}")
+    steps = {step.kind for step in of.steps}
+    new = [step.file for step in of.steps if step.kind in ("rebuild", "create", "recover", "write")]
+    says = {
+        "truncates the log": any(cut.kind == TRUNCATED for cut in of.cuts) or bool(of.stray) or "split" in steps,
+        "deletes segments": any(cut.kind == DELETED for cut in of.cuts),
+        "ends the log early": any(cut.kind == "hidden" for cut in of.cuts),
+        "rebuilds the index": bool(new),
+        "rewrites the snapshot": any(path.endswith(".snapshot") for path in new),
+    }
+    for words, said in says.items():
+        must = words in ("truncates the log", "deletes segments")
+        if (words in broker and not said) or (must and said and words not in broker):
+            found.append(f"{words}: {said}, the broker: {broker}")
+    return found
+
+
+EVERY = sorted([*DAMAGES, *DOUBTS], key=lambda damage: (damage.disk, damage.name))
+TELLING = [damage for damage in EVERY if TRIALS[damage.name]["broker"] != "starts normally"]
+QUIET = [damage for damage in EVERY if damage not in TELLING]
+"""A start does nothing about these; three of four wait for make test-all."""
+PARTS = [TELLING[:45], TELLING[45:], QUIET[::4], [damage for number, damage in enumerate(QUIET) if number % 4]]
+
+
+@pytest.mark.parametrize("part", [0, 1, 2, pytest.param(3, marks=pytest.mark.every_disk)])
+def test_every_recipe_of_verify(part: int, shared: Path, tmp_path_factory: Any) -> None:
+    """What a start does to each damage of tests/damages.py is foretold."""
+    tmp = tmp_path_factory.mktemp("disks")
+    disks: dict[str, Disk] = {}
+    wrong = {}
+    for damage in PARTS[part]:
+        plan, partition = plan_of(damage, disks, shared, tmp)
+        found = disagrees(plan, partition, TRIALS[damage.name])
+        if bool(found) != (damage.name in UNKNOWABLE):
+            wrong[damage.name] = found
+    assert not wrong
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_every_recipe_of_restarts(part: int, shared: Path, tmp_path_factory: Any) -> None:
+    """The plan of today says what the broker did when docs/restart-trials.json was made, or what is explained."""
+    tmp = tmp_path_factory.mktemp("disks")
+    disks: dict[str, Disk] = {}
+    wrong = {}
+    chosen = [recipe for recipe in restart_damages.chosen() if recipe.name in RESTARTS]
+    for recipe in sorted(chosen, key=lambda recipe: (recipe.disk, recipe.name))[part::3]:
+        here = disk(disks, shared, tmp, recipe.disk, True)
+        recipe.apply(here.root)
+        record = RESTARTS[recipe.name]
+        before = {Path(path).name: files(Path(path)) for path in here.directories_of_broker}
+        plan = kdump.restart_plan(here.directories_of_broker)
+        said = foretold(plan, before)
+        found = differences(renamed(said, here.root.name), recorded(record))
+        if found != record["differences"]:
+            wrong[recipe.name] = found
+    assert not wrong
+
+
+def renamed(said: dict[str, Any], name: str) -> dict[str, Any]:
+    """The directories have the names that they had when the broker ran."""
+    partitions = {key.replace(name, "disk-1"): facts for key, facts in said["partitions"].items()}
+    return said | {"partitions": partitions, "offline": [each.replace(name, "disk-1") for each in said["offline"]]}
+
+
+def recorded(record: dict[str, Any]) -> dict[str, Any]:
+    """What the broker did, in the form that tools.trials.restart.differences takes."""
+    partitions = {key: {"logEnd": end} for key, end in record["logEnds"].items()}
+    partitions |= {key: facts["broker"] for key, facts in record["partitions"].items() if facts["broker"]}
+    return record["broker"] | {"partitions": partitions}
+
+
+def test_the_record_is_whole() -> None:
+    """Every recipe has its result, more than a dozen kinds of damage agree, and what does not is explained."""
+    assert list(RESTARTS) == [recipe.name for recipe in restart_damages.chosen()]
+    assert sum(not each["differences"] for each in RESTARTS.values()) > 80
+    assert all(each.get("explained") for each in RESTARTS.values() if each["differences"])

@@ -1,0 +1,429 @@
+"""`kdump restart-plan` as its user meets it, and the rules that it replays, one by one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import kdump
+from kdump.cli import cli
+from kdump.commands.restart_plan import EXAMPLES
+from kdump.forensics.restart import checkpoint_file
+from kdump.forensics.restart.epoch_cache import EpochCache
+from kdump.forensics.restart.index_file import OffsetIndex
+from kdump.forensics.restart.log_manager import parse_name
+from kdump.forensics.restart.plan import Epoch, PartitionPlan, Stopped
+from kdump.render.restart_keys import RESTART_TYPES
+from tests import craft
+from tests.conftest import FIXTURES, SHARED
+from tests.test_damaged_disks import DAMAGES, LARGE
+from tests.test_docs import run as shell
+
+FIRST = f"{0:020}.log"
+DISK = FIXTURES / "clean-2"
+DISKS = SHARED / "disks"
+
+
+def run(*args: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["restart-plan", *map(str, args)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A broker's log directory that can be changed."""
+    return Path(shutil.copytree(DISK, tmp_path / "broker-2"))
+
+
+@pytest.fixture
+def crashed(disk: Path) -> Path:
+    (disk / ".kafka_cleanshutdown").unlink()
+    return disk
+
+
+def ledger(root: Path) -> PartitionPlan:
+    return next(each for each in kdump.restart_plan([str(root)]).partitions if each.topic == "ledger")
+
+
+def put(root: Path, *batches: bytes, name: str = FIRST) -> None:
+    (root / "ledger-0" / name).write_bytes(b"".join(batches))
+
+
+def own(root: Path) -> list[bytes]:
+    return craft.split((root / "ledger-0" / FIRST).read_bytes())
+
+
+# --- the command ---
+
+
+def test_clean() -> None:
+    result = run(DISK)
+    assert result.exit_code == 0
+    assert "STARTS normally after a clean shutdown; nothing is lost" in result.stdout
+    assert "assumed" in result.stdout
+
+
+def test_json_keys_and_order() -> None:
+    result = run(DISK, "--json")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["type"] for each in found] == ["restartPartition"] * 2 + ["restartDirectory", "restartPlan"]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in RESTART_TYPES[each["type"]])]
+    assert found[-1]["verdict"] == "clean"
+
+
+def test_statuses(crashed: Path) -> None:
+    assert run(crashed, "-q").exit_code == 0
+    whole = (crashed / "ledger-0" / FIRST).read_bytes()
+    (crashed / "ledger-0" / FIRST).write_bytes(craft.flip(whole, 8 * (len(whole) - 50)))
+    lost = run(crashed)
+    assert lost.exit_code == 1
+    assert "LOSES RECORDS of 1 partition" in lost.stdout
+    assert f"cp -a --sparse=always {crashed}/ledger-0" in lost.stdout
+    (crashed / "lost+found").mkdir()
+    stopped = run(crashed)
+    assert stopped.exit_code == 3
+    assert stopped.stdout.startswith(f"{crashed}: DOES NOT START")
+    assert run(crashed / "ledger-0").exit_code == 2
+    assert run(crashed / "nothing").exit_code == 2
+    assert run(crashed, "-q", "--json").exit_code == 2
+    assert run(FIXTURES).exit_code == 2
+    assert "name those of one broker" in run(FIXTURES).stderr
+
+
+def test_a_torn_tail_is_no_loss(crashed: Path) -> None:
+    batches = own(crashed)
+    torn = craft.batch([craft.record(value=b"never finished")], offset=65)[:50]
+    put(crashed, *batches, torn)
+    found = ledger(crashed)
+    assert (found.logEndOffset, found.bytesCut, found.loses) == (65, 50, False)
+    assert run(crashed).exit_code == 0
+
+
+def test_below_the_high_watermark_it_is_one(crashed: Path) -> None:
+    put(crashed, *own(crashed)[:-1])
+    found = ledger(crashed)
+    assert (found.logEndOffset, found.highWatermark, found.acknowledged, found.loses) == (50, 65, 15, True)
+
+
+def test_sound_batches_behind_a_bad_one(crashed: Path) -> None:
+    first, *rest = own(crashed)
+    put(crashed, craft.flip(first, 8 * 80), *rest)
+    (cut,) = ledger(crashed).cuts
+    assert (cut.kind, cut.position, cut.batches, cut.damagedBatches) == ("truncated", 0, len(rest), 1)
+    assert cut.soundBytes == sum(map(len, rest))
+    assert (cut.offset, cut.lastOffset) == (0, 64)
+
+
+def test_topics_are_chosen(disk: Path) -> None:
+    found = kdump.restart_plan([str(disk)], wanted=lambda topic: topic == "ledger")
+    assert [each.name for each in found.partitions] == ["ledger-0"]
+    assert "ledger" not in run(disk, "--topic", "nothing", "--all").stdout
+
+
+def test_the_examples_of_the_help() -> None:
+    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump ")]
+    assert len(examples) >= 2
+    for example in examples:
+        said = shell(example)
+        assert "Traceback" not in said
+        assert "clean" in said
+
+
+def test_nothing_is_written_and_read_only_will_do(crashed: Path) -> None:
+    before = {path: path.read_bytes() for path in crashed.rglob("*") if path.is_file()}
+    for path in [crashed, *crashed.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        for options in ([], ["--json"], ["--full", "--all"], ["-q"]):
+            assert run(crashed, *options).exit_code == 0
+        assert {path: path.read_bytes() for path in crashed.rglob("*") if path.is_file()} == before
+    finally:
+        for path in [crashed, *crashed.rglob("*")]:
+            path.chmod(0o755)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(crashed: Path) -> None:
+    for name in (f"{70:020}.log", f"{70:020}.index", f"{70:020}.snapshot", "leader-epoch-checkpoint.tmp"):
+        os.mkfifo(crashed / "ledger-0" / name)
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    os.mkfifo(crashed / "recovery-point-offset-checkpoint")
+    assert run(crashed).exit_code == 2
+    assert ledger(crashed).logEndOffset == 65
+
+
+def test_control_characters_do_not_reach_a_terminal(disk: Path) -> None:
+    (disk / "evil\x1b[31m").mkdir()
+    (disk / "meta.properties").write_text("version=\x1b[2J\n")
+    for options in ([], ["--full", "--all"], ["--json"]):
+        assert "\x1b" not in run(disk, *options).stdout
+
+
+@pytest.mark.skipif(not DISKS.is_dir(), reason="the disks are not there")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_disks_with_every_file_damaged(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    dice = random.Random(damage.__name__)
+    for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-4.3" / "clean-1", DISKS / "kafka-2.8-legacy"):
+        copy = tmp_path / disk.name
+        for path in sorted(disk.rglob("*")):
+            if not path.is_file() or path.stat().st_size >= LARGE or path.suffix == ".deleted":
+                continue
+            data = bytearray(path.read_bytes())
+            if data and dice.random() < 0.7:
+                damage(data, dice)
+            target = copy / path.relative_to(disk)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        for options in (["--full", "--all"], ["--json"]):
+            assert run(copy, *options).exit_code in (1, 2, 3)
+        (copy / "meta.properties").write_bytes((disk / "meta.properties").read_bytes())
+        assert run(copy).exit_code in (1, 2, 3)
+
+
+def test_a_broker_that_runs(crashed: Path) -> None:
+    with (crashed / ".lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        (warning,) = kdump.restart_plan([str(crashed)]).directories[0].warnings
+    assert f"process {os.getpid()} holds" in warning
+    assert not kdump.restart_plan([str(crashed)]).directories[0].warnings
+
+
+def test_strays(disk: Path) -> None:
+    (disk / "ledger-0" / "partition.metadata").unlink()
+    found = ledger(disk)
+    assert "no partition.metadata" in found.stray
+    assert "topic_id: " in found.remedy
+    assert run(disk).exit_code == 1
+    shutil.copytree(DISK / "ledger-0", disk / "ledger-7")
+    said = run(disk).stdout
+    assert "sets aside 2 partitions as strays" in said
+    assert "the topic ledger has no partition 7" in said
+
+
+# --- two directories ---
+
+
+def second(disk: Path, **changes: str) -> Path:
+    """Another log directory of the same broker, without partitions."""
+    other = disk.with_name("second")
+    other.mkdir()
+    text = (disk / "meta.properties").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("directory.id")]
+    for name, value in changes.items():
+        lines = [line for line in lines if not line.startswith(name.replace("_", "."))] + [
+            f"{name.replace('_', '.')}={value}"
+        ]
+    (other / "meta.properties").write_text("\n".join([*lines, "directory.id=SECONDpABlNgsHloSKd7mg"]))
+    (other / ".kafka_cleanshutdown").touch()
+    (other / "log-start-offset-checkpoint").write_text("0\n0\n")
+    return other
+
+
+def test_one_partition_in_two_directories(disk: Path) -> None:
+    other = second(disk)
+    assert run(disk, other).exit_code == 1  # the cluster does not know the second id
+    shutil.copytree(disk / "ledger-0", other / "ledger-0")
+    found = kdump.restart_plan([str(disk), str(other)])
+    assert (found.verdict, found.allStops[0].exception.split(":")[0]) == ("stopped", "IllegalStateException")
+
+
+@pytest.mark.parametrize("changes", [{"node_id": "7"}, {"cluster_id": "other"}])
+def test_directories_of_two_brokers(disk: Path, changes: dict[str, str]) -> None:
+    found = kdump.restart_plan([str(disk), str(second(disk, **changes))])
+    assert found.verdict == "stopped"
+    assert found.allStops[0].file.endswith("second/meta.properties")
+
+
+def test_one_of_two_goes_offline(disk: Path) -> None:
+    other = second(disk)
+    shutil.move(disk / "ledger-0", other / "ledger-0")
+    (other / "ledger-0" / "leader-epoch-checkpoint").write_text("7\n0\n")
+    found = kdump.restart_plan([str(disk), str(other)])
+    assert (found.verdict, found.offline, found.status) == ("degraded", [str(other)], 1)
+
+
+# --- the rules ---
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("orders-0", ("orders", 0, "")),
+        ("a-b-12", ("a-b", 12, "")),
+        ("-0", None),
+        ("orders", None),
+        ("orders-x", None),
+        ("orders-", None),
+        ("lost+found", None),
+        (".Trash-1000", (".Trash", 1000, "")),
+        ("orders-0.0123456789abcdef0123456789abcdef-delete", ("orders", 0, "delete")),
+        ("orders-0.x-future", ("orders", 0, "future")),
+        ("orders-0-stray", None),
+        ("orders-0.bak", None),
+        ("orders-99999999999", None),
+    ],
+)
+def test_names_of_directories(name: str, parsed: Any) -> None:
+    """LocalLog.parseTopicPartitionName."""
+    assert parse_name(name) == parsed
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", None),
+        ("0\n", None),
+        ("0\n1\na 0 5\n", None),
+        ("0\n1\na 0 5", None),
+        ("0\r\n1\r\na 0 5\r\n", None),
+        ("1\n0\n", False),
+        ("zero\n0\n", False),
+        ("0\nzero\n", False),
+        ("0\n2\na 0 5\n", False),
+        ("0\n1\na 0\n", False),
+        ("0\n1\n\n", False),
+        ("0\n1\na 0 five\n", True),
+        ("0\n1\na zero 5\n", True),
+        ("0\n1\na 0 99999999999999999999\n", True),
+    ],
+)
+def test_offset_checkpoints(tmp_path: Path, text: str, wrong: bool | None) -> None:
+    """CheckpointFile.read: None is sound; a number that is none is no IOException."""
+    path = tmp_path / "x"
+    path.write_bytes(text.encode())
+    if wrong is None:
+        assert checkpoint_file.offsets(str(path)) == ({("a", 0): 5} if "a" in text else {})
+    else:
+        with pytest.raises(checkpoint_file.BadLine) as error:
+            checkpoint_file.offsets(str(path))
+        assert error.value.is_number is wrong
+
+
+def test_epochs() -> None:
+    cache = EpochCache()
+    cache.load([Epoch(0, 0), Epoch(1, 60), Epoch(2, 50)])
+    assert cache.entries == [Epoch(0, 0), Epoch(2, 50)]
+    cache.assign(3, 70)
+    cache.assign(3, 80)
+    assert cache.entries[-1] == Epoch(3, 70)
+    cache.truncate_from_end(70)
+    cache.truncate_from_start(55)
+    assert cache.entries == [Epoch(2, 55)]
+
+
+def test_index_lookup() -> None:
+    """AbstractIndex.largestLowerBoundSlotFor, with and without zeros behind the entries."""
+    rows = b"".join(struct.pack(">ii", 10 * i, 100 * i) for i in range(1, 3000))
+    index = OffsetIndex(1000, rows)
+    assert index.last_offset == 1000 + 29990
+    for target, entry in ((1005, (1000, 0)), (1010, (1010, 100)), (1019, (1010, 100)), (99999, (30990, 299900))):
+        assert index.lookup(target) == entry
+    assert OffsetIndex(1000, rows + bytes(8)).last_offset == 1000
+    assert OffsetIndex(1000).lookup(5) == (1000, 0)
+
+
+def test_offsets_that_go_back_empty_the_segment(crashed: Path) -> None:
+    """An index entry is due after 4096 bytes: there recovery meets an offset below the last one."""
+    big = [craft.batch([craft.record(value=bytes(5000))], offset=offset) for offset in (0, 1, 2, 1, 3)]
+    put(crashed, *big)
+    found = ledger(crashed)
+    assert (found.logEndOffset, found.bytesCut) == (0, sum(map(len, big)))
+    assert found.cuts[0].batches == 5
+
+
+def test_an_offset_too_far_splits_the_segment(crashed: Path) -> None:
+    far = craft.batch([craft.record(value=b"far")], offset=(1 << 31) + 7)
+    put(crashed, *own(crashed), far)
+    found = ledger(crashed)
+    assert (found.logEndOffset, found.segments, found.bytesCut) == ((1 << 31) + 8, 2, 0)
+    assert f"{(1 << 31) + 7:020}.log" in [Path(step.file).name for step in found.steps if step.kind == "create"]
+
+
+def test_a_missing_index_has_its_segment_recovered(disk: Path) -> None:
+    (disk / "ledger-0" / FIRST.replace(".log", ".index")).unlink()
+    first, *rest = own(disk)
+    put(disk, first, craft.flip(rest[0], 8 * 80), *rest[1:])
+    found = ledger(disk)
+    assert (found.recovered, found.logEndOffset) == (1, craft.BATCH_HEADER.read(first).lastOffset + 1)
+    assert found.cuts[0].kind == "truncated"
+
+
+def test_one_that_is_recovered_twice_is_cut_once(crashed: Path) -> None:
+    """Its index is missing, and it lies above the recovery point: the segments behind it stay."""
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    first, following = own(crashed)[:2]
+    base = craft.BATCH_HEADER.read(following).baseOffset
+    torn = craft.overwrite(following, 100, b"damage")
+    put(crashed, first, torn)
+    (crashed / "ledger-0" / FIRST.replace(".log", ".index")).unlink()
+    put(crashed, craft.batch([craft.record(value=b"behind")], offset=base), name=f"{base:020}.log")
+    (crashed / "ledger-0" / f"{base:020}.index").touch()
+    found = ledger(crashed)
+    assert [cut.kind for cut in found.cuts] == ["truncated"]
+    assert (found.recovered, found.logEndOffset) == (3, base + 1)
+
+
+def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
+    *rest, last = own(disk)
+    put(disk, *rest, craft.overwrite(last, 8, struct.pack(">i", 1 << 30)))
+    (cut,) = ledger(disk).cuts
+    assert (cut.kind, cut.position) == ("hidden", sum(map(len, rest)))
+
+
+@pytest.mark.parametrize(("text", "kind"), [("0\n1\n0 zero\n", "exit"), ("0\n2\n0 0\n", "offline")])
+def test_leader_epoch_checkpoints(disk: Path, text: str, kind: str) -> None:
+    (disk / "ledger-0" / "leader-epoch-checkpoint").write_text(text)
+    (stop,) = ledger(disk).stops
+    assert stop.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("", "exit"), ("garbage\n", "offline"), ("version: x\n", "offline"), ("version: 0\ntopic_id: x\n", "exit")],
+)
+def test_partition_metadata(tmp_path: Path, text: str, kind: str) -> None:
+    path = tmp_path / "partition.metadata"
+    path.write_text(text)
+    with pytest.raises(Stopped) as stopped:
+        checkpoint_file.topic_id(str(path))
+    assert stopped.value.stop.kind == kind
+
+
+def test_swap_files_take_the_place_of_segments(disk: Path) -> None:
+    log = disk / "ledger-0" / FIRST
+    shutil.copy(log, log.with_name(FIRST + ".swap"))
+    steps = ledger(disk).steps
+    assert ("delete", str(log)) in [(step.kind, step.file) for step in steps]
+    assert ("rename", str(log) + ".swap") in [(step.kind, step.file) for step in steps]
+    assert ledger(disk).logEndOffset == 65
+
+
+def test_log_start_beyond_the_end(disk: Path) -> None:
+    (disk / "log-start-offset-checkpoint").write_text("0\n1\nledger 0 100\n")
+    found = ledger(disk)
+    assert (found.logStartOffset, found.logEndOffset, found.loses) == (100, 100, True)
+    assert found.cuts[0].kind == "deleted"
+
+
+def test_every_byte_of_the_last_batch_cut_off(crashed: Path) -> None:
+    """However a segment ends, recovery leaves whole batches."""
+    whole = (crashed / "ledger-0" / FIRST).read_bytes()
+    batches = own(crashed)
+    ends = [sum(map(len, batches[:number])) for number in range(len(batches) + 1)]
+    for size in range(0, len(whole), 37):
+        put(crashed, whole[:size])
+        found = ledger(crashed)
+        left = max(end for end in ends if end <= size)
+        assert size - found.bytesCut == left
+        assert not any(cut.batches for cut in found.cuts)

@@ -1,0 +1,181 @@
+"""What `kdump restart-plan` foretells of a damaged disk, beside what a real broker did with it: facts alike.
+
+Facts of a partition are what LogLoader says when it has loaded it (its lines in the broker's log), and what its files
+are some seconds later.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kdump.forensics.restart.epoch_cache import EpochCache
+from kdump.forensics.restart.plan import STOPPED, Epoch, PartitionPlan, RestartPlan
+from tools.trials.disk import Files
+
+Facts = dict[str, Any]
+LOADED = re.compile(
+    r"Completed load of Log\(dir=(?P<dir>[^,]*),.* logStartOffset=(?P<start>-?\d+), logEndOffset=(?P<end>-?\d+)\) with "
+    r"(?P<segments>\d+) segments"
+)
+RECOVERED = re.compile(r"partition=(?P<name>\S+), dir=(?P<dir>[^\]]*)\].*Recovering unflushed segment (?P<base>\d+)\.")
+CLEANED = re.compile(r"Cleaning log (\S+)-(\d+)")
+
+
+def foretold(plan: RestartPlan, before: dict[str, Files]) -> Facts:
+    """`before`: the files of each log directory by its name."""
+    facts: Facts = {"starts": plan.verdict != STOPPED, "offline": sorted(map(os.path.basename, plan.offline))}
+    facts["reasons"] = [stop.exception for stop in plan.allStops]
+    partitions: Facts = {}
+    for each in plan.partitions:
+        if each.topic == "__cluster_metadata":
+            continue
+        partitions[_key(each)] = _partition(each, before.get(os.path.basename(each.source), {}))
+    return facts | {"partitions": partitions}
+
+
+def _key(each: PartitionPlan) -> str:
+    return f"{os.path.basename(each.source)}/{os.path.basename(each.path)}"
+
+
+def _partition(each: PartitionPlan, files: Files) -> Facts:
+    root = os.path.basename(each.path)
+    facts: Facts = {"logStart": each.logStartOffset, "logEnd": each.logEndOffset, "segments": each.segments}
+    facts["recovered"] = sorted(step.offset or 0 for step in each.steps if step.kind == "recover")
+    facts["stray"] = bool(each.stray)
+    cut = {os.path.basename(step.file): step.position for step in each.steps if step.kind in ("truncate", "split")}
+    facts["truncated"] = dict(sorted(cut.items()))
+    named = {"delete", "sweep"}
+    gone = {os.path.basename(step.file) for step in each.steps if step.kind in named and step.file != each.path}
+    gone |= {os.path.basename(step.file) for step in each.steps if step.kind == "rename" and step.file != each.path}
+    new = {os.path.basename(step.file) for step in each.steps if step.kind in ("create", "rebuild", "write")}
+    new |= {
+        step.reason.split()[1].rstrip(":") for step in each.steps if step.kind == "rename" and step.file != each.path
+    }
+    here = {name.partition("/")[2] for name in files if name.startswith(root + "/")}
+    left = (here - gone) | new
+    facts["logs"] = sorted(name for name in left if name.endswith(".log"))
+    facts["snapshots"] = sorted(name for name in left if name.endswith(".snapshot"))
+    facts["epochs"] = [[entry.epoch, entry.startOffset] for entry in each.epochsAfter or ()]
+    return facts
+
+
+def done(
+    lines: list[str], started: bool, dirs: Iterable[Path], after: dict[str, Files], before: dict[str, Files]
+) -> Facts:
+    """The same, of a broker: its log's lines, and the files when it had started or ended."""
+    stopped = re.findall(r"Stopping serving logs in dir …/(\S+)", "\n".join(lines))
+    failed = {path.name for path in dirs} & set(stopped)
+    facts: Facts = {"starts": started, "offline": sorted(failed), "log": [x for x in lines if _tells(x)][-12:]}
+    recovered: dict[str, list[int]] = {}
+    for x in lines:
+        if found := RECOVERED.search(x):
+            key = f"{os.path.basename(found['dir'])}/{found['name']}"
+            recovered.setdefault(key, []).append(int(found["base"]))
+    partitions: Facts = {}
+    for x in lines:
+        found = LOADED.search(x)
+        if not found:
+            continue
+        path = Path(found["dir"])
+        directory, name = path.parent.name, path.name
+        stray = name.endswith("-stray") and f"{name}/partition.metadata" not in before.get(directory, {})
+        stray = stray and not any(each.startswith(name + "/") for each in before.get(directory, {}))
+        kept = name
+        if name.endswith("-future") and not any(each.startswith(name + "/") for each in after.get(directory, {})):
+            kept = name.partition(".")[0]  # it has taken the place of the live one
+        own = name.partition(".")[0] if stray and not name.startswith(".") else name
+        if stray and name.startswith("."):
+            own = "." + name[1:].partition(".")[0]
+        files = after.get(directory, {})
+        facts_of: Facts = {"logStart": int(found["start"]), "logEnd": int(found["end"]), "stray": stray}
+        facts_of["segments"] = int(found["segments"])
+        facts_of["recovered"] = sorted(recovered.get(f"{directory}/{own}", []))
+        here = {each.partition("/")[2]: each for each in files if each.startswith(kept + "/")}
+        was = before.get(directory, {})
+        facts_of["truncated"] = {
+            each: files[at][0]
+            for each, at in sorted(here.items())
+            if each.endswith(".log") and f"{own}/{each}" in was and files[at][0] < was[f"{own}/{each}"][0]
+        }
+        facts_of["logs"] = sorted(each for each in here if each.endswith(".log"))
+        facts_of["snapshots"] = sorted(each for each in here if each.endswith(".snapshot"))
+        partitions[f"{directory}/{own}"] = facts_of
+    return facts | {
+        "partitions": partitions,
+        "cleaned": sorted({f"{a}-{b}" for a, b in CLEANED.findall("\n".join(lines))}),
+    }
+
+
+def _tells(line: str) -> bool:
+    return bool(re.search(r" (ERROR|WARN) |Exception", line)) and "Failed atomic move" not in line
+
+
+def epochs_of(path: Path) -> list[list[int]]:
+    """The entries of a leader-epoch-checkpoint that a broker has written."""
+    lines = path.read_text().split("\n")[2:] if path.exists() else []
+    return [[int(word) for word in line.split()] for line in lines if line]
+
+
+def elected(foretold: list[list[int]], found: list[list[int]]) -> list[list[int]]:
+    """The foretold epochs with that of the leader who was elected after the start, the last one of the file."""
+    cache = EpochCache()
+    cache.load([Epoch(*entry) for entry in foretold])
+    if found and found[-1] not in foretold:
+        cache.assign(*found[-1])
+    return [list(entry) for entry in cache.entries]
+
+
+def differences(said: Facts, did: Facts) -> list[str]:
+    """Where the two do not agree; empty if they do."""
+    found = []
+    if said["starts"] != did["starts"]:
+        found.append(f"starts: foretold {said['starts']}, the broker {did['starts']}")
+    if not did["starts"]:
+        shown = "\n".join(did["log"])
+        names = {name for reason in said["reasons"] for name in re.findall(r"\b(\w+Exception)\b", reason)}
+        if names and not any(name in shown for name in names):
+            found.append(f"reason: foretold {sorted(names)}, not in the broker's log")
+        return found
+    if said["offline"] != did["offline"]:
+        found.append(f"offline: foretold {said['offline']}, the broker {did['offline']}")
+    for name in sorted({*said["partitions"], *did["partitions"]}):
+        one, other = said["partitions"].get(name), did["partitions"].get(name)
+        if name.partition("/")[0] in did["offline"]:
+            continue
+        if one is None or other is None:
+            found.append(f"{name}: only {'the broker' if one is None else 'foretold'}")
+            continue
+        deleted = name.endswith("-delete")
+        for fact in (
+            "logStart",
+            "logEnd",
+            "segments",
+            "recovered",
+            "stray",
+            "truncated",
+            "logs",
+            "snapshots",
+            "epochs",
+        ):
+            if fact not in other or (deleted and fact in ("logs", "snapshots", "epochs")):
+                continue
+            changed = name.partition("/")[2] in did["cleaned"] and fact in (
+                "truncated",
+                "logs",
+                "snapshots",
+                "segments",
+            )
+            if fact == "recovered" and not Counter(other[fact]) - Counter(one[fact]):
+                continue  # a missing index has a segment recovered without that line
+            if fact == "epochs":
+                if elected(one[fact], other[fact]) != other[fact]:
+                    found.append(f"{name}: epochs: foretold {one[fact]}, the broker {other[fact]}")
+                continue
+            if one[fact] != other[fact] and not changed:
+                found.append(f"{name}: {fact}: foretold {one[fact]}, the broker {other[fact]}")
+    return found
