@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kdump.format.control import decode_control
-from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.log.paths import Target, target
 from kdump.log.payload import records
 from kdump.log.region import Batch, BatchLegacy
@@ -27,12 +28,12 @@ LARGEST_SEGMENT = (1 << 31) - 1
 """Bytes, and offsets above the base offset: a broker counts both in 31 bits."""
 MOST_ABORTED = 1_000_000
 """Aborted transactions of one segment that are kept: 34 MB."""
-TRUNCATES, THROWS = "truncates", "throws"
-"""What a broker does at a batch that recovery does not take: cut the log off there, or not start."""
+TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
+"""What a broker does at a batch that recovery does not take: cut the log off there, not start, or split the segment."""
 
 
 class RecoveryStop(Exception):
-    """A batch that a broker's recovery does not take, and nothing behind it. `does` is TRUNCATES or THROWS."""
+    """A batch that a broker's recovery does not take, and nothing behind it. `does` is TRUNCATES, THROWS or SPLITS."""
 
     def __init__(self, reason: str, does: str) -> None:
         super().__init__(reason)
@@ -46,6 +47,17 @@ class Indexes:
     index: bytes
     timeindex: bytes
     txnindex: bytes
+
+
+class Added(NamedTuple):
+    """What a batch did. `indexed`: it has an entry in the .index; `began`: the first offset of the transaction that it
+    began; `aborted`: its producer, for an ABORT marker, with the `entry` that it has in the .txnindex (None: no data of
+    its transaction is known)."""
+
+    indexed: bool = False
+    began: int | None = None
+    aborted: int | None = None
+    entry: TxnIndexEntry | None = None
 
 
 class IndexBuilder:
@@ -78,27 +90,29 @@ class IndexBuilder:
         self._last_time = (-1, base_offset)
         self._last_aborted = -1
 
-    def add(self, batch: Batch, position: int | None = None) -> None:
+    def add(self, batch: Batch, position: int | None = None) -> Added:
         """The next batch, at byte `position` of the segment (by default where it was read from); its checksum is
         believed. Raises RecoveryStop: this batch is not in the indexes, and none may follow it."""
         position = batch.position if position is None else position
         last = batch.lastOffset
         if not 0 <= last - self.base_offset <= LARGEST_SEGMENT:
             reason = f"its last offset, {last}, is none of a segment that begins with {self.base_offset}"
-            raise RecoveryStop(f"{reason}: an index has 31 bits for the distance", THROWS)
+            raise RecoveryStop(f"{reason}: an index has 31 bits for the distance", SPLITS)
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         newest = (timestamp, last) if timestamp > self.last_timestamp else None
         is_due = position - self._indexed_to > self.interval
         if is_due:
             self._can_index(last, *(newest or (self.last_timestamp, self.last_timestamp_offset)))
+        added = Added(is_due)
         if not isinstance(batch, BatchLegacy):
-            self._producer(batch)
+            added = self._producer(batch, added)
         if newest:
             self.last_timestamp, self.last_timestamp_offset = newest
         if is_due:
             self._index += INDEX_ENTRY.struct.pack(last - self.base_offset, position)
             self._last_indexed, self._indexed_to = last, position
             self._add_time()
+        return added
 
     def finish(self) -> Indexes:
         """The files as they are once the segment is closed, rolled or recovered: the time index ends with the largest
@@ -132,39 +146,41 @@ class IndexBuilder:
                 self.last_timestamp, self.last_timestamp_offset - self.base_offset
             )
 
-    def _producer(self, batch: Batch) -> None:
+    def _producer(self, batch: Batch, added: Added) -> Added:
         """LogSegment.updateProducerState, as far as it leads to the transaction index."""
         if batch.producerId is None or batch.producerId < 0:
-            return
-        if not batch.isControlBatch:
-            if not batch.isTransactional and batch.producerId in self.transactions.open:
-                reason = f"it is not transactional, and a transaction of its producer, {batch.producerId}, is open"
-                raise RecoveryStop(reason, THROWS)
-            untracked = self.transactions.untracked
-            self.transactions.data(self.at, batch)
-            if self.transactions.untracked > untracked:
-                raise RecoveryStop(f"more than {len(self.transactions.open)} transactions are open", THROWS)
-            return
-        marker = _marker(batch)
-        if marker is not None:
-            self._ended(batch, marker)
+            return added
+        if batch.isControlBatch:
+            marker = _marker(batch)
+            return added if marker is None else self._ended(batch, marker, added)
+        is_open = batch.producerId in self.transactions.open
+        if is_open and not batch.isTransactional:
+            reason = f"it is not transactional, and a transaction of its producer, {batch.producerId}, is open"
+            raise RecoveryStop(reason, THROWS)
+        untracked = self.transactions.untracked
+        self.transactions.data(self.at, batch)
+        if self.transactions.untracked > untracked:
+            raise RecoveryStop(f"more than {len(self.transactions.open)} transactions are open", THROWS)
+        return added._replace(began=batch.baseOffset) if batch.isTransactional and not is_open else added
 
-    def _ended(self, batch: Batch, marker: Marker) -> None:
+    def _ended(self, batch: Batch, marker: Marker, added: Added) -> Added:
         ended = self.transactions.marker(batch, marker)
         offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if marker.type != ABORT or ended.transaction is None:
-            return
+        if marker.type != ABORT:
+            return added
+        if ended.transaction is None:
+            return added._replace(aborted=ended.producer_id)
         if offset <= self._last_aborted:
             raise RecoveryStop(f"the ABORT marker's offset, {offset}, is not above that of the one before", THROWS)
         if len(self._txn) // TXN_INDEX_ENTRY.size >= MOST_ABORTED:
             raise RecoveryStop(f"more than {MOST_ABORTED} aborted transactions", THROWS)
         self._last_aborted = offset
+        entry = TxnIndexEntry(0, ended.producer_id, ended.transaction.first_offset, offset, ended.stable)
         try:
-            self._txn += TXN_INDEX_ENTRY.struct.pack(
-                0, ended.producer_id, ended.transaction.first_offset, offset, ended.stable
-            )
+            self._txn += TXN_INDEX_ENTRY.struct.pack(*entry)
         except struct.error:
             raise RecoveryStop(f"the last stable offset behind the marker, {ended.stable}, is none", THROWS) from None
+        return added._replace(aborted=ended.producer_id, entry=entry)
 
 
 def _marker(batch: Batch) -> Marker | None:
