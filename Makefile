@@ -40,6 +40,7 @@ test-all: test $(JARS)
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster' tests/spark
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
+	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
 
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))

@@ -14,6 +14,8 @@ API = {
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
+    "reindex": "kdump.forensics.reindex.run",
+    "Reindexed": "kdump.forensics.reindex.run",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from kdump.forensics.opened import Log as Log
     from kdump.forensics.opened import open as open
     from kdump.forensics.read_stats import stats as stats
+    from kdump.forensics.reindex.run import Reindexed as Reindexed
+    from kdump.forensics.reindex.run import reindex as reindex
     from kdump.forensics.stats import Stats as Stats
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError

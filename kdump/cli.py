@@ -19,6 +19,7 @@ COMMANDS = {
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
     "stats": "Show partitions in numbers: batch fill, compression, keys, values, rates, top keys.",
     "diff": "Compare replicas or copies of a partition: where they part, and in which leader epochs.",
+    "reindex": "Rebuild the indexes of segments as a broker does; say what is wrong with the old ones.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
     "transactions": "Show transactions: committed, aborted, open, hanging; what holds the last stable offset back.",

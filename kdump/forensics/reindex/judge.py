@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.forensics.reindex.verdict import Verdict, WrongEntry
+from kdump.forensics.reindex.verdict import MOST_TOLD, Verdict, WrongEntry
 from kdump.format.layout import Layout
 from kdump.log.entries import FIXED, Entry, Item
 from kdump.log.kinds import Kind
@@ -29,6 +29,7 @@ class Judge:
         self.before: Entry | None = None
         self.pending: list[tuple[int, Entry, str]] = []
         """Wrong entries of which it is not known yet what they should be."""
+        self.lacking: list[tuple[dict[str, Any], str]] = []
         self.entry = self._next()
 
     def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
@@ -47,17 +48,28 @@ class Judge:
 
     def is_wrong(self, entry: Entry, what: str) -> None:
         """What it should be is told when all is rebuilt."""
-        if len(self.pending) < 100:
+        if len(self.pending) < MOST_TOLD:
             self.pending.append((self.number, entry, what))
         else:
             self.verdict.wrongCount += 1
 
+    def lacks(self, values: dict[str, Any], what: str) -> None:
+        """There is no entry with these values."""
+        if len(self.lacking) < MOST_TOLD:
+            self.lacking.append((values, what))
+        else:
+            self.verdict.wrongCount += 1
+
     def told(self, rebuilt: bytes) -> None:
-        """The wrong entries, each with what it should be."""
+        """The wrong entries, each with what it should be; and those that are lacking and not merely wrong."""
+        instead = []
         for number, entry, what in self.pending:
             expected = self.expected(entry.values, rebuilt)
             self.verdict.note(WrongEntry(number, entry.position, entry.values, expected, what))
-        self.pending = []
+            instead.append(expected)
+        for values, what in self.lacking:
+            if values not in instead:
+                self.verdict.note(WrongEntry(None, None, None, values, what))
 
     def values(self, rebuilt: bytes, number: int) -> dict[str, Any]:
         """A rebuilt entry by its JSON names."""

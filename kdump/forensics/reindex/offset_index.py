@@ -16,7 +16,8 @@ from kdump.log.region import Batch
 
 
 class OffsetJudge(Judge):
-    """`interval`: index.interval.bytes, to be set. `here`: the batch that was told last has an entry."""
+    """`interval`: index.interval.bytes, to be set. `here`: the batch that was told last has an entry,
+    or is the last of those that have one together."""
 
     kind = INDEX
     interval = INTERVAL
@@ -45,6 +46,7 @@ class OffsetJudge(Judge):
         if appended is not None and appended.values["offset"] <= last:
             if appended.values["offset"] == last:
                 self.verdict.because("perAppend")
+                self.here = True
             else:
                 self.pending.append((self._appended_number, appended, "its offset is not the last of any batch"))
             self._appended = None
@@ -65,7 +67,8 @@ class OffsetJudge(Judge):
             return
         elif offset > last:
             self._appended, self._appended_number = entry, self.number
-        self.here = True
+        else:
+            self.here = True
         position = batch.position
         if position - self._indexed_to <= self.interval:
             self.verdict.because("otherInterval")
@@ -87,6 +90,8 @@ class OffsetJudge(Judge):
             self.pending.append((self._appended_number, self._appended, "its offset lies behind the segment's last"))
         if self._is_late:
             self.verdict.because("intervalAnew")
+        if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
+            self.verdict.reasons.pop("intervalAnew", None)  # what was appended together has one entry at most
         self.told(rebuilt)
 
     def expected(self, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.reindex.places import Asked, asked, may_be_open
 from kdump.forensics.reindex.segment import Question, Rebuilt, rebuild
 from kdump.forensics.reindex.starts import first_needed, snapshot_at
-from kdump.forensics.reindex.verdict import UNREAD, Verdict
+from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.disk import Segment
 from kdump.log.errors import SourceError
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
@@ -40,6 +40,8 @@ class Reindexed:
     interval: int
     rebuilt: Rebuilt
     notes: list[str] = field(default_factory=list)
+    segmentsBehind: int = 0
+    """Segments of the partition behind this one: a broker that recovers it, and cuts it, deletes them."""
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -60,6 +62,12 @@ class Reindexed:
     def is_cut(self) -> bool:
         """Whether recovery takes less than the segment has, for damage."""
         return self.rebuilt.ending is not None and not self.rebuilt.ending.is_usual
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether there is nothing to be said of it."""
+        as_rebuilt = all(verdict.status in (IDENTICAL, NOT_NEEDED) for verdict in self.verdicts)
+        return as_rebuilt and not self.rebuilt.endings and not self.notes
 
     @property
     def is_unread(self) -> bool:
@@ -217,4 +225,6 @@ class _Partition:
         matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
         at, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
-        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes if matters else [])
+        behind = sum(each.offset > segment.offset for each in place.partition.segments)
+        notes = notes if matters else []
+        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, behind)

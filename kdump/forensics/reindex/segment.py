@@ -121,9 +121,10 @@ class _Judges:
         pairs = ((self.offsets, indexes.index), (self.times, indexes.timeindex), (self.aborted, indexes.txnindex))
         for judge, rebuilt in pairs:
             verdict = judge.verdict
-            judge.finish(rebuilt, found.valid, found.size, is_stopped=bool(found.endings))
+            judge.finish(rebuilt, found.valid, found.size, is_stopped=not all(each.is_usual for each in found.endings))
             verdict.rebuiltSize, verdict.rebuiltEntries = len(rebuilt), len(rebuilt) // judge.layout.size
-            verdict.settle(_same(verdict, rebuilt, options))
+            is_same = _begins(verdict, rebuilt, options) and verdict.entries == verdict.rebuiltEntries
+            verdict.settle(is_identical=is_same and verdict.size == len(rebuilt), is_same=is_same)
 
 
 def rebuild(
@@ -204,12 +205,13 @@ def _items(at: Target | None, kind: Kind, options: Options, verdict: Verdict) ->
         verdict.unread = str(error)
 
 
-def _same(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
-    """Whether the file that was found has these bytes."""
-    if verdict.at is None or verdict.size != len(rebuilt) or verdict.unread:
+def _begins(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
+    """Whether the file that was found begins with these bytes."""
+    if verdict.at is None or verdict.size < len(rebuilt) or verdict.unread:
         return False
-    with suppress(SourceError):
-        source = options.open(verdict.at).source
-        with closing(source):
-            return all(source.read_at(at, PIECE) == rebuilt[at : at + PIECE] for at in range(0, len(rebuilt), PIECE))
+    with suppress(SourceError), closing(options.open(verdict.at).source) as source:
+        return all(
+            source.read_at(at, len(rebuilt[at : at + PIECE])) == rebuilt[at : at + PIECE]
+            for at in range(0, len(rebuilt), PIECE)
+        )
     return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.forensics.reindex.judge import Judge
-from kdump.forensics.reindex.verdict import WrongEntry
 from kdump.log.entries import Entry
 from kdump.log.kinds import TIME_INDEX
 from kdump.log.region import Batch
@@ -45,7 +44,7 @@ class TimeJudge(Judge):
         if self._newest > said and not (self.entry is not None and self.entry.values["timestamp"] == self._newest):
             expected = {"timestamp": self._newest, "offset": self._newest_offset}
             what = "no such entry, which goes with one of the .index"
-            self.verdict.note(WrongEntry(None, None, None, expected, what))
+            self.lacks(expected, what)
             self._said = Entry("", 0, 0, b"", expected)  # told once
 
     def _reached(self, entry: Entry, batch: Batch, timestamp: int) -> None:
@@ -85,7 +84,7 @@ class TimeJudge(Judge):
             else:
                 expected = {"timestamp": self._newest, "offset": self._newest_offset}
                 what = "no such entry at the end, though the segment was closed: retention goes by it"
-                self.verdict.note(WrongEntry(None, None, None, expected, what))
+                self.lacks(expected, what)
         self.told(rebuilt)
 
     def expected(self, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kdump.forensics.reindex.build import Added
 from kdump.forensics.reindex.judge import Judge
-from kdump.forensics.reindex.verdict import Verdict, WrongEntry
+from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.index import TxnIndexEntry
 from kdump.log.entries import Entry, Item
 from kdump.log.kinds import TXN_INDEX
@@ -74,7 +74,7 @@ class TxnJudge(Judge):
             self.verdict.because("compacted")
         else:
             what = "no entry for this ABORT marker: read_committed consumers get the records that it aborted"
-            self.verdict.note(WrongEntry(None, None, None, dict(rebuilt._asdict()), what))
+            self.lacks(dict(rebuilt._asdict()), what)
 
     def _without_data(self, entry: Entry) -> None:
         if entry.values["firstOffset"] < self.known_from:

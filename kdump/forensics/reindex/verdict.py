@@ -25,6 +25,7 @@ REASONS = {
     "notClosed": "the entry that a broker adds when it rolls, closes or recovers the segment is not there yet",
     "closedBefore": "an entry as a broker adds when it closes a segment: it was stopped, and went on in this segment",
     "intervalAnew": "the index interval began anew within the segment, as after a restart or a truncation",
+    "withIndex": "its entries go with those of the .index, which differ",
     "otherInterval": "entries are closer to each other than the index interval: it was smaller then",
     "perAppend": "an entry has the last offset of several batches, which were appended together (2.0 to 4.0)",
     "firstOffset": "an entry has a batch's first offset, as releases before 2.0 write it",
@@ -89,14 +90,19 @@ class Verdict:
         if len(self.wrong) < MOST_TOLD:
             self.wrong.append(wrong)
 
-    def settle(self, is_identical: bool) -> None:
-        """The status, once all is known."""
+    def settle(self, *, is_identical: bool, is_same: bool) -> None:
+        """The status, once all is known. `is_same`: but for zeros at the end it is what was rebuilt."""
         if self.path is None:
             needed = self.kind is not kinds.TXN_INDEX or self.rebuiltSize > 0
             self.status = MISSING if needed else NOT_NEEDED
+            self.reasons, self.wrong, self.wrongCount = {}, [], 0
         elif self.unread:
             self.status = UNREAD
         elif is_identical:
             self.status, self.reasons, self.wrong, self.wrongCount = IDENTICAL, {}, [], 0
+        elif self.wrongCount:
+            self.status = WRONG
         else:
-            self.status = WRONG if self.wrongCount else LEGAL
+            self.status = LEGAL
+            if not is_same and self.reasons.keys() <= {"preallocated"}:
+                self.because("withIndex")
