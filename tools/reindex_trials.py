@@ -1,8 +1,8 @@
 """python -m tools.reindex_trials JARS DISKS [--compare]
 
 Holds `kdump reindex` against what 4.3 brokers left on their disks, and against Kafka's own LogSegment.recover on copies
-of the same segments, sound and damaged. Writes the table of docs/reindex.md anew; --compare writes nothing, and ends
-with 1 where the table would be another or kdump's bytes are not Kafka's.
+of the same segments, sound and damaged. Writes the table of docs/reindex.md and tests/forensics/recovered.tsv anew;
+--compare writes nothing, and ends with 1 where they would be others or kdump's bytes are not Kafka's.
 
 JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3. Needs Java 17, and three
 minutes.
@@ -11,6 +11,7 @@ minutes.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import random
 import shutil
 import subprocess
@@ -23,7 +24,11 @@ import kdump
 from kdump.forensics.reindex.run import ENDINGS, Reindexed
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL
 
-PAGE = Path(__file__).parent.parent / "docs" / "reindex.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "reindex.md"
+FIXTURES = ROOT / "fixtures"
+GOLDEN = ROOT / "tests" / "forensics" / "recovered.tsv"
+"""What Kafka made of the fixtures, sound and damaged: seed, segment, what it said, and the hash of its three files."""
 BEGIN, END = "<!-- tools/reindex_trials.py -->\n", "<!-- end -->\n"
 DAMAGED = 6
 """Damaged copies of each disk."""
@@ -72,6 +77,26 @@ def agrees(made: Reindexed, own: Path, said: str) -> str:
         if (path.read_bytes() if path.exists() else b"") != data:
             return f"{ending} differs"
     return ""
+
+
+def digest(index: bytes, timeindex: bytes, txnindex: bytes) -> str:
+    """Of three files; no .txnindex is as one of no bytes."""
+    sizes = f"{len(index)} {len(timeindex)} {len(txnindex)} "
+    return sizes + hashlib.sha256(index + timeindex + txnindex).hexdigest()[:16]
+
+
+def golden(jars: Path) -> str:
+    """The lines of GOLDEN, anew."""
+    lines = []
+    for seed in (None, *range(DAMAGED)):
+        with tempfile.TemporaryDirectory() as directory:
+            copy(FIXTURES, Path(directory), seed)
+            for path, said in sorted(recovered(jars, Path(directory)).items()):
+                own = [Path(path).with_suffix(ending) for ending in ENDINGS.values()]
+                data = [each.read_bytes() if each.exists() else b"" for each in own]
+                name = Path(path).relative_to(directory).as_posix()
+                lines.append("\t".join([str(seed), name, said, digest(*data) if said.isdigit() else ""]))
+    return "\n".join(lines) + "\n"
 
 
 def trial(jars: Path, disk: Path, seed: int | None) -> tuple[int, list[str]]:
@@ -140,8 +165,9 @@ def main() -> int:
     for problem in problems:
         print(problem, file=sys.stderr)
     if options.compare:
-        return int(bool(problems) or new != text)
+        return int(bool(problems) or new != text or golden(options.jars) != GOLDEN.read_text())
     PAGE.write_text(new)
+    GOLDEN.write_text(golden(options.jars))
     return 0
 
 

@@ -33,9 +33,9 @@ from kdump.render.reindex_report import ReindexReport
 EXAMPLES = """
 \b
 Examples:
-  kdump reindex clean-1/payments-0/00000000000000000000.log --out rebuilt
-  kdump reindex clean-1 crash-1 --topic 'pay*'
-  kdump reindex clean-1 --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
+  kdump reindex indexed-1/payments-0/00000000000000000000.log --out rebuilt
+  kdump reindex clean-1 clean-2 --topic 'ledg*' --all
+  kdump reindex clean-2 --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
 
 \b
 Exit status: 0 the old indexes are what a broker writes, 1 some are not, or are missing, or a segment is damaged,

@@ -18,6 +18,8 @@ class Judge:
     appends to, whose files are preallocated and not closed yet."""
 
     kind: Kind
+    telling: tuple[str, ...]
+    """Values that rise from entry to entry."""
 
     def __init__(self, items: Iterator[Item], verdict: Verdict, base_offset: int, *, open_end: bool) -> None:
         self.items = items
@@ -39,9 +41,14 @@ class Judge:
     def rises(self, before: Entry, entry: Entry) -> bool:
         raise NotImplementedError
 
-    def expected(self, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
-        """The rebuilt entry that stands for what an entry says."""
-        raise NotImplementedError
+    def expected(self, number: int, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
+        """The rebuilt entry that has one of the values that tell entries apart, or the one in the same place."""
+        for name in self.telling:
+            at = self.first_not_below(rebuilt, name, found[name])
+            values = None if at is None else self.values(rebuilt, at)
+            if values is not None and values[name] == found[name]:
+                return values
+        return self.values(rebuilt, number) if number * self.layout.size < len(rebuilt) else None
 
     def advance(self) -> None:
         self.entry = self._next()
@@ -64,7 +71,7 @@ class Judge:
         """The wrong entries, each with what it should be; and those that are lacking and not merely wrong."""
         instead = []
         for number, entry, what in self.pending:
-            expected = self.expected(entry.values, rebuilt)
+            expected = self.expected(number, entry.values, rebuilt)
             self.verdict.note(WrongEntry(number, entry.position, entry.values, expected, what))
             instead.append(expected)
         for values, what in self.lacking:

@@ -6,8 +6,6 @@ batch's last offset; the position is that of the first batch, always. Source: Lo
 
 from __future__ import annotations
 
-from typing import Any
-
 from kdump.forensics.reindex.build import INTERVAL
 from kdump.forensics.reindex.judge import Judge
 from kdump.log.entries import Entry
@@ -20,6 +18,7 @@ class OffsetJudge(Judge):
     or is the last of those that have one together."""
 
     kind = INDEX
+    telling = ("position", "offset")
     interval = INTERVAL
     here = False
     _ended = -1  # last offset of all batches so far
@@ -93,13 +92,3 @@ class OffsetJudge(Judge):
         if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
             self.verdict.reasons.pop("intervalAnew", None)  # what was appended together has one entry at most
         self.told(rebuilt)
-
-    def expected(self, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
-        """The entry at that position, else the one of that offset."""
-        for name in ("position", "offset"):
-            number = self.first_not_below(rebuilt, name, found[name])
-            if number is not None:
-                values = self.values(rebuilt, number)
-                if values[name] == found[name]:
-                    return values
-        return None

@@ -6,8 +6,6 @@ the segment is rolled, closed or recovered. Source: LogSegment.append, onBecomeI
 
 from __future__ import annotations
 
-from typing import Any
-
 from kdump.forensics.reindex.judge import Judge
 from kdump.log.entries import Entry
 from kdump.log.kinds import TIME_INDEX
@@ -18,6 +16,7 @@ class TimeJudge(Judge):
     """`batch` is told after the .index's judge, whose `here` says whether an entry was due."""
 
     kind = TIME_INDEX
+    telling = ("timestamp", "offset")
     _newest, _newest_offset = -1, -1
     _said: Entry | None = None  # the last entry that was right
     _with_index = True  # whether that one goes with an entry of the .index
@@ -86,8 +85,3 @@ class TimeJudge(Judge):
                 what = "no such entry at the end, though the segment was closed: retention goes by it"
                 self.lacks(expected, what)
         self.told(rebuilt)
-
-    def expected(self, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
-        """The first entry whose offset is not below."""
-        number = self.first_not_below(rebuilt, "offset", found["offset"])
-        return None if number is None else self.values(rebuilt, number)

@@ -7,7 +7,6 @@ CleanedTransactionMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from kdump.forensics.reindex.build import Added
 from kdump.forensics.reindex.judge import Judge
@@ -23,6 +22,7 @@ class TxnJudge(Judge):
     is known."""
 
     kind = TXN_INDEX
+    telling = ("lastOffset",)
 
     def __init__(
         self,
@@ -136,9 +136,3 @@ class TxnJudge(Judge):
         for number, entry in self._later.values():
             self._too_high(number, entry)
         self.told(rebuilt)
-
-    def expected(self, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
-        """The entry of the same marker."""
-        number = self.first_not_below(rebuilt, "lastOffset", found["lastOffset"])
-        values = None if number is None else self.values(rebuilt, number)
-        return values if values is not None and values["lastOffset"] == found["lastOffset"] else None
