@@ -7,7 +7,7 @@ JARS ?= build/kafka-jars
 DISKS ?= ../shared/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
-ON_CORE := tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
+ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 

@@ -11,6 +11,10 @@ choose()
 API = {
     "open": "kdump.forensics.opened",
     "Log": "kdump.forensics.opened",
+    "carve": "kdump.forensics.carve.run",
+    "Carved": "kdump.forensics.carve.search",
+    "Run": "kdump.forensics.carve.runs",
+    "Searched": "kdump.forensics.carve.run",
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
@@ -33,6 +37,10 @@ if TYPE_CHECKING:
     from kdump.check.options import Options as Options
     from kdump.forensics.api import producers as producers
     from kdump.forensics.api import transactions as transactions
+    from kdump.forensics.carve.run import Searched as Searched
+    from kdump.forensics.carve.run import carve as carve
+    from kdump.forensics.carve.runs import Run as Run
+    from kdump.forensics.carve.search import Carved as Carved
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
     from kdump.forensics.opened import Log as Log

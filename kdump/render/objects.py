@@ -21,6 +21,7 @@ from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
+from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.decoded import put_reading
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
@@ -205,6 +206,7 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     **STATS_TYPES,
     **SCAN_TYPES,
     **REINDEX_TYPES,
+    **CARVE_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 
