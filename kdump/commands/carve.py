@@ -34,8 +34,8 @@ from kdump.render.progress import Progress
 EXAMPLES = """
 \b
 Examples:
-  kdump carve /dev/sdb1 --out carved
-  cat clean-1/*-0/*.log | kdump carve - --runs
+  kdump carve indexed-1/payments-0 --runs
+  cat clean-1/payments-0/* | kdump carve - --out carved
   kdump carve clean-1 --json | jq -c 'select(.type=="run") | [.position, .firstOffset, .lastOffset]'
 
 \b

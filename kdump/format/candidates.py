@@ -2,7 +2,8 @@
 """Where a batch, or a message of v0 or v1, could begin in any bytes: by what each field of a header can hold.
 
 Nothing is lost by that but what no broker writes: an offset of 2^56 and more, a length of 128 MiB and more, a reserved
-attribute. In random bytes about one position in 2^29 passes; the checksum decides.
+attribute, a batch without records that is longer than its header. In random bytes about one position in 2^29 passes;
+the checksum decides.
 
 Compiled where there is a compiler. As Python it looks for the magic by regular expressions, which is a tenth as quick.
 """
@@ -68,7 +69,10 @@ def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: c
         if length < 49 or size - at < 61 or data[at + 21] != 0 or data[at + 22] & 7 > 4:
             return False
         delta: cython.longlong = _int32(data, at + 23)
-        return delta >= 0 and 0 <= _int32(data, at + 57) <= delta + 1
+        count: cython.longlong = _int32(data, at + 57)
+        if count == 0:
+            return delta >= 0 and length == 49
+        return delta >= 0 and 0 < count <= delta + 1
     if magic == 1:
         if length < 22 or size - at < 34 or data[at + 17] & 0xF4 or (data[at + 18] != 0 and data[at + 18] != 255):
             return False

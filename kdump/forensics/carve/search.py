@@ -9,20 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.batch import CRC_START as BATCH_CRC_START
 from kdump.format.candidates import LEAST, candidates
 from kdump.format.checksum import checksum
+from kdump.format.errors import DecodeError
 from kdump.format.message import CRC_START as MESSAGE_CRC_START
-from kdump.format.message import MessageHeader, key_problem
+from kdump.format.message import VALUE_SIZE, MessageHeader, key_problem
+from kdump.format.record import MIN_RECORD_SIZE
+from kdump.format.varint import read_varint
 from kdump.log.claim import HEADER, Claim, claim_at
 from kdump.log.nested import LOOK_BACK
 from kdump.log.region import Batch, Limits, make_batch
-from kdump.log.resync import FREE_WORK, WORK_PER_BYTE
+from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 from kdump.log.window import Window
 
 PIECE = 64 * 1024
 """Bytes that are looked at at once: if they are zeros, there is nothing to look for."""
 ZEROS = bytes(PIECE)
+MARKS = {"gzip": b"\x1f\x8b", "lz4": b"\x04\x22\x4d\x18", "zstd": b"\x28\xb5\x2f\xfd"}
+"""With what a payload begins."""
 EDGE = 16
 """The first bytes of a batch that may be zeros, those of a small offset and length among them."""
 
@@ -94,16 +100,42 @@ class Search:
         header = claim.header
         if header is None or claim.error is not None:
             return False
-        if isinstance(header, MessageHeader) and key_problem(header, 0) is not None:
+        if isinstance(header, MessageHeader) and not self._fills(claim.position, header):
             return False
         if self.window.source.size is None and claim.size > LOOK_BACK:
             return False  # a stream is kept no further
         if not self.window.reaches(claim.end):
             return False
-        if claim.size > self.work_left:
+        likely = claim.size <= self.work_left - RESERVE or self._begins_records(claim)
+        if claim.size > self.work_left or not likely:
             self.unchecked += 1
             return False
         self.work_left -= claim.size
         start = BATCH_CRC_START if header.magic > 1 else MESSAGE_CRC_START
         pieces = self.window.peeks(claim.position + start, claim.size - start)
         return checksum(header.magic, pieces) == header.crc
+
+    def _begins_records(self, claim: Claim) -> bool:
+        """Whether what lies behind a header looks like records, by their first bytes: asked when work runs short."""
+        header = claim.header
+        if not isinstance(header, BatchHeader):
+            return True
+        data = bytes(self.window.peek(claim.position + BATCH_HEADER.size, 10))
+        if header.compression in MARKS:
+            return data.startswith(MARKS[header.compression])
+        if header.compression != "none" or not header.recordCount:
+            return True
+        try:
+            length, size = read_varint(data, 0, len(data), "Record", "length")
+        except DecodeError:
+            return False
+        return MIN_RECORD_SIZE - 1 <= length <= claim.size - BATCH_HEADER.size - size
+
+    def _fills(self, position: int, header: MessageHeader) -> bool:
+        """Whether key and value fill a message exactly: hardly anything else that looks like one is read to its end."""
+        if key_problem(header, 0) is not None:
+            return False
+        at = header.headerSize + max(0, header.keySize)
+        data = self.window.peek(position + at, VALUE_SIZE.size)
+        size = int.from_bytes(data, "big", signed=True)
+        return len(data) == VALUE_SIZE.size and at + VALUE_SIZE.size + max(0, size) == header.size and size >= -1
