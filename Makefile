@@ -8,6 +8,7 @@ DISKS ?= ../shared/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 ON_CORE := tests/format/test_gather.py tests/format/test_head_columns.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
+ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
@@ -44,6 +45,7 @@ test-all: test $(JARS)
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster' tests/spark
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
+	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
 
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))

@@ -11,12 +11,18 @@ choose()
 API = {
     "open": "kdump.forensics.opened",
     "Log": "kdump.forensics.opened",
+    "carve": "kdump.forensics.carve.run",
+    "Carved": "kdump.forensics.carve.search",
+    "Run": "kdump.forensics.carve.runs",
+    "Searched": "kdump.forensics.carve.run",
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.ask",
     "restart_plan": "kdump.forensics.restart.restart_plan",
     "RestartPlan": "kdump.forensics.restart.plan",
+    "reindex": "kdump.forensics.reindex.run",
+    "Reindexed": "kdump.forensics.reindex.run",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
@@ -34,6 +40,10 @@ if TYPE_CHECKING:
     from kdump.check.options import Options as Options
     from kdump.forensics.api import producers as producers
     from kdump.forensics.api import transactions as transactions
+    from kdump.forensics.carve.run import Searched as Searched
+    from kdump.forensics.carve.run import carve as carve
+    from kdump.forensics.carve.runs import Run as Run
+    from kdump.forensics.carve.search import Carved as Carved
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
     from kdump.forensics.opened import Log as Log
@@ -42,6 +52,8 @@ if TYPE_CHECKING:
     from kdump.forensics.retention.ask import retention as retention
     from kdump.forensics.restart.plan import RestartPlan as RestartPlan
     from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
+    from kdump.forensics.reindex.run import Reindexed as Reindexed
+    from kdump.forensics.reindex.run import reindex as reindex
     from kdump.forensics.stats import Stats as Stats
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError

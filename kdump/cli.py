@@ -20,6 +20,8 @@ COMMANDS = {
     "stats": "Show partitions in numbers: batch fill, compression, keys, values, rates, top keys.",
     "diff": "Compare replicas or copies of a partition: where they part, and in which leader epochs.",
     "restart-plan": "Foretell a broker's next start: does it start, what is recovered, cut, lost, deleted.",
+    "reindex": "Rebuild the indexes of segments as a broker does; say what is wrong with the old ones.",
+    "carve": "Find batches in anything: an image of a disk, a core dump, a truncated backup, freed blocks.",
     "groups": "Show groups, their members and committed offsets, and how far they are behind.",
     "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
     "transactions": "Show transactions: committed, aborted, open, hanging; what holds the last stable offset back.",

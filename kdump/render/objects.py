@@ -21,12 +21,14 @@ from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
+from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.decoded import put_reading
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
 from kdump.render.restart_keys import RESTART_TYPES
+from kdump.render.reindex_keys import REINDEX_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.render.state_keys import STATE_TYPES
 from kdump.render.stats_keys import STATS_TYPES
@@ -205,6 +207,8 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     **RESTART_TYPES,
     **STATS_TYPES,
     **SCAN_TYPES,
+    **REINDEX_TYPES,
+    **CARVE_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

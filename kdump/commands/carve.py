@@ -1,0 +1,196 @@
+"""`kdump carve`: batches in anything."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import click
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.commands.files import complain
+from kdump.commands.params import ZoneParam, limit_options
+from kdump.commands.rate import RateParam
+from kdump.forensics.carve.run import Searched, carve
+from kdump.forensics.carve.runs import Run
+from kdump.forensics.carve.search import Carved
+from kdump.forensics.output_directory import OutputError
+from kdump.log.errors import SourceError
+from kdump.log.paths import target
+from kdump.log.rate import Rate
+from kdump.log.region import Limits
+from kdump.render import jsonl
+from kdump.render.carve_keys import CARVE_TYPES
+from kdump.render.carve_report import batch_table, nested_line, nested_object, run_line, run_object, run_table
+from kdump.render.escape import path_text, printable
+from kdump.render.objects import batch_object
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+
+EXAMPLES = """
+\b
+Examples:
+  kdump carve indexed-1/payments-0 --runs
+  cat clean-1/payments-0/* | kdump carve - --out carved
+  kdump carve clean-1 --json | jq -c 'select(.type=="run") | [.position, .firstOffset, .lastOffset]'
+
+\b
+Exit status: 0 batches were found, 1 none, 2 usage, or something could not be read.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="FILE…", nargs=-1, required=True)
+@click.option("--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory.")
+@click.option("--runs", "only_runs", is_flag=True, help="Show runs, one a line, and no batches.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: batch, nested, run; one carveSummary.")
+@click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of timestamps.  [UTC]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Find batches in anything: an image of a disk, a core dump, a truncated backup, freed blocks (files, devices, -
+    for standard input, or directories with files). A batch is found at any byte by a plausible header and a checksum
+    that holds, in every format (magic 0, 1 and 2). Batches that stand one behind the other are a run: what was one
+    segment, as far as bytes tell. No batch says which topic or partition it is of. Nothing is written to what is
+    read."""
+    if options["quiet"] and options["as_json"]:
+        raise click.UsageError("choose one of --quiet and --json")
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    try:
+        status = _Run(paths, options, Output()).run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (SourceError, OutputError) as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(status)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
+        self.paths = paths
+        self.options = options
+        self.output = output
+        self.counts: Counter[str] = Counter()
+        self.unread: list[str] = []
+        make = run_table if options["only_runs"] else batch_table
+        self.table = make(output, options["zone"], full=options["full"])
+        self.shown = ""
+        """The file that the table is about."""
+
+    def run(self) -> int:
+        """The exit status."""
+        began = time.monotonic()
+        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
+        check = Options(
+            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
+            window=self.options["window"],
+            open_source=partial(careful_source, rate=rate),
+        )
+        with Progress("carve", self.output) as progress:
+
+            def met(file: str, position: int, size: int | None) -> None:
+                progress.at(position, size)
+                self.table.tick()
+
+            for found in carve(self.paths, self.options["out"], options=check, refused=self._refused, met=met):
+                if isinstance(found, Carved):
+                    self._batch(found)
+                elif isinstance(found, Run):
+                    self._found(found)
+                else:
+                    self._searched(found)
+        self._end(time.monotonic() - began)
+        self.output.flush()
+        if self.unread or self.counts["unreadable"]:
+            return 2
+        return int(not self.counts["batches"])
+
+    def _refused(self, error: SourceError) -> None:
+        complain(str(error))
+        self.unread.append(str(error))
+
+    def _batch(self, found: Carved) -> None:
+        self.counts["batches"] += 1
+        self.counts["nested"] += found.within is not None
+        self.counts["batchBytes"] += found.batch.size if found.within is None else 0
+        if self.options["quiet"] or self.options["only_runs"]:
+            return
+        if self.options["as_json"]:
+            self.output.line(jsonl.line(batch_object(target(found.file), found.batch)))
+            if found.within is not None:
+                self._json(nested_object(found))
+            return
+        self._title(found.file)
+        self.table.add(found.batch)
+        if found.within is not None:
+            self.table.line(nested_line(found))
+
+    def _title(self, file: str) -> None:
+        """The name of the file, where there are several."""
+        if self.shown != file and (len(self.paths) > 1 or file != self.paths[0]):
+            self.table.flush()
+            self.output.line(printable(path_text(file)) + ":")
+        self.shown = file
+
+    def _found(self, run: Run) -> None:
+        self.counts["runs"] += 1
+        if self.options["as_json"]:
+            self._json(run_object(run))
+        elif not self.options["quiet"]:
+            if self.options["only_runs"]:
+                self._title(run.file)
+                self.table.add(run)
+            else:
+                self.table.line(run_line(run))
+        if run.note:
+            complain(f"run {run.number}: {run.note}")
+
+    def _searched(self, done: Searched) -> None:
+        self.counts["files"] += 1
+        self.counts["bytes"] += done.size
+        self.counts["holes"] += done.skipped
+        self.counts["unchecked"] += done.unchecked
+        self.counts["unreadable"] += done.unreadable
+        for note in done.notes:
+            self._refused(SourceError(note))
+        if done.unchecked:
+            complain(f"{done.file}: {done.unchecked:,} headers were passed over: too many only look like headers")
+        if done.unreadable:
+            complain(f"{done.file}: the device could not read {done.unreadable:,} bytes: taken for zeros")
+
+    def _json(self, value: dict[str, Any]) -> None:
+        keys = CARVE_TYPES[value["type"]]
+        self.output.line(jsonl.line({"type": value["type"], **{key.name: value[key.name] for key in keys}}))
+
+    def _end(self, seconds: float) -> None:
+        counts, written = self.counts, 0
+        out = self.options["out"]
+        if out is not None:
+            written = counts["runs"]
+        if self.options["as_json"]:
+            names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs")
+            tail = {"unread": [path_text(text) for text in self.unread], "seconds": round(seconds, 3)}
+            rest = {"written": written, **{name: counts[name] for name in ("unchecked", "unreadable")}}
+            self._json({"type": "carveSummary", **{name: counts[name] for name in names}, **rest, **tail})
+            return
+        if self.options["quiet"]:
+            return
+        self.table.flush()
+        if counts["batches"]:
+            self.output.line("")
+        nested = f" ({counts['nested']:,} nested)" if counts["nested"] else ""
+        text = f"{counts['batches']:,} batches{nested} in {counts['runs']:,} runs, {counts['batchBytes']:,} bytes of"
+        text += f" {counts['bytes']:,}"
+        if written:
+            text += f"; {written:,} segments written to {out}"
+        self.output.line(printable(path_text(text)))

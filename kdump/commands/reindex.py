@@ -1,0 +1,192 @@
+"""`kdump reindex`: rebuild the indexes of segments, and say what is wrong with those that are there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import click
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.commands.files import complain
+from kdump.commands.params import limit_options
+from kdump.commands.rate import RateParam
+from kdump.commands.state_options import matcher
+from kdump.forensics.output_directory import OutputError
+from kdump.forensics.reindex.run import LITTLE, Reindexed, reindex
+from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
+from kdump.log.errors import SourceError
+from kdump.log.rate import Rate
+from kdump.log.region import Limits
+from kdump.render import jsonl
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.reindex_keys import REINDEX_TYPES
+from kdump.render.reindex_objects import reindex_object
+from kdump.render.reindex_report import ReindexReport
+
+EXAMPLES = """
+\b
+Examples:
+  kdump reindex indexed-1/payments-0/00000000000000000000.log --out rebuilt
+  kdump reindex clean-1 clean-2 --topic 'ledg*' --all
+  kdump reindex clean-2 --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
+
+\b
+Exit status: 0 the old indexes are what a broker writes, 1 some are not, or are missing, or a segment is damaged,
+2 usage, or something could not be read or rebuilt.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="SEGMENT…", nargs=-1, required=True)
+@click.option("--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]")
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@click.option("--interval", type=click.IntRange(0, (1 << 31) - 1), help="index.interval.bytes.  [the topic's, or 4096]")
+@click.option("--past-damage", is_flag=True, help="Index what lies behind damage, too: no broker does.")
+@click.option("--all", "everything", is_flag=True, help="Show the segments whose indexes are as they should be, too.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: a reindex a segment, one reindexSummary.")
+@click.option("--full", is_flag=True, help="Cut nothing short, and tell every wrong entry that is kept.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
+@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@limit_options
+def command(paths: tuple[str, ...], **options: Any) -> None:
+    """Rebuild the .index, .timeindex and .txnindex of segments (files, directories of a partition, log directories) as
+    a broker's recovery does, and say of the old ones whether they are identical, differ as a broker may write them, or
+    are wrong: which entry, and what it should be. Nothing is written to the disks."""
+    if options["quiet"] and options["as_json"]:
+        raise click.UsageError("choose one of --quiet and --json")
+    try:
+        status = _Run(paths, options, Output()).run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (SourceError, OutputError) as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(status)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
+        self.paths = paths
+        self.options = options
+        self.output = output
+        self.report = ReindexReport(output, full=options["full"])
+        self.counts: Counter[str] = Counter()
+        self.unread: list[str] = []
+        self.hidden = 0
+
+    def run(self) -> int:
+        """The exit status."""
+        began = time.monotonic()
+        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
+        check = Options(
+            only=LITTLE,
+            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
+            now=int(time.time() * 1000),
+            window=self.options["window"],
+            open_source=partial(careful_source, rate=rate),
+        )
+        done = 0
+        with Progress("reindex", self.output, always=not self.options["as_json"]) as progress:
+
+            def met(size: int) -> None:
+                nonlocal done
+                done += size
+                progress.at(done, None)
+
+            for made in reindex(
+                self.paths,
+                self.options["out"],
+                interval=self.options["interval"],
+                past_damage=self.options["past_damage"],
+                wanted=matcher(self.options["topics"]),
+                options=check,
+                refused=self._refused,
+                met=met,
+            ):
+                self._made(made)
+        self._end(time.monotonic() - began)
+        self.output.flush()
+        if self.unread or self.counts["refused"] or not self.counts["segments"]:
+            return 2
+        return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
+
+    def _refused(self, error: SourceError) -> None:
+        complain(str(error))
+        self.unread.append(str(error))
+
+    def _made(self, made: Reindexed) -> None:
+        self.counts["segments"] += 1
+        self.counts["cut"] += made.is_cut
+        self.counts["refused"] += not made.is_rebuilt
+        for verdict in made.verdicts:
+            self.counts[verdict.status] += 1
+            self.counts["written"] += verdict.written is not None
+        if self.options["as_json"]:
+            self._json(reindex_object(made))
+        elif not self.options["quiet"]:
+            if self.options["everything"] or made.file in self.paths or not made.is_ordinary:
+                self.report.write(made)
+            else:
+                self.hidden += 1
+
+    def _json(self, value: dict[str, Any]) -> None:
+        keys = REINDEX_TYPES[value["type"]]
+        self.output.line(jsonl.line({"type": value["type"], **{key.name: value[key.name] for key in keys}}))
+
+    def _end(self, seconds: float) -> None:
+        counts = self.counts
+        if self.options["as_json"]:
+            names = ("segments", IDENTICAL, LEGAL, WRONG, MISSING, "cut", "refused", "written")
+            tail = {"unread": [path_text(text) for text in self.unread], "seconds": round(seconds, 3)}
+            self._json({"type": "reindexSummary", **{name: counts[name] for name in names}, **tail})
+            return
+        if self.options["quiet"]:
+            return
+        self.report.flush()
+        if not counts["segments"]:
+            if not self.unread:
+                complain("no segment is of such a topic")
+            return
+        if self.report.written:
+            self.output.line("")
+        said = (
+            ", ".join(f"{counts[name]:,} {name}" for name in (IDENTICAL, LEGAL, WRONG, MISSING) if counts[name])
+            or "none"
+        )
+        text = f"{counts['segments']:,} segment{'s' * (counts['segments'] > 1)}; indexes: {said}"
+        if self.hidden:
+            text += f"; {self.hidden:,} segments with identical indexes are not shown: --all"
+        self._say(text)
+        out = self.options["out"]
+        if counts["written"]:
+            self._say(f"{counts['written']:,} files written to {out}")
+        if counts[WRONG] or counts[MISSING] or counts["cut"] or counts["refused"]:
+            self._next(out)
+
+    def _next(self, out: str | None) -> None:
+        self.output.line("")
+        self._say("what next")
+        is_wrong = self.counts[WRONG] or self.counts[MISSING]
+        if out is None and is_wrong:
+            self._say("  kdump reindex … --out DIR writes the rebuilt ones to a new directory")
+        elif is_wrong:
+            self._say(f"  with the broker stopped, those in {out} can take the place of the old ones")
+        if self.counts["cut"] or self.counts["refused"]:
+            self._say(
+                "  leave the old .index of a damaged segment there: a broker without it cuts the log at the damage"
+            )
+        else:
+            self._say("  or, with the broker stopped, delete the wrong .index: when it starts it rebuilds all three")
+
+    def _say(self, text: str) -> None:
+        for line in self.output.wrapped(printable(path_text(text)), len(text) - len(text.lstrip()) + 2):
+            self.output.line(line)

@@ -1,0 +1,129 @@
+"""`kdump.carve`: the batches in anything, and the runs that they form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.forensics.carve.runs import Run, Runs
+from kdump.forensics.carve.search import Carved, Search
+from kdump.forensics.carve.write import Writer
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.log.careful import CarefulSource
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target, target
+
+
+@dataclass
+class Searched:
+    """A file that has been searched to its end. `skipped` bytes were holes and not read; `unreadable` those that the
+    device did not give; `unchecked` headers were passed over, for there were too many of them."""
+
+    file: str
+    size: int
+    skipped: int = 0
+    unchecked: int = 0
+    unreadable: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def carve(
+    paths: str | Iterable[str],
+    out: str | None = None,
+    *,
+    options: Options | None = None,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
+) -> Iterator[Carved | Run | Searched]:
+    """The sound batches in files of any kind, in order of their positions; a Run behind the last batch of each, and a
+    Searched behind each file. `paths`: files, block devices, - for standard input, or directories, all files below
+    which are searched. Each run is written to a directory of its own below `out`, a new directory, as a segment with
+    its indexes; by default nothing is written.
+
+    A batch can be read until the next item is asked for. `refused` is told of what could not be read (by default it is
+    raised), `met` of how far a file, of that size if it is known, has been searched. Raises SourceError, and
+    kdump.forensics.output_directory.OutputError.
+    """
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    named = [paths] if isinstance(paths, str) else list(paths)
+    options = options or Options(open_source=careful_source)
+    writer = None if out is None else Writer(OutputDirectory(out, named))
+    runs = Runs()
+    for path in named:
+        for at in _files(path, refuse):
+            try:
+                yield from _file(at, runs, writer, options, met)
+            except SourceError as error:
+                if writer is not None:
+                    writer.abandon()
+                runs.end()
+                refuse(error)
+            except BaseException:  # OutputError, or whoever asked does not go on
+                if writer is not None:
+                    writer.abandon()
+                raise
+
+
+def _files(path: str, refuse: Callable[[SourceError], None]) -> Iterator[Target]:
+    if path == "-" or "://" in path or not os.path.isdir(path):
+        yield target(path)
+        return
+
+    def unlistable(error: OSError) -> None:
+        refuse(SourceError(f"{error.filename}: {error.strerror}"))
+
+    found = False
+    for folder, below, names in os.walk(path, onerror=unlistable):
+        below.sort()
+        for name in sorted(names):
+            if os.path.isfile(os.path.join(folder, name)):
+                found = True
+                yield target(os.path.join(folder, name), source=path)
+    if not found:
+        refuse(SourceError(f"{path}: no file in this directory or below it"))
+
+
+def _file(
+    at: Target,
+    runs: Runs,
+    writer: Writer | None,
+    options: Options,
+    met: Callable[[str, int, int | None], None],
+) -> Iterator[Carved | Run | Searched]:
+    window = options.open(at)
+    with closing(window.source) as source:
+        search = Search(window, options.limits, lambda position: met(at.path, position, source.size))
+        for found in search.batches():
+            if found.within is not None:
+                yield found
+                continue
+            if runs.ends_before(found.batch):
+                yield from _end(runs, writer)
+            run = runs.add(at.path, found.batch)
+            if writer is not None:
+                writer.add(run, found.batch)
+            yield replace(found, run=run.number)
+        yield from _end(runs, writer)
+        done = Searched(at.path, source.size or 0, search.skipped, search.unchecked)
+        if source.error:
+            done.notes.append(source.error)
+        if isinstance(source, CarefulSource):
+            done.unreadable = sum(size for _, size in source.unreadable)
+        yield done
+
+
+def _end(runs: Runs, writer: Writer | None) -> Iterator[Run]:
+    run = runs.end()
+    if run is not None:
+        if writer is not None:
+            writer.end(run)
+        yield run

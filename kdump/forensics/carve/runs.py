@@ -1,0 +1,128 @@
+"""Batches that stand one behind the other, as in a segment: what was one file, as far as the bytes tell.
+
+No batch says which topic or partition it is of, so none is named. A run goes on where the next batch begins at the very
+byte at which the last one ends, and nothing says that it is of another log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kdump.forensics.reindex.build import LARGEST_SEGMENT
+from kdump.log.legacy import look_inside
+from kdump.log.region import Batch, BatchLegacy
+from kdump.state.producers import GAP, Producers, follows
+
+SECTOR = 512
+"""Bytes: a file begins at a multiple of a disk's sectors."""
+MOST_ENDS = 1_000_000
+"""Runs whose ends are remembered, for what may follow them."""
+MOST_NAMED = 10
+"""Producers, and runs that another may follow, that are named."""
+
+
+@dataclass
+class Run:
+    """Batches of `file`, bytes position..end-1, with the offsets firstOffset..lastOffset. `mayFollow`: earlier runs
+    which end with the offset before its first. Epochs and producer ids are those of v2 batches; timestamps epoch ms,
+    None without any."""
+
+    number: int
+    file: str
+    position: int
+    end: int
+    firstOffset: int
+    lastOffset: int
+    batches: int = 0
+    records: int = 0
+    magics: list[int] = field(default_factory=list)
+    codecs: list[str] = field(default_factory=list)
+    firstEpoch: int | None = None
+    lastEpoch: int | None = None
+    producerIds: list[int] = field(default_factory=list)
+    firstTimestamp: int | None = None
+    lastTimestamp: int | None = None
+    mayFollow: list[int] = field(default_factory=list)
+    written: str | None = None
+    """The path of the segment that was made of it; None where none was."""
+    note: str = ""
+
+    @property
+    def size(self) -> int:
+        return self.end - self.position
+
+
+class Runs:
+    """Puts batches into runs, file by file."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.current: Run | None = None
+        self._producers = Producers()
+        self._ends: dict[int, list[int]] = {}
+
+    def ends_before(self, batch: Batch) -> bool:
+        """Whether the current run ends, and `batch` begins another."""
+        run = self.current
+        if run is None or batch.position != run.end:
+            return True
+        base, last = _first(batch), batch.lastOffset
+        if base <= run.lastOffset or max(last - run.firstOffset, batch.end - run.position) > LARGEST_SEGMENT:
+            return True
+        is_gap = base != run.lastOffset + 1
+        if is_gap and batch.position % SECTOR == 0:
+            return True  # another file, as likely as one of which the cleaner took batches
+        epoch = batch.partitionLeaderEpoch
+        if epoch is not None and epoch >= 0 and run.lastEpoch is not None and epoch < run.lastEpoch:
+            return True
+        known = self._producers.get(batch.producerId) if _has_sequence(batch) and batch.producerId is not None else None
+        broken = follows(known, batch) if known is not None else None
+        return broken is not None and not (is_gap and broken.kind == GAP)
+
+    def end(self) -> Run | None:
+        """The current run has ended."""
+        run, self.current = self.current, None
+        if run is not None and len(self._ends) < MOST_ENDS:
+            self._ends.setdefault(run.lastOffset + 1, []).append(run.number)
+        return run
+
+    def add(self, file: str, batch: Batch) -> Run:
+        """The run of a batch: the current one, or a new one if that has ended."""
+        run = self.current
+        if run is None:
+            self.count += 1
+            base = _first(batch)
+            run = self.current = Run(self.count, file, batch.position, batch.position, base, base)
+            run.mayFollow = self._ends.get(base, [])[:MOST_NAMED]
+            self._producers = Producers()
+        run.end, run.lastOffset = batch.end, batch.lastOffset
+        run.batches += 1
+        run.records += batch.recordCount or 0
+        for value, known in ((batch.magic, run.magics), (batch.compression, run.codecs)):
+            if value not in known:
+                known.append(value)  # type: ignore[arg-type]
+        epoch, timestamp = batch.partitionLeaderEpoch, batch.maxTimestamp
+        if epoch is not None and epoch >= 0:
+            run.firstEpoch, run.lastEpoch = epoch if run.firstEpoch is None else run.firstEpoch, epoch
+        if timestamp is not None and timestamp >= 0:
+            run.firstTimestamp = timestamp if run.firstTimestamp is None else min(run.firstTimestamp, timestamp)
+            run.lastTimestamp = max(run.lastTimestamp or 0, timestamp)
+        if batch.producerId is not None and batch.producerId >= 0:
+            if batch.producerId not in run.producerIds and len(run.producerIds) < MOST_NAMED:
+                run.producerIds.append(batch.producerId)
+            if _has_sequence(batch):
+                self._producers.data(batch)
+        return run
+
+
+def _has_sequence(batch: Batch) -> bool:
+    return bool(batch.producerId is not None and batch.producerId >= 0 and (batch.baseSequence or 0) >= 0) and (
+        not batch.isControlBatch
+    )
+
+
+def _first(batch: Batch) -> int:
+    """The first offset; of a wrapper that does not say it, its last."""
+    if isinstance(batch, BatchLegacy):
+        look_inside(batch)
+    return batch.lastOffset if batch.baseOffset is None else batch.baseOffset

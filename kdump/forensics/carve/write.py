@@ -1,0 +1,63 @@
+"""A run of batches -> a segment with its indexes, in a directory of its own: two runs may be of two partitions."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from kdump.forensics.carve.runs import Run
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
+from kdump.log.region import Batch
+
+
+class Writer:
+    """Writes one run after the other, each as its batches go by: run-000001/<first offset>.log …"""
+
+    def __init__(self, output: OutputDirectory) -> None:
+        self.output = output
+        self.files = 0
+        self._stack = ExitStack()
+        self._file: BinaryIO | None = None
+        self._builder: IndexBuilder | None = None
+        self._stem = ""
+
+    def add(self, run: Run, batch: Batch) -> None:
+        """The next batch of a run. Raises OutputError."""
+        if self._file is None:
+            self._stem = f"run-{run.number:06}/{run.firstOffset:020}"
+            self._file = self._stack.enter_context(self.output.writing(self._stem + ".log"))
+            self._builder = IndexBuilder(run.firstOffset)
+        if self._builder is not None:
+            try:
+                self._builder.add(batch, batch.position - run.position)
+            except RecoveryStop as stop:
+                self._builder = None
+                run.note = f"no indexes were made, at the batch at {batch.position}: {stop}"
+        for piece in batch.chunks(0, batch.size):
+            self._file.write(piece)
+
+    def end(self, run: Run) -> None:
+        """All of a run has been told. Raises OutputError."""
+        self._stack.close()
+        self._file = None
+        run.written = self.output.path(self._stem + ".log")
+        self.files += 1
+        if self._builder is None:
+            return
+        try:
+            indexes = self._builder.finish()
+        except RecoveryStop as stop:
+            run.note = f"no indexes were made: {stop}"
+            return
+        endings = ((".index", indexes.index), (".timeindex", indexes.timeindex), (".txnindex", indexes.txnindex))
+        for ending, data in endings:
+            if data or ending != ".txnindex":
+                self.output.write(self._stem + ending, data)
+                self.files += 1
+
+    def abandon(self) -> None:
+        """What is half written is removed."""
+        if self._file is not None:
+            self._stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+            self._file = None

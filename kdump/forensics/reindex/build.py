@@ -1,0 +1,198 @@
+"""Batches, one by one -> the bytes of the .index, .timeindex and .txnindex beside them.
+
+Source: org.apache.kafka.storage.internals.log.LogSegment.recover, with OffsetIndex.append, TimeIndex.maybeAppend,
+ProducerAppendInfo.append (as AppendOrigin.REPLICATION) and TransactionIndex.append. Recovery takes each batch by itself
+in every release. So does LogSegment.append of a running broker since 4.1, which writes the same entries as long as
+neither a restart nor a truncation falls into the segment: either lets the interval begin anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.format.control import decode_control
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
+from kdump.log.paths import Target, target
+from kdump.log.payload import records
+from kdump.log.region import Batch, BatchLegacy
+from kdump.state.marker import ABORT, COMMIT, Marker
+from kdump.state.transactions import Transactions
+
+INTERVAL = 4096
+"""Bytes: index.interval.bytes by default (TopicConfig)."""
+LARGEST_INDEX = 10 * 1024 * 1024
+"""Bytes: segment.index.bytes by default (TopicConfig). A broker puts no more into an index."""
+LARGEST_SEGMENT = (1 << 31) - 1
+"""Bytes, and offsets above the base offset: a broker counts both in 31 bits."""
+MOST_ABORTED = 1_000_000
+"""Aborted transactions of one segment that are kept: 34 MB."""
+TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
+"""What a broker does at a batch that recovery does not take: cut the log off there, not start, or split the segment."""
+
+
+class RecoveryStop(Exception):
+    """A batch that a broker's recovery does not take, and nothing behind it. `does` is TRUNCATES, THROWS or SPLITS."""
+
+    def __init__(self, reason: str, does: str) -> None:
+        super().__init__(reason)
+        self.does = does
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """The bytes of the three files, without preallocation. A broker makes no .txnindex for no bytes."""
+
+    index: bytes
+    timeindex: bytes
+    txnindex: bytes
+
+
+class Added(NamedTuple):
+    """What a batch did. `indexed`: it has an entry in the .index; `began`: the first offset of the transaction that it
+    began; `aborted`: its producer, for an ABORT marker, with the `entry` that it has in the .txnindex (None: no data of
+    its transaction is known)."""
+
+    indexed: bool = False
+    began: int | None = None
+    aborted: int | None = None
+    entry: TxnIndexEntry | None = None
+
+
+class IndexBuilder:
+    """The indexes of one segment, from its batches in order.
+
+    `base_offset` is the one in the segment's name, `interval` index.interval.bytes, `largest` segment.index.bytes.
+    `transactions` has what is open where the segment begins; it is led on, and can be handed to the next segment's
+    builder. `last_timestamp` and `last_timestamp_offset` are those of the batch with the largest maxTimestamp so far.
+    """
+
+    def __init__(
+        self,
+        base_offset: int,
+        interval: int = INTERVAL,
+        *,
+        largest: int = LARGEST_INDEX,
+        transactions: Transactions | None = None,
+        at: Target | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.interval = interval
+        self.transactions = Transactions() if transactions is None else transactions
+        self.at = at or target(f"{base_offset:020}.log")
+        self.last_timestamp, self.last_timestamp_offset = -1, base_offset
+        self._most_index = largest // INDEX_ENTRY.size
+        self._most_time = largest // TIME_INDEX_ENTRY.size - 1  # one is kept for the entry at the end
+        self._index, self._time, self._txn = bytearray(), bytearray(), bytearray()
+        self._indexed_to = 0  # the position of the last entry
+        self._last_indexed: int | None = None
+        self._last_time = (-1, base_offset)
+        self._last_aborted = -1
+
+    def add(self, batch: Batch, position: int | None = None) -> Added:
+        """The next batch, at byte `position` of the segment (by default where it was read from); its checksum is
+        believed. Raises RecoveryStop: this batch is not in the indexes, and none may follow it."""
+        position = batch.position if position is None else position
+        last = batch.lastOffset
+        if not 0 <= last - self.base_offset <= LARGEST_SEGMENT:
+            reason = f"its last offset, {last}, is none of a segment that begins with {self.base_offset}"
+            raise RecoveryStop(f"{reason}: an index has 31 bits for the distance", SPLITS)
+        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        newest = (timestamp, last) if timestamp > self.last_timestamp else None
+        is_due = position - self._indexed_to > self.interval
+        if is_due:
+            self._can_index(last, *(newest or (self.last_timestamp, self.last_timestamp_offset)))
+        added = Added(is_due)
+        if not isinstance(batch, BatchLegacy):
+            added = self._producer(batch, added)
+        if newest:
+            self.last_timestamp, self.last_timestamp_offset = newest
+        if is_due:
+            self._index += INDEX_ENTRY.struct.pack(last - self.base_offset, position)
+            self._last_indexed, self._indexed_to = last, position
+            self._add_time()
+        return added
+
+    def finish(self) -> Indexes:
+        """The files as they are once the segment is closed, rolled or recovered: the time index ends with the largest
+        timestamp of all (LogSegment.recover, close, onBecomeInactiveSegment). Raises RecoveryStop."""
+        self._check_time(self.last_timestamp_offset)
+        self._add_time()
+        return Indexes(bytes(self._index), bytes(self._time), bytes(self._txn))
+
+    def _can_index(self, last: int, timestamp: int, offset: int) -> None:
+        """What OffsetIndex.append and TimeIndex.maybeAppend refuse."""
+        if len(self._index) // INDEX_ENTRY.size >= self._most_index:
+            raise RecoveryStop(f"the offset index is full, with {self._most_index} entries", THROWS)
+        if self._last_indexed is not None and last <= self._last_indexed:
+            raise RecoveryStop(
+                f"its last offset, {last}, is not above that of the entry before, {self._last_indexed}", THROWS
+            )
+        if len(self._time) // TIME_INDEX_ENTRY.size >= self._most_time:
+            raise RecoveryStop(f"the time index is full, with {self._most_time} entries", THROWS)
+        self._check_time(offset)
+
+    def _check_time(self, offset: int) -> None:
+        if self._time and offset < self._last_time[1]:
+            reason = f"offset {offset} of its time index entry is below that of the entry before, {self._last_time[1]}"
+            raise RecoveryStop(reason, THROWS)
+
+    def _add_time(self) -> None:
+        """TimeIndex.maybeAppend: only what is newer than the last entry."""
+        if self.last_timestamp > self._last_time[0]:
+            self._last_time = (self.last_timestamp, self.last_timestamp_offset)
+            self._time += TIME_INDEX_ENTRY.struct.pack(
+                self.last_timestamp, self.last_timestamp_offset - self.base_offset
+            )
+
+    def _producer(self, batch: Batch, added: Added) -> Added:
+        """LogSegment.updateProducerState, as far as it leads to the transaction index."""
+        if batch.producerId is None or batch.producerId < 0:
+            return added
+        if batch.isControlBatch:
+            marker = _marker(batch)
+            return added if marker is None else self._ended(batch, marker, added)
+        is_open = batch.producerId in self.transactions.open
+        if is_open and not batch.isTransactional:
+            reason = f"it is not transactional, and a transaction of its producer, {batch.producerId}, is open"
+            raise RecoveryStop(reason, THROWS)
+        untracked = self.transactions.untracked
+        self.transactions.data(self.at, batch)
+        if self.transactions.untracked > untracked:
+            raise RecoveryStop(f"more than {len(self.transactions.open)} transactions are open", THROWS)
+        return added._replace(began=batch.baseOffset) if batch.isTransactional and not is_open else added
+
+    def _ended(self, batch: Batch, marker: Marker, added: Added) -> Added:
+        ended = self.transactions.marker(batch, marker)
+        offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if marker.type != ABORT:
+            return added
+        if ended.transaction is None:
+            return added._replace(aborted=ended.producer_id)
+        if offset <= self._last_aborted:
+            raise RecoveryStop(f"the ABORT marker's offset, {offset}, is not above that of the one before", THROWS)
+        if len(self._txn) // TXN_INDEX_ENTRY.size >= MOST_ABORTED:
+            raise RecoveryStop(f"more than {MOST_ABORTED} aborted transactions", THROWS)
+        self._last_aborted = offset
+        entry = TxnIndexEntry(0, ended.producer_id, ended.transaction.first_offset, offset, ended.stable)
+        try:
+            self._txn += TXN_INDEX_ENTRY.struct.pack(*entry)
+        except struct.error:
+            raise RecoveryStop(f"the last stable offset behind the marker, {ended.stable}, is none", THROWS) from None
+        return added._replace(aborted=ended.producer_id, entry=entry)
+
+
+def _marker(batch: Batch) -> Marker | None:
+    """What a control batch of a producer says: COMMIT or ABORT. None for one without records: nothing of what it ends
+    is left. Raises RecoveryStop for what EndTransactionMarker.deserialize does not take."""
+    for record in records(batch):
+        control = decode_control(record.key, record.value)
+        if control.problem is not None:
+            raise RecoveryStop(f"a control record that cannot be decoded: {control.problem.reason}", TRUNCATES)
+        if control.type not in (COMMIT, ABORT):
+            raise RecoveryStop(f"a control record {control.type} of a producer, not COMMIT or ABORT", THROWS)
+        return Marker(control.type, control.coordinatorEpoch, record.timestamp)
+    if batch.problems:
+        raise RecoveryStop(f"a marker that cannot be decoded: {batch.problems[-1].reason}", TRUNCATES)
+    return None

@@ -1,0 +1,94 @@
+"""An .index that was found, held against the batches of its segment.
+
+Releases before 2.0 index the first offset of what was appended at once, 2.0 to 4.0 its last offset, 4.1 and later each
+batch's last offset; the position is that of the first batch, always. Source: LogSegment.append, OffsetIndex.
+"""
+
+from __future__ import annotations
+
+from kdump.forensics.reindex.build import INTERVAL
+from kdump.forensics.reindex.judge import Judge
+from kdump.log.entries import Entry
+from kdump.log.kinds import INDEX
+from kdump.log.region import Batch
+
+
+class OffsetJudge(Judge):
+    """`interval`: index.interval.bytes, to be set. `here`: the batch that was told last has an entry,
+    or is the last of those that have one together."""
+
+    kind = INDEX
+    telling = ("position", "offset")
+    interval = INTERVAL
+    here = False
+    _ended = -1  # last offset of all batches so far
+    _indexed_to = 0  # position of the last entry that was right
+    _is_late = False
+    _appended: Entry | None = None  # an entry whose offset must be the last of a batch to come
+    _appended_number = 0
+
+    def rises(self, before: Entry, entry: Entry) -> bool:
+        return bool(
+            entry.values["offset"] > before.values["offset"] and entry.values["position"] > before.values["position"]
+        )
+
+    def batch(self, batch: Batch) -> None:
+        self.here = False
+        last = batch.lastOffset
+        while self.entry is not None and self.entry.values["position"] <= batch.position:
+            if self.entry.values["position"] < batch.position:
+                self.is_wrong(self.entry, "no batch begins at that position")
+            else:
+                self._reached(self.entry, batch)
+            self.advance()
+        appended = self._appended
+        if appended is not None and appended.values["offset"] <= last:
+            if appended.values["offset"] == last:
+                self.verdict.because("perAppend")
+                self.here = True
+            else:
+                self.pending.append((self._appended_number, appended, "its offset is not the last of any batch"))
+            self._appended = None
+        self._is_late = self._is_late or batch.position - self._indexed_to > self.interval
+        self._ended = max(self._ended, last)
+
+    def _reached(self, entry: Entry, batch: Batch) -> None:
+        """Of an entry at whose position the batch begins."""
+        offset, last = entry.values["offset"], batch.lastOffset
+        base = batch.baseOffset
+        if offset <= self._ended or (base is not None and offset < base):
+            self.is_wrong(entry, "its offset lies before the batch at that position")
+            return
+        if offset < last and base in (offset, None):
+            self.verdict.because("firstOffset")
+        elif offset < last:
+            self.is_wrong(entry, "its offset lies within the batch at that position: no release writes that")
+            return
+        elif offset > last:
+            self._appended, self._appended_number = entry, self.number
+        else:
+            self.here = True
+        position = batch.position
+        if position - self._indexed_to <= self.interval:
+            self.verdict.because("otherInterval")
+        elif self._is_late:
+            self.verdict.because("intervalAnew")
+        self._indexed_to, self._is_late = position, False
+
+    def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
+        while self.entry is not None:
+            position = self.entry.values["position"]
+            if position >= size:
+                self.is_wrong(self.entry, f"its position lies behind the segment's end, {size}")
+            elif is_stopped and position >= valid_end:
+                self.verdict.because("behindTheCut")
+            else:
+                self.is_wrong(self.entry, "no batch begins at that position")
+            self.advance()
+        if self._appended is not None:
+            self.pending.append((self._appended_number, self._appended, "its offset lies behind the segment's last"))
+        if self._is_late:
+            self.verdict.because("intervalAnew")
+        if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
+            self.verdict.reasons.pop("intervalAnew", None)  # what was appended together has one entry at most
+        self.told(rebuilt)

@@ -1,0 +1,125 @@
+"""From paths to the segments whose indexes are rebuilt, with what is known from around them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kdump.check.known import ids
+from kdump.check.options import Options
+from kdump.check.rule import Known
+from kdump.check.run import units
+from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
+from kdump.log.disk import LogDirectory, Partition, Segment, partition, place_of
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.kinds import SEGMENT
+from kdump.log.listing import parent
+from kdump.log.paths import Target
+from kdump.state.topic_config import effective
+
+if TYPE_CHECKING:
+    from kdump.state.image import Metadata
+
+Refused = Callable[[SourceError], None]
+
+
+@dataclass
+class Asked:
+    """Segments of one partition: `wanted` of all that its directory has. `interval` is index.interval.bytes, `largest`
+    segment.index.bytes, of the topic where the metadata is on the same disk. `directory`: the log directory around it,
+    if there is one."""
+
+    partition: Partition
+    known: Known
+    wanted: list[Segment]
+    directory: str | None
+    interval: int = INTERVAL
+    largest: int = LARGEST_INDEX
+
+
+def asked(paths: Iterable[str], options: Options, refused: Refused) -> list[Asked]:
+    """The partitions that `paths` mean, in order. What has no segments is told to `refused`."""
+    configs = _Configs(options)
+    found: list[Asked] = []
+    files: dict[str, Asked] = {}
+    for unit in units(tuple(paths), options, refused):
+        place, at = unit.partition, unit.target
+        if place is not None:
+            for problem in place.refused:
+                refused(SourceError(problem))
+            if place.segments:
+                found.append(_asked(place, unit.known, list(place.segments), configs))
+        elif at is not None:
+            segment = _segment(at, refused)
+            folder = os.path.dirname(at.path) or "."
+            if segment is not None and folder not in files:
+                files[folder] = _asked(partition(folder), unit.known, [], configs)
+                found.append(files[folder])
+            if segment is not None:
+                around = files[folder].partition.segments
+                mine = next((each for each in around if each.log and _same(each.log.path, at.path)), segment)
+                mine.log = at
+                files[folder].wanted.append(mine)
+    return found
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.abspath(one) == os.path.abspath(other)
+
+
+def _segment(at: Target, refused: Refused) -> Segment | None:
+    """A file that was named, as a segment; None, and refused, for what is none."""
+    if at.path == "-" or "://" in at.path:
+        refused(SourceError(f"{at.path}: a segment's name gives its base offset: copy it to a file of that name"))
+    elif not os.path.exists(at.path):
+        refused(SourceError(f"{at.path}: no such file or directory"))
+    elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
+        refused(SourceError(f"{at.path}: not named as a segment is (<20 digits>.log), which gives its base offset"))
+    elif at.kind is not SEGMENT:
+        refused(SourceError(f"{at.path}: {at.kind.title}, not a segment: name the .log beside it"))
+    else:
+        return Segment("", at.name_offset or 0, at)
+    return None
+
+
+def _asked(place: Partition, known: Known, wanted: list[Segment], configs: _Configs) -> Asked:
+    directory = place_of(parent(os.path.abspath(place.path)))
+    made = Asked(place, known, wanted, directory.path if isinstance(directory, LogDirectory) else None)
+    if isinstance(directory, LogDirectory) and place.topic is not None:
+        made.interval = configs.number(directory, place.topic, "index.interval.bytes", INTERVAL)
+        made.largest = configs.number(directory, place.topic, "segment.index.bytes", LARGEST_INDEX)
+    return made
+
+
+class _Configs:
+    """Topic configs out of the cluster's metadata, as far as it lies on the same disk."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._known: dict[str, tuple[Metadata | None, int | None]] = {}
+
+    def number(self, directory: LogDirectory, topic: str, name: str, default: int) -> int:
+        """A number of bytes; the default where nothing says it."""
+        if directory.path not in self._known:
+            from kdump.state.metadata import read_metadata
+
+            node = ids(directory, self.options).get("node.id", "")
+            metadata = read_metadata(directory.path, self.options.limits)
+            self._known[directory.path] = metadata, int(node) if node.isdigit() else None
+        metadata, node_id = self._known[directory.path]
+        value = effective(metadata, topic, name, node_id) if metadata is not None else None
+        return int(value) if value is not None and value.isdigit() else default
+
+
+def may_be_open(made: Asked, segment: Segment) -> bool:
+    """Whether a broker may be appending to a segment, or may have been when it ended: its files are preallocated and
+    not closed then. KRaft's are never closed, nor those of a partition that is being deleted."""
+    known = made.known
+    segments = made.partition.segments
+    if known.topic == METADATA_TOPIC or made.partition.state:
+        return not segments or segment is segments[-1]
+    is_last = not segments or segment.offset >= segments[-1].offset
+    return is_last and known.clean is not True

@@ -1,0 +1,230 @@
+"""`kdump.reindex`: the indexes of segments rebuilt as a broker rebuilds them, and what is wrong with those there are.
+
+A broker does this for a segment without an .index, or with a .timeindex or .txnindex that fails its check, when it
+starts; and for those above the recovery point when it was not shut down cleanly. Source: LogLoader.loadSegmentFiles,
+LogLoader.recoverLog, LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.forensics.output_directory import OutputDirectory, OutputError
+from kdump.forensics.reindex.places import Asked, asked, may_be_open
+from kdump.forensics.reindex.segment import Question, Rebuilt, rebuild
+from kdump.forensics.reindex.starts import first_needed, snapshot_at
+from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
+from kdump.log.disk import Segment
+from kdump.log.errors import SourceError
+from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.state.transactions import Transactions
+
+ENDINGS: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+LITTLE = frozenset({"offsets"})
+"""The families of rules for which as little is read around a partition as this needs."""
+
+
+@dataclass
+class Reindexed:
+    """One segment. `interval`: index.interval.bytes that its indexes were rebuilt with. `notes`: what could not be
+    taken into account."""
+
+    topic: str | None
+    partition: int | None
+    file: str
+    baseOffset: int
+    interval: int
+    rebuilt: Rebuilt
+    notes: list[str] = field(default_factory=list)
+    segmentsBehind: int = 0
+    """Segments of the partition behind this one: a broker that recovers it, and cuts it, deletes them."""
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of the .index, the .timeindex and the .txnindex, in that order; none where the segment cannot be opened."""
+        return self.rebuilt.verdicts
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a broker can go on with the indexes that are there."""
+        return all(verdict.is_sound for verdict in self.verdicts)
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether there is what a broker would have written."""
+        return self.rebuilt.indexes is not None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether recovery takes less than the segment has, for damage."""
+        return self.rebuilt.ending is not None and not self.rebuilt.ending.is_usual
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether there is nothing to be said of it."""
+        as_rebuilt = all(verdict.status in (IDENTICAL, NOT_NEEDED) for verdict in self.verdicts)
+        return as_rebuilt and not self.rebuilt.endings and not self.notes
+
+    @property
+    def is_unread(self) -> bool:
+        return any(verdict.status == UNREAD for verdict in self.verdicts)
+
+
+def reindex(
+    paths: str | Iterable[str],
+    out: str | None = None,
+    *,
+    interval: int | None = None,
+    past_damage: bool = False,
+    wanted: Callable[[str], bool] = lambda topic: True,
+    options: Options | None = None,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[int], None] = lambda count: None,
+) -> Iterator[Reindexed]:
+    """The segments that `paths` mean, one by one: files, directories of partitions, log directories, or directories
+    above. Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default
+    nothing is written.
+
+    `interval`: index.interval.bytes, by default the topic's where the metadata is on the same disk, else 4096.
+    `past_damage`: index what lies behind damage too, which no broker does. `wanted` chooses topics by name; `refused`
+    is told of what could not be read (by default it is raised), `met` of bytes that were read. Raises SourceError, and
+    kdump.forensics.output_directory.OutputError.
+    """
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    named = [paths] if isinstance(paths, str) else list(paths)
+    options = options or Options(only=LITTLE, open_source=careful_source)
+    output = None if out is None else OutputDirectory(out, named)
+    places = [each for each in asked(named, options, refuse) if wanted(each.partition.topic or "")]
+    names = _names(places)
+    for place, name in zip(places, names):
+        question = Question(
+            interval=place.interval if interval is None else interval,
+            largest=place.largest,
+            compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
+            past_damage=past_damage,
+            met=met,
+        )
+        for made in _Partition(place, question, options, refuse).run():
+            if output is not None and made.rebuilt.indexes is not None:
+                _write(output, name, made)
+            yield made
+
+
+def _names(places: list[Asked]) -> list[str]:
+    """The directory of each partition below the one that is written to: topic-partition, behind the log directory's
+    name where there are several. Raises OutputError where two would be one."""
+    directories = {place.directory for place in places}
+    names = []
+    for place in places:
+        name = place.partition.name if place.partition.topic is not None else ""
+        if len(directories) > 1 and place.directory is not None:
+            name = f"{os.path.basename(os.path.abspath(place.directory))}/{name}"
+        names.append(name)
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            one, other = places[names.index(name)].partition.path, places[number].partition.path
+            raise OutputError(
+                f"{one} and {other} would be written to the same place: one by one, each to its own --out"
+            )
+    return names
+
+
+def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
+    """What a broker leaves beside the segment: a .txnindex only if something is in it, or one was there."""
+    stem = os.path.basename(made.file).partition(".")[0]
+    indexes = made.rebuilt.indexes
+    assert indexes is not None
+    data = {INDEX: indexes.index, TIME_INDEX: indexes.timeindex, TXN_INDEX: indexes.txnindex}
+    for verdict in made.verdicts:
+        if verdict.kind is not TXN_INDEX or data[verdict.kind] or verdict.path is not None:
+            path = "/".join(part for part in (name, stem + ENDINGS[verdict.kind]) if part)
+            output.write(path, data[verdict.kind])
+            verdict.written = output.path(path)
+
+
+class _Partition:
+    """One partition: its segments in order, for each needs the transactions that those before it left open."""
+
+    def __init__(
+        self, place: Asked, question: Question, options: Options, refuse: Callable[[SourceError], None]
+    ) -> None:
+        self.place = place
+        self.question = question
+        self.options = options
+        self.refuse = refuse
+        self.transactions = Transactions()
+        self.reached = -1
+        """The number of the segment at whose beginning the transactions stand; -1: of none."""
+        self.is_broken = False
+        """Whether the segment before that one was not replayed whole."""
+
+    def run(self) -> Iterator[Reindexed]:
+        segments = self.place.partition.segments
+        for number, segment in enumerate(segments):
+            if segment in self.place.wanted:
+                notes = self._lead_to(number)
+                made = self._segment(segment, notes)
+                self.reached = number + 1
+                if made is not None:
+                    yield made
+        for segment in self.place.wanted:  # .deleted, .swap, .cleaned
+            if segment not in segments:
+                made = self._segment(segment, self._begin(segment.offset))
+                if made is not None:
+                    yield made
+
+    def _lead_to(self, number: int) -> list[str]:
+        """The transactions as they are where a segment begins; what is not known of them."""
+        place, offset = self.place.partition, self.place.partition.segments[number].offset
+        if self.reached == number:
+            if not self.is_broken:
+                return []
+            if snapshot_at(place, offset, self.options) is None:
+                return ["damage in the segment before hides which transactions are open where it begins"]
+            return self._begin(offset)
+        first = first_needed(place, number, self.options)
+        notes = [] if first <= self.reached else self._begin(place.segments[first].offset)
+        for before in place.segments[max(first, self.reached) : number]:
+            self._segment(before, [], judged=False)
+        return notes
+
+    def _begin(self, offset: int) -> list[str]:
+        """What a broker that starts knows at the beginning of a segment, by a snapshot there or not."""
+        self.question.known_from = 0
+        loaded = snapshot_at(self.place.partition, offset, self.options) if offset > 0 else None
+        self.transactions = Transactions() if loaded is None else loaded[1]
+        if offset == 0 or loaded is not None:
+            return []
+        self.question.known_from = offset
+        what = f"no sound snapshot of producer states at offset {offset}"
+        return [f"{what}: a transaction that began before it is not known, and would not be to a broker"]
+
+    def _segment(self, segment: Segment, notes: list[str], *, judged: bool = True) -> Reindexed | None:
+        assert segment.log is not None
+        place = self.place
+        self.question.open_end = may_be_open(place, segment)
+        try:
+            rebuilt = rebuild(segment, self.transactions, self.question, self.options, judged=judged)
+        except SourceError as error:
+            self.refuse(error)
+            self.is_broken = True
+            return None
+        self.is_broken = bool(rebuilt.endings)
+        for verdict in rebuilt.verdicts:
+            if verdict.unread:
+                self.refuse(SourceError(verdict.unread))
+        matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
+        at, interval = segment.log, self.question.interval
+        topic, number = place.partition.topic, place.partition.partition
+        behind = sum(each.offset > segment.offset for each in place.partition.segments)
+        notes = notes if matters else []
+        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, behind)

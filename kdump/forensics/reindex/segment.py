@@ -1,0 +1,217 @@
+"""One segment, walked as recovery walks it: its indexes rebuilt, and those that were found held against them.
+
+Source: LogSegment.recover, FileRecords.batches, RecordBatch.ensureValid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.forensics.reindex.build import (
+    INTERVAL,
+    LARGEST_INDEX,
+    LARGEST_SEGMENT,
+    THROWS,
+    TRUNCATES,
+    Added,
+    IndexBuilder,
+    Indexes,
+    RecoveryStop,
+)
+from kdump.forensics.reindex.offset_index import OffsetJudge
+from kdump.forensics.reindex.time_index import TimeJudge
+from kdump.forensics.reindex.txn_index import TxnJudge
+from kdump.forensics.reindex.verdict import Verdict
+from kdump.format.batch import BATCH_HEADER
+from kdump.log.disk import Segment
+from kdump.log.entries import Item, entries
+from kdump.log.errors import SourceError
+from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.paths import Target
+from kdump.log.region import Batch
+from kdump.log.stream import Stop, stream
+from kdump.state.transactions import Transactions
+
+MOST_ENDINGS = 1000
+"""Damaged places of one segment that are kept."""
+PIECE = 1 << 20
+
+
+class Ending(NamedTuple):
+    """Where recovery stops before the file ends. `does`: what a broker does there, TRUNCATES, THROWS or SPLITS;
+    `is_usual`: as a preallocated file or a broker that is writing leaves it, and no damage. `sound`: where the next
+    sound batch begins, None if none is known."""
+
+    position: int
+    reason: str
+    does: str
+    is_usual: bool = False
+    sound: int | None = None
+
+
+@dataclass
+class Question:
+    """How a segment is rebuilt. `open_end`: it may be the one that a broker appends to; `compacted`: the cleaner may
+    have been there; `known_from`: from which offset on the beginning of every transaction is known; `past_damage`: go
+    on behind what recovery cuts off."""
+
+    interval: int = INTERVAL
+    largest: int = LARGEST_INDEX
+    open_end: bool = True
+    compacted: bool = False
+    known_from: int = 0
+    past_damage: bool = False
+    met: Callable[[int], None] = lambda count: None
+
+
+@dataclass
+class Rebuilt:
+    """A segment. `valid`: the bytes that recovery takes, of `size`; `endings`: where it stops, and, past damage, every
+    place that was passed over."""
+
+    size: int
+    valid: int = 0
+    batches: int = 0
+    lastOffset: int | None = None
+    endings: list[Ending] = field(default_factory=list)
+    indexes: Indexes | None = None
+    """None where a broker writes none: it throws, or splits the segment."""
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def ending(self) -> Ending | None:
+        """Where recovery stops; None: at the end."""
+        return self.endings[0] if self.endings else None
+
+
+class _Judges:
+    """The indexes that stand beside a segment."""
+
+    def __init__(self, segment: Segment, question: Question, options: Options) -> None:
+        base, beside = segment.offset, segment.beside
+        self.verdicts = {kind: Verdict(kind, beside.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
+        items = {kind: _items(each.at, kind, options, each) for kind, each in self.verdicts.items()}
+        open_end = question.open_end
+        self.offsets = OffsetJudge(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
+        self.offsets.interval = question.interval
+        self.times = TimeJudge(items[TIME_INDEX], self.verdicts[TIME_INDEX], base, open_end=open_end)
+        self.aborted = TxnJudge(
+            items[TXN_INDEX],
+            self.verdicts[TXN_INDEX],
+            base,
+            open_end=False,
+            compacted=question.compacted,
+            known_from=question.known_from,
+        )
+
+    def batch(self, batch: Batch, added: Added) -> None:
+        """A batch that the builder took."""
+        self.offsets.batch(batch)
+        self.times.batch(batch)
+        # Without an .index, entries are due where one would be rebuilt.
+        if self.offsets.here if self.offsets.verdict.path is not None else added.indexed:
+            self.times.due()
+        self.aborted.added(batch, added)
+
+    def finish(self, indexes: Indexes, found: Rebuilt, options: Options) -> None:
+        pairs = ((self.offsets, indexes.index), (self.times, indexes.timeindex), (self.aborted, indexes.txnindex))
+        for judge, rebuilt in pairs:
+            verdict = judge.verdict
+            judge.finish(rebuilt, found.valid, found.size, is_stopped=not all(each.is_usual for each in found.endings))
+            verdict.rebuiltSize, verdict.rebuiltEntries = len(rebuilt), len(rebuilt) // judge.layout.size
+            is_same = _begins(verdict, rebuilt, options) and verdict.entries == verdict.rebuiltEntries
+            verdict.settle(is_identical=is_same and verdict.size == len(rebuilt), is_same=is_same)
+
+
+def rebuild(
+    segment: Segment, transactions: Transactions, question: Question, options: Options, *, judged: bool = True
+) -> Rebuilt:
+    """The indexes of a segment; `transactions` has what is open where it begins, and is led on. Not `judged`: what is
+    beside it is not looked at. Raises SourceError."""
+    assert segment.log is not None
+    window = options.open(segment.log)
+    with closing(window.source):
+        found = Rebuilt(window.source.size or 0)
+        if found.size > LARGEST_SEGMENT:
+            reason = f"{found.size} bytes: a broker opens no segment of more than {LARGEST_SEGMENT}"
+            found.endings.append(Ending(0, reason, THROWS))
+            return found
+        judges = _Judges(segment, question, options) if judged else None
+        builder = IndexBuilder(
+            segment.offset, question.interval, largest=question.largest, transactions=transactions, at=segment.log
+        )
+        for item in stream(window, name_offset=segment.offset, limits=options.limits):
+            ending = _take(item, builder, judges) if isinstance(item, Batch) else _ending(item, question)
+            if isinstance(item, Batch):
+                question.met(item.size)
+            if ending is not None:
+                if len(found.endings) < MOST_ENDINGS:
+                    found.endings.append(ending)
+                if not question.past_damage:
+                    break
+            elif isinstance(item, Batch):
+                found.batches += 1
+                found.lastOffset = max(item.lastOffset, found.lastOffset or 0)
+                found.valid = item.end if not found.endings else found.valid
+        try:
+            indexes = builder.finish()
+        except RecoveryStop as stop:
+            found.endings.insert(0, Ending(found.valid, str(stop), stop.does))
+            return found
+        if judges is not None:
+            judges.finish(indexes, found, options)
+            found.verdicts = list(judges.verdicts.values())
+        if found.ending is None or found.ending.does == TRUNCATES or question.past_damage:
+            found.indexes = indexes
+        return found
+
+
+def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> Ending | None:
+    """The next batch; why recovery does not take it."""
+    what = f"the batch with offset {batch.lastOffset}"
+    if batch.magic > 1 and batch.size < BATCH_HEADER.size:
+        return Ending(batch.position, f"a batch of {batch.size} bytes, fewer than a header", TRUNCATES)
+    if not batch.crcValid:
+        return Ending(batch.position, f"the checksum of {what} does not hold", TRUNCATES)
+    try:
+        added = builder.add(batch)
+    except RecoveryStop as stop:
+        return Ending(batch.position, f"{what}: {stop}", stop.does)
+    if judges is not None:
+        judges.batch(batch, added)
+    return None
+
+
+def _ending(stop: Stop, question: Question) -> Ending:
+    """Where the walk itself stops."""
+    usual = question.open_end and stop.sound is None and (stop.zeros or not stop.thrown)
+    return Ending(stop.position, stop.reason, TRUNCATES, usual, stop.sound)
+
+
+def _items(at: Target | None, kind: Kind, options: Options, verdict: Verdict) -> Iterator[Item]:
+    """Everything in an index; that it cannot be read is noted."""
+    if at is None:
+        return
+    try:
+        window = options.open(at)
+        with closing(window.source):
+            verdict.size = window.source.size or 0
+            yield from entries(kind, window, at.name_offset or 0)
+    except SourceError as error:
+        verdict.unread = str(error)
+
+
+def _begins(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
+    """Whether the file that was found begins with these bytes."""
+    if verdict.at is None or verdict.size < len(rebuilt) or verdict.unread:
+        return False
+    with suppress(SourceError), closing(options.open(verdict.at).source) as source:
+        return all(
+            source.read_at(at, len(rebuilt[at : at + PIECE])) == rebuilt[at : at + PIECE]
+            for at in range(0, len(rebuilt), PIECE)
+        )
+    return False

@@ -1,0 +1,87 @@
+"""A .timeindex that was found, held against the batches of its segment.
+
+An entry goes with each entry of the .index, unless nothing newer has come since the one before; and one is added when
+the segment is rolled, closed or recovered. Source: LogSegment.append, onBecomeInactiveSegment, close; TimeIndex.
+"""
+
+from __future__ import annotations
+
+from kdump.forensics.reindex.judge import Judge
+from kdump.log.entries import Entry
+from kdump.log.kinds import TIME_INDEX
+from kdump.log.region import Batch
+
+
+class TimeJudge(Judge):
+    """`batch` is told after the .index's judge, whose `here` says whether an entry was due."""
+
+    kind = TIME_INDEX
+    telling = ("timestamp", "offset")
+    _newest, _newest_offset = -1, -1
+    _said: Entry | None = None  # the last entry that was right
+    _with_index = True  # whether that one goes with an entry of the .index
+
+    def rises(self, before: Entry, entry: Entry) -> bool:
+        return bool(
+            entry.values["timestamp"] >= before.values["timestamp"]
+            and entry.values["offset"] >= before.values["offset"]
+        )
+
+    def batch(self, batch: Batch) -> None:
+        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        last = batch.lastOffset
+        while self.entry is not None and self.entry.values["offset"] <= last:
+            self._reached(self.entry, batch, timestamp)
+            self.advance()
+        if timestamp > self._newest:
+            self._newest, self._newest_offset = timestamp, last
+
+    def due(self) -> None:
+        """The .index has an entry for the batch that was told last."""
+        self._with_index = True
+        said = self._said.values["timestamp"] if self._said is not None else -1
+        if self._newest > said and not (self.entry is not None and self.entry.values["timestamp"] == self._newest):
+            expected = {"timestamp": self._newest, "offset": self._newest_offset}
+            what = "no such entry, which goes with one of the .index"
+            self.lacks(expected, what)
+            self._said = Entry("", 0, 0, b"", expected)  # told once
+
+    def _reached(self, entry: Entry, batch: Batch, timestamp: int) -> None:
+        """Of an entry whose offset is not above the batch's last."""
+        said, offset = entry.values["timestamp"], entry.values["offset"]
+        base = batch.baseOffset
+        if said != timestamp:
+            what = f"the batch with that offset has maxTimestamp {timestamp}"
+            self.is_wrong(entry, what if base is None or offset >= base else "no batch has that offset")
+        elif timestamp <= self._newest:
+            self.is_wrong(entry, f"a batch before it has maxTimestamp {self._newest}")
+        else:
+            if offset != batch.lastOffset:
+                self.verdict.because("recordOffset")
+            self._closed_before()
+            self._said, self._with_index = entry, False
+
+    def _closed_before(self) -> None:
+        """The last entry that was right is not the last of all: what was it for?"""
+        if self._said is not None and not self._with_index:
+            self.verdict.because("closedBefore")
+            self._with_index = True
+
+    def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
+        while self.entry is not None:
+            if is_stopped:
+                self.verdict.because("behindTheCut")
+            else:
+                self.is_wrong(self.entry, "its offset lies behind the segment's last")
+            self.advance()
+        said = self._said.values["timestamp"] if self._said is not None else -1
+        if self._newest > said:
+            self._closed_before()
+        if self._newest > said and self.verdict.path is not None and not is_stopped:
+            if self.open_end:
+                self.verdict.because("notClosed")
+            else:
+                expected = {"timestamp": self._newest, "offset": self._newest_offset}
+                what = "no such entry at the end, though the segment was closed: retention goes by it"
+                self.lacks(expected, what)
+        self.told(rebuilt)

@@ -1,0 +1,138 @@
+"""A .txnindex that was found, held against the ABORT markers of its segment.
+
+Source: LogSegment.updateTxnIndex, ProducerStateManager.lastStableOffset; for what the cleaner leaves, Cleaner's
+CleanedTransactionMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.forensics.reindex.build import Added
+from kdump.forensics.reindex.judge import Judge
+from kdump.forensics.reindex.verdict import Verdict
+from kdump.format.index import TxnIndexEntry
+from kdump.log.entries import Entry, Item
+from kdump.log.kinds import TXN_INDEX
+from kdump.log.region import Batch
+
+
+class TxnJudge(Judge):
+    """`compacted`: the cleaner may have been here; `known_from`: the offset from which on every transaction's beginning
+    is known."""
+
+    kind = TXN_INDEX
+    telling = ("lastOffset",)
+
+    def __init__(
+        self,
+        items: Iterator[Item],
+        verdict: Verdict,
+        base_offset: int,
+        *,
+        open_end: bool,
+        compacted: bool,
+        known_from: int,
+    ) -> None:
+        self.compacted = compacted
+        self.known_from = known_from
+        self._later: dict[int, tuple[int, Entry]] = {}
+        """Entries of which a transaction may tell that begins at that offset, further on."""
+        super().__init__(items, verdict, base_offset, open_end=open_end)
+
+    def rises(self, before: Entry, entry: Entry) -> bool:
+        return bool(entry.values["lastOffset"] > before.values["lastOffset"])
+
+    def added(self, batch: Batch, added: Added) -> None:
+        """The next batch that began a transaction, or ended one."""
+        if added.began is not None:
+            self._began(added.began)
+        if added.aborted is None:
+            return
+        offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        while self.entry is not None and self.entry.values["lastOffset"] < offset:
+            self._unmatched(self.entry)
+            self.advance()
+        entry = self.entry
+        if entry is None or entry.values["lastOffset"] != offset:
+            self._lacking(added.entry)
+            return
+        if entry.values["version"] != 0:
+            self.is_wrong(entry, f"version {entry.values['version']} is not known: a broker throws")
+        elif entry.values["producerId"] != added.aborted:
+            self.is_wrong(entry, f"the ABORT marker at its lastOffset is of producer {added.aborted}")
+        elif added.entry is None:
+            self._without_data(entry)
+        else:
+            self._compare(entry, added.entry)
+        self.advance()
+
+    def _lacking(self, rebuilt: TxnIndexEntry | None) -> None:
+        if rebuilt is None or self.verdict.path is None:
+            return
+        if self.compacted:
+            self.verdict.because("compacted")
+        else:
+            what = "no entry for this ABORT marker: read_committed consumers get the records that it aborted"
+            self.lacks(dict(rebuilt._asdict()), what)
+
+    def _without_data(self, entry: Entry) -> None:
+        if entry.values["firstOffset"] < self.known_from:
+            self.verdict.because("startUnknown")
+        elif self.compacted:
+            self.verdict.because("compacted")
+        else:
+            self.is_wrong(entry, "no data of a transaction stands before the ABORT marker")
+
+    def _unmatched(self, entry: Entry) -> None:
+        if self.compacted:
+            self.verdict.because("compacted")
+        else:
+            self.is_wrong(entry, "no ABORT marker has that lastOffset")
+
+    def _compare(self, entry: Entry, rebuilt: TxnIndexEntry) -> None:
+        first, stable = entry.values["firstOffset"], entry.values["lastStableOffset"]
+        if first != rebuilt.firstOffset:
+            if first < self.known_from:
+                self.verdict.because("startUnknown")
+            elif self.compacted and first < rebuilt.firstOffset:
+                self.verdict.because("compacted")
+            else:
+                self.is_wrong(entry, f"the transaction began at {rebuilt.firstOffset}")
+                return
+        if stable == rebuilt.lastStableOffset:
+            return
+        if stable > rebuilt.lastStableOffset == rebuilt.lastOffset + 1:
+            self._later[stable] = (self.number, entry)
+        elif stable < min(self.known_from, rebuilt.lastStableOffset):
+            self.verdict.because("startUnknown")
+        elif self.compacted and stable < rebuilt.lastStableOffset:
+            self.verdict.because("compacted")
+        else:
+            self.is_wrong(entry, f"the last stable offset behind the marker was {rebuilt.lastStableOffset}")
+
+    def _began(self, offset: int) -> None:
+        """A transaction begins: what was appended together with a marker before it counted it already."""
+        for stable in [stable for stable in self._later if stable <= offset]:
+            number, entry = self._later.pop(stable)
+            if stable == offset:
+                self.verdict.because("laterTransaction")
+            else:
+                self._too_high(number, entry)
+        for number, entry in self._later.values():
+            self._too_high(number, entry)
+        self._later.clear()
+
+    def _too_high(self, number: int, entry: Entry) -> None:
+        self.pending.append((number, entry, "its lastStableOffset is above the one behind the marker"))
+
+    def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
+        while self.entry is not None:
+            if is_stopped:
+                self.verdict.because("behindTheCut")
+            else:
+                self._unmatched(self.entry)
+            self.advance()
+        for number, entry in self._later.values():
+            self._too_high(number, entry)
+        self.told(rebuilt)

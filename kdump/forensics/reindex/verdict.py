@@ -1,0 +1,108 @@
+"""What an index that was found is worth, beside the one that was rebuilt.
+
+An index that differs is not wrong for that: releases, restarts and the log cleaner write others that serve as well.
+Those are the REASONS; what none of them explains is wrong, and told entry by entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kdump.log import kinds
+from kdump.log.kinds import Kind
+from kdump.log.paths import Target
+
+IDENTICAL, LEGAL, WRONG, MISSING = "identical", "legal", "wrong", "missing"
+NOT_NEEDED, UNREAD = "notNeeded", "unread"
+"""identical: byte for byte what was rebuilt. legal: it differs, and a broker writes it so. wrong: it says what the
+segment does not. missing: there is none, and a broker needs one. notNeeded: no .txnindex, where nothing was aborted.
+unread: it could not be read."""
+STATUSES = (IDENTICAL, LEGAL, WRONG, MISSING, NOT_NEEDED, UNREAD)
+
+REASONS = {
+    "preallocated": "zeros behind the last entry: a broker preallocates the files of the segment that it appends to",
+    "notClosed": "the entry that a broker adds when it rolls, closes or recovers the segment is not there yet",
+    "closedBefore": "an entry as a broker adds when it closes a segment: it was stopped, and went on in this segment",
+    "intervalAnew": "the index interval began anew within the segment, as after a restart or a truncation",
+    "withIndex": "its entries go with those of the .index, which differ",
+    "otherInterval": "entries are closer to each other than the index interval: it was smaller then",
+    "perAppend": "an entry has the last offset of several batches, which were appended together (2.0 to 4.0)",
+    "firstOffset": "an entry has a batch's first offset, as releases before 2.0 write it",
+    "recordOffset": "an entry has the offset of the newest record, not of its batch's last, as releases before 4.0 do",
+    "laterTransaction": "a last stable offset that counts a transaction which was appended together with the marker",
+    "compacted": "the log cleaner has removed what the entry was made from, or the entry",
+    "startUnknown": "what was open where the segment begins is not known: the transaction began before what is here",
+    "behindTheCut": "entries of what lies behind the damage: recovery cuts that off",
+}
+"""Why an index may differ from the one that was rebuilt, and still be right."""
+MOST_TOLD = 100
+"""Wrong entries of one file that are kept; the others are counted."""
+
+
+class WrongEntry(NamedTuple):
+    """An entry that no broker writes so, or one that is lacking. `number` counts from 0, and `position` is its byte of
+    the index; None for one that is lacking. `found` and `expected`: by the entry's JSON names; None where there is
+    none, or none belongs there."""
+
+    number: int | None
+    position: int | None
+    found: dict[str, Any] | None
+    expected: dict[str, Any] | None
+    what: str
+
+
+@dataclass
+class Verdict:
+    """One index file of one segment. `at` is None where there is none. Sizes in bytes; `entries` without the zeros of
+    preallocation; `reasons` counts, by the names in REASONS, what makes it differ and is legal."""
+
+    kind: Kind
+    at: Target | None
+    status: str = IDENTICAL
+    size: int = 0
+    entries: int = 0
+    rebuiltSize: int = 0
+    rebuiltEntries: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    wrong: list[WrongEntry] = field(default_factory=list)
+    wrongCount: int = 0
+    unread: str = ""
+    """Why it could not be read."""
+    written: str | None = None
+    """The path of the rebuilt file; None where none was written."""
+
+    @property
+    def path(self) -> str | None:
+        return None if self.at is None else self.at.path
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a broker can go on with what is there."""
+        return self.status not in (WRONG, MISSING)
+
+    def because(self, reason: str) -> None:
+        assert reason in REASONS
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+
+    def note(self, wrong: WrongEntry) -> None:
+        self.wrongCount += 1
+        if len(self.wrong) < MOST_TOLD:
+            self.wrong.append(wrong)
+
+    def settle(self, *, is_identical: bool, is_same: bool) -> None:
+        """The status, once all is known. `is_same`: but for zeros at the end it is what was rebuilt."""
+        if self.path is None:
+            needed = self.kind is not kinds.TXN_INDEX or self.rebuiltSize > 0
+            self.status = MISSING if needed else NOT_NEEDED
+            self.reasons, self.wrong, self.wrongCount = {}, [], 0
+        elif self.unread:
+            self.status = UNREAD
+        elif is_identical:
+            self.status, self.reasons, self.wrong, self.wrongCount = IDENTICAL, {}, [], 0
+        elif self.wrongCount:
+            self.status = WRONG
+        else:
+            self.status = LEGAL
+            if not is_same and self.reasons.keys() <= {"preallocated"}:
+                self.because("withIndex")

@@ -1,0 +1,100 @@
+"""`kdump carve` for people and as JSON: runs in a table, or each batch as `kdump inspect` shows it."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any
+
+from kdump.forensics.carve.runs import Run
+from kdump.forensics.carve.search import Carved
+from kdump.render.columns import columns_of
+from kdump.render.escape import path_text
+from kdump.render.output import Output
+from kdump.render.table import Column, Table
+from kdump.render.times import iso
+
+Object = dict[str, Any]
+
+
+def run_object(run: Run) -> Object:
+    return {
+        "type": "run",
+        "run": run.number,
+        "file": path_text(run.file),
+        "position": run.position,
+        "size": run.size,
+        "batches": run.batches,
+        "records": run.records,
+        "firstOffset": run.firstOffset,
+        "lastOffset": run.lastOffset,
+        "magics": run.magics,
+        "codecs": run.codecs,
+        "firstLeaderEpoch": run.firstEpoch,
+        "lastLeaderEpoch": run.lastEpoch,
+        "producerIds": run.producerIds,
+        "firstTimestamp": run.firstTimestamp,
+        "lastTimestamp": run.lastTimestamp,
+        "mayFollow": run.mayFollow,
+        "written": None if run.written is None else path_text(run.written),
+        "note": path_text(run.note),
+    }
+
+
+def nested_object(found: Carved) -> Object:
+    batch = found.batch
+    return {
+        "type": "nested",
+        "file": path_text(found.file),
+        "position": batch.position,
+        "size": batch.size,
+        "within": found.within,
+    }
+
+
+def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
+    """A table of runs."""
+    columns = [
+        Column("run", "run", lambda run: str(run.number), True),
+        Column("position", "position", lambda run: str(run.position), True),
+        Column("size", "bytes", lambda run: str(run.size), True),
+        Column("batches", "batches", lambda run: str(run.batches), True),
+        Column("records", "records", lambda run: str(run.records), True, 5),
+        Column("offsets", "offsets", lambda run: _range(run.firstOffset, run.lastOffset)),
+        Column("magic", "magic", lambda run: " ".join(map(str, run.magics)), False, 3),
+        Column("codecs", "codec", lambda run: " ".join(run.codecs), False, 4),
+        Column("epochs", "epoch", lambda run: _range(run.firstEpoch, run.lastEpoch), True, 2),
+        Column("producers", "producers", lambda run: " ".join(map(str, run.producerIds)), False, 1),
+        Column("newest", "newest", lambda run: _time(run.lastTimestamp, zone), False, 6),
+        Column("follows", "may follow", lambda run: " ".join(map(str, run.mayFollow)), True, 7),
+    ]
+    return Table(columns, output, full=full)
+
+
+def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
+    """The table of batches that `kdump inspect` shows."""
+    return Table(columns_of("batch", zone, None, full or output.width is None, None), output, full=full)
+
+
+def run_line(run: Run) -> str:
+    """What follows the batches of a run."""
+    count = f"{run.batches:,} batch{'es' * (run.batches != 1)}"
+    text = (
+        f"run {run.number}: {count}, {run.size:,} bytes at {run.position}, offsets {run.firstOffset}..{run.lastOffset}"
+    )
+    if run.mayFollow:
+        text += f"; may follow run {' or '.join(map(str, run.mayFollow))}"
+    return text
+
+
+def nested_line(found: Carved) -> str:
+    return f"nested: the batch at {found.batch.position} lies in a value of the batch at {found.within}"
+
+
+def _time(timestamp: int | None, zone: tzinfo) -> str:
+    return "" if timestamp is None else iso(timestamp, zone)
+
+
+def _range(first: int | None, last: int | None) -> str:
+    if first is None:
+        return ""
+    return str(first) if first == last else f"{first}..{last}"

@@ -1,0 +1,114 @@
+"""`kdump reindex` for people: a row a segment, and below it what was wrong with its indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.forensics.reindex.build import SPLITS, TRUNCATES
+from kdump.forensics.reindex.run import Reindexed
+from kdump.forensics.reindex.segment import Ending
+from kdump.forensics.reindex.verdict import LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG, Verdict, WrongEntry
+from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.table import Column, Table
+
+TOLD = 3
+"""Wrong entries of a file, and damaged places of a segment, that are told; all that are kept with --full."""
+NAMES: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+
+
+class ReindexReport:
+    """Writes one segment after the other."""
+
+    def __init__(self, output: Output, *, full: bool = False) -> None:
+        self.full = full
+        columns = [
+            Column("file", "segment", lambda made: printable(path_text(made.file)), least=24),
+            Column("size", "bytes", lambda made: str(made.rebuilt.size), True, 5),
+            Column("batches", "batches", lambda made: str(made.rebuilt.batches), True, 4),
+            *(Column(kind.name, name, _cell(kind)) for kind, name in NAMES.items()),
+        ]
+        self.table = Table(columns, output, full=full)
+        self.written = False
+
+    def write(self, made: Reindexed) -> None:
+        """A row, and what is to be said of it."""
+        self.written = True
+        is_bad = not made.is_sound or made.is_cut or not made.is_rebuilt
+        self.table.add(made, "bad" if is_bad else "")
+        for ending in made.rebuilt.endings[: None if self.full else TOLD]:
+            self._line(_ending(made, ending), "" if ending.is_usual else "bad")
+        if len(made.rebuilt.endings) > TOLD and not self.full:
+            self._line(f"  and {len(made.rebuilt.endings) - TOLD} more damaged places: --full and --json name them")
+        for verdict in made.verdicts:
+            for text in self._verdict(verdict):
+                self._line(text)
+        for note in made.notes:
+            self._line(f"  note: {note}")
+
+    def flush(self) -> None:
+        self.table.flush()
+
+    def _line(self, text: str, style: str = "") -> None:
+        self.table.line(printable(path_text(text)), style)
+
+    def _verdict(self, verdict: Verdict) -> Iterator[str]:
+        name = NAMES[verdict.kind]
+        if verdict.status == MISSING and verdict.kind is TXN_INDEX:
+            aborted = (
+                f"{verdict.rebuiltEntries:,} transaction{'s were' if verdict.rebuiltEntries > 1 else ' was'} aborted"
+            )
+            yield f"  {name} is missing, and {aborted}: read_committed consumers get the records"
+        if verdict.status in (LEGAL, WRONG):
+            for reason, count in verdict.reasons.items():
+                times = f" ({count:,} times)" if count > 1 else ""
+                yield f"  {name}, legal: {REASONS[reason]}{times}"
+        told = verdict.wrong[: None if self.full else TOLD]
+        for wrong in told:
+            yield f"  {name}, {_wrong(wrong)}"
+        more = verdict.wrongCount - len(told)
+        if more:
+            yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or lacking: --full and --json tell"
+
+
+def _cell(kind: Kind) -> Callable[[Reindexed], str]:
+    def cell(made: Reindexed) -> str:
+        for verdict in made.verdicts:
+            if verdict.kind is kind and verdict.status != NOT_NEEDED:
+                there = verdict.status not in (MISSING, UNREAD)
+                return f"{verdict.status} {verdict.entries}" if there else verdict.status
+        return ""
+
+    return cell
+
+
+def _wrong(wrong: WrongEntry) -> str:
+    expected = "" if wrong.expected is None else _values(wrong.expected)
+    if wrong.found is None:
+        where = "" if wrong.position is None else f"byte {wrong.position}: "
+        return f"{where}{wrong.what}" + (f": {expected}" if expected else "")
+    text = f"entry {wrong.number} at byte {wrong.position}: {_values(wrong.found)}: {wrong.what}"
+    return f"{text}; it should be {expected}" if expected and expected != _values(wrong.found) else text
+
+
+def _values(values: dict[str, Any]) -> str:
+    return " ".join(f"{name} {value}" for name, value in values.items() if name != "version")
+
+
+def _ending(made: Reindexed, ending: Ending) -> str:
+    left = made.rebuilt.size - ending.position
+    where = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}"
+    if ending.is_usual:
+        return f"{where}: its end, as preallocation or a batch that is being written leaves it; a broker cuts it off"
+    if ending.does == SPLITS:
+        return f"{where}: a broker that recovers it splits the segment here; nothing was rebuilt behind this"
+    if ending.does != TRUNCATES:
+        return f"{where}: a broker that recovers it throws here, and does not start"
+    text = f"{where}: a broker that recovers the segment cuts it here, {left:,} bytes"
+    if made.segmentsBehind:
+        text += f", and, where it recovers the log, deletes the {made.segmentsBehind} segments behind it"
+    if ending.sound is not None:
+        text += f"; a sound batch begins at {ending.sound}"
+    return text

@@ -1,0 +1,310 @@
+"""kdump.reindex: what Kafka's own LogSegment.recover makes of the same bytes, and what is said of indexes that differ.
+
+tools/reindex_trials.py wrote recovered.tsv with Kafka 4.3.1's classes: seed of the damage, segment, bytes that were cut
+off or the exception, and sizes and hash of the three files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kdump
+from kdump.forensics.output_directory import OutputError
+from kdump.forensics.reindex.build import SPLITS, THROWS, TRUNCATES, IndexBuilder
+from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, WRONG
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.log.region import Batch
+from tests import craft
+from tests.conftest import FIXTURES, SHARED, read_regions
+from tools.reindex_trials import DAMAGED, GOLDEN, copy, digest
+
+FIRST = f"{0:020}"
+PAYMENTS = FIXTURES / "indexed-1" / "payments-0"
+KINDS = ("index", "timeindex", "txnindex")
+
+
+@pytest.fixture
+def payments(tmp_path: Path) -> Path:
+    """A partition with its three indexes, all of which are identical to what is rebuilt."""
+    return Path(shutil.copytree(PAYMENTS, tmp_path / "disk" / "payments-0"))
+
+
+def only(path: Path, **options: Any) -> kdump.Reindexed:
+    (made,) = kdump.reindex(str(path), **options)
+    return made
+
+
+def statuses(made: kdump.Reindexed) -> list[str]:
+    return [verdict.status for verdict in made.verdicts]
+
+
+def verdict(path: Path, kind: str, **options: Any) -> Any:
+    return only(path, **options).verdicts[KINDS.index(kind)]
+
+
+def change(partition: Path, kind: str, data: bytes) -> None:
+    (partition / f"{FIRST}.{kind}").write_bytes(data)
+
+
+def entries(partition: Path, kind: str) -> bytes:
+    return (partition / f"{FIRST}.{kind}").read_bytes()
+
+
+@pytest.mark.parametrize("seed", [None, *range(DAMAGED)])
+def test_bytes_are_those_of_kafkas_recovery(seed: int | None, tmp_path: Path) -> None:
+    """Sound and damaged: the three files, what is cut off, and where Kafka throws."""
+    rows = [line.split("\t") for line in GOLDEN.read_text().splitlines()]
+    golden = {row[1]: (row[2], row[3]) for row in rows if row[0] == str(seed)}
+    copy(FIXTURES, tmp_path, seed)
+    found = {}
+    for made in kdump.reindex(str(tmp_path)):
+        indexes, rebuilt = made.rebuilt.indexes, made.rebuilt
+        name = Path(made.file).relative_to(tmp_path).as_posix()
+        said = str(rebuilt.size - rebuilt.valid) if indexes else ""
+        found[name] = (said, digest(indexes.index, indexes.timeindex, indexes.txnindex) if indexes else "")
+    assert len(golden) > 60
+    assert found == {name: (said if said.isdigit() else "", hash) for name, (said, hash) in golden.items()}
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="needs the disks")
+@pytest.mark.parametrize("disk", ["clean-0", "clean-1", "clean-2", "crash-1", "diverged-1", "diverged-2", "live-1"])
+def test_brokers_own_files(disk: str) -> None:
+    """None of a healthy disk is wrong; each is identical, or differs by a rule that has a name."""
+    for made in kdump.reindex(str(SHARED / "disks" / "kafka-4.3" / disk)):
+        for each in made.verdicts:
+            assert each.status in (IDENTICAL, LEGAL, NOT_NEEDED), (each.path, each.wrong)
+            assert bool(each.reasons) == (each.status == LEGAL), each.path
+        assert made.verdicts[2].status in (IDENTICAL, NOT_NEEDED)
+        assert not made.is_cut
+
+
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="needs the disks")
+def test_older_releases_and_tiers() -> None:
+    """2.8 has one entry for what was appended together."""
+    reasons = set()
+    for disk in ("kafka-2.8-legacy", "kafka-4.3-tiered"):
+        for made in kdump.reindex(str(SHARED / "disks" / disk)):
+            assert made.is_sound, made.file
+            reasons |= {reason for each in made.verdicts for reason in each.reasons}
+    assert reasons == {"perAppend", "withIndex"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_wrong_byte_is_found(payments: Path, kind: str) -> None:
+    data = entries(payments, kind)
+    for at in range(len(data)):
+        change(payments, kind, craft.flip(data, 8 * at + 4))
+        found = verdict(payments, kind)
+        assert found.status == WRONG, at
+        size = len(data) // found.rebuiltEntries
+        assert any(each.number == at // size for each in found.wrong), at
+        assert all(each.expected is not None for each in found.wrong), at
+
+
+def test_a_wrong_entry_and_what_it_should_be(payments: Path) -> None:
+    change(payments, "index", craft.overwrite(entries(payments, "index"), 4, (4225).to_bytes(4, "big")))
+    (wrong,) = verdict(payments, "index").wrong
+    assert (wrong.number, wrong.position) == (0, 0)
+    assert (wrong.found, wrong.expected) == ({"offset": 39, "position": 4225}, {"offset": 39, "position": 4224})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_indexes_that_end_early(payments: Path, kind: str) -> None:
+    """A size that is no multiple is wrong. An .index that lacks entries only makes reads slow."""
+    data = entries(payments, kind)
+    layout = {"index": INDEX_ENTRY, "timeindex": TIME_INDEX_ENTRY, "txnindex": TXN_INDEX_ENTRY}[kind]
+    for size in range(len(data)):
+        change(payments, kind, data[:size])
+        found = verdict(payments, kind)
+        if size % layout.size or kind == "txnindex":
+            assert found.status == WRONG
+        elif kind == "index":
+            assert (found.status, list(found.reasons)) == (LEGAL, ["intervalAnew"])
+        else:  # the last is not there before the segment is closed; those before go with the .index
+            assert found.status == (LEGAL if size == 24 else WRONG)
+    (payments / f"{FIRST}.{kind}").unlink()
+    assert verdict(payments, kind).status == MISSING
+
+
+def test_zeros_behind_the_last_entry(payments: Path) -> None:
+    """As preallocation leaves them; but a broker that shut down cleanly has cut them off."""
+    for kind, size in (("index", 80), ("timeindex", 120)):
+        change(payments, kind, entries(payments, kind) + bytes(size))
+        assert (verdict(payments, kind).status, verdict(payments, kind).reasons) == (LEGAL, {"preallocated": 1})
+    change(payments, "txnindex", entries(payments, "txnindex") + bytes(34))
+    assert verdict(payments, "txnindex").status == WRONG
+    for name in ("meta.properties", ".kafka_cleanshutdown"):
+        (payments.parent / name).write_text("version=1\n")
+    assert statuses(only(payments)) == [WRONG] * 3
+
+
+def test_closed_segments_end_with_the_largest_timestamp(payments: Path) -> None:
+    """A later segment says that this one was closed."""
+    change(payments, "timeindex", entries(payments, "timeindex")[:24])
+    assert verdict(payments, "timeindex").reasons == {"notClosed": 1}
+    (payments / f"{120:020}.log").write_bytes(b"")
+    made = next(kdump.reindex(str(payments)))
+    (wrong,) = made.verdicts[1].wrong
+    assert (wrong.number, wrong.expected["offset"]) == (None, 119)
+
+
+def test_an_entry_of_several_batches_that_were_appended_together(payments: Path) -> None:
+    """Its position is the first's, its offset the last's; one that is no batch's last is wrong."""
+    batches = [each for each in read_regions((payments / f"{FIRST}.log").read_bytes()) if isinstance(each, Batch)]
+    at = next(number for number, each in enumerate(batches) if each.position > 4096)
+    second = entries(payments, "index")[8:]
+    for ahead, status in ((1, LEGAL), (3, LEGAL)):
+        change(
+            payments, "index", INDEX_ENTRY.struct.pack(batches[at + ahead].lastOffset, batches[at].position) + second
+        )
+        found = verdict(payments, "index")
+        assert (found.status, found.reasons) == (status, {"perAppend": 1})
+    wide = next(number for number in range(at + 1, len(batches)) if batches[number].lastOffsetDelta)
+    change(payments, "index", INDEX_ENTRY.struct.pack(batches[wide].lastOffset - 1, batches[at].position) + second)
+    assert verdict(payments, "index").status == WRONG
+
+
+def test_an_interval_of_its_own(payments: Path) -> None:
+    made = only(payments, interval=1000)
+    assert made.rebuilt.indexes is not None
+    assert len(made.rebuilt.indexes.index) // 8 > 8
+    assert list(made.verdicts[0].reasons) == ["intervalAnew"]
+    change(payments, "index", made.rebuilt.indexes.index)
+    change(payments, "timeindex", made.rebuilt.indexes.timeindex)
+    assert statuses(only(payments, interval=1000)) == [IDENTICAL] * 3
+    assert list(verdict(payments, "index").reasons) == ["otherInterval"]
+
+
+def rolled(partition: Path, at: int) -> Path:
+    """The partition with its segment in two, the second from batch number `at` on; its name."""
+    log = partition / f"{FIRST}.log"
+    parts = craft.split(log.read_bytes())
+    second = partition / (f"{int.from_bytes(parts[at][:8], 'big'):020}" + ".log")
+    log.write_bytes(b"".join(parts[:at]))
+    second.write_bytes(b"".join(parts[at:]))
+    return second
+
+
+def test_transactions_of_the_segments_before(payments: Path) -> None:
+    """Wherever the log is rolled, the .txnindex of both segments have together what that of one has."""
+    whole = entries(payments, "txnindex")
+    data = (payments / f"{FIRST}.log").read_bytes()
+    (payments / f"{120:020}.snapshot").unlink()
+    for at in range(1, len(craft.split(data))):
+        second = rolled(payments, at)
+        parts = [made.rebuilt.indexes for made in kdump.reindex(str(payments))]
+        assert b"".join(part.txnindex for part in parts if part) == whole, at
+        alone = only(second).rebuilt.indexes
+        assert alone == parts[1], at
+        second.unlink()
+        (payments / f"{FIRST}.log").write_bytes(data)
+
+
+def test_a_segment_whose_beginning_is_not_known(payments: Path) -> None:
+    """Without what went before, an entry of which the data is gone is not called wrong, and that is said."""
+    data, whole = (payments / f"{FIRST}.log").read_bytes(), entries(payments, "txnindex")
+    (payments / f"{120:020}.snapshot").unlink()
+    offsets = [int.from_bytes(part[:8], "big") for part in craft.split(data)]
+    second = rolled(payments, offsets.index(41))  # an ABORT marker; its transaction began at 29
+    second.with_suffix(".txnindex").write_bytes(whole[34:])
+    for path in payments.glob(f"{FIRST}.*"):
+        path.unlink()
+    made = only(second)
+    assert made.verdicts[2].status == LEGAL
+    assert made.verdicts[2].reasons == {"startUnknown": 1}
+    assert "no sound snapshot of producer states at offset 41" in made.notes[0]
+
+
+def stop(path: Path, data: bytes, **options: Any) -> Any:
+    (path / f"{FIRST}.log").write_bytes(data)
+    made = only(path, **options)
+    return made, made.rebuilt.ending
+
+
+def test_damage_ends_what_is_rebuilt(payments: Path) -> None:
+    """As recovery would end the log; what lies behind is indexed on request."""
+    data = (payments / f"{FIRST}.log").read_bytes()
+    parts = craft.split(data)
+    at = sum(map(len, parts[:50]))
+    made, ending = stop(payments, craft.flip(data, 8 * (at + 70)))
+    assert (ending.position, ending.does, made.is_cut, made.rebuilt.valid) == (at, TRUNCATES, True, at)
+    assert made.rebuilt.batches == 50
+    assert statuses(made) == [IDENTICAL, LEGAL, LEGAL]
+    made, _ = stop(payments, craft.flip(data, 8 * (at + 70)), past_damage=True)
+    assert made.rebuilt.batches == len(parts) - 1
+    assert statuses(made) == [IDENTICAL] * 3
+    made, ending = stop(payments, data[:at] + b"\xff" * 40 + data[at:], past_damage=True)
+    assert (ending.position, ending.sound, made.rebuilt.batches) == (at, at + 40, len(parts))
+    made, ending = stop(payments, data + bytes(500))
+    assert ending.is_usual
+    assert not made.is_cut
+
+
+def test_what_stops_a_broker(payments: Path) -> None:
+    """Nothing is rebuilt where recovery throws."""
+    inside = craft.one(b"x", 0, producerId=7, producerEpoch=0, baseSequence=0, attributes=0x10)
+    outside = craft.one(b"x", 1, producerId=7, producerEpoch=0, baseSequence=1)
+    made, ending = stop(payments, inside + outside)
+    assert (ending.position, ending.does, made.rebuilt.indexes) == (len(inside), THROWS, None)
+    large = craft.one(bytes(5000), 10)
+    made, ending = stop(payments, large + craft.rebase(large, 20) + craft.rebase(large, 15) + craft.rebase(large, 16))
+    assert (ending.does, made.rebuilt.indexes) == (THROWS, None)
+    made, ending = stop(payments, large + craft.rebase(large, 1 << 31))
+    assert (ending.does, made.rebuilt.indexes) == (SPLITS, None)
+
+
+def test_the_builder_alone() -> None:
+    """As salvage uses it: batches at positions of its own."""
+    batches = [craft.one(bytes(2000), offset, baseTimestamp=offset, maxTimestamp=offset) for offset in range(10)]
+    builder = IndexBuilder(0)
+    position = 0
+    for each in read_regions(b"".join(batches)):
+        assert isinstance(each, Batch)
+        builder.add(each, position)
+        position += each.size
+    size = len(batches[0])
+    indexes = builder.finish()
+    assert list(INDEX_ENTRY.struct.iter_unpack(indexes.index)) == [
+        (2, 2 * size),
+        (4, 4 * size),
+        (6, 6 * size),
+        (8, 8 * size),
+    ]
+    assert list(TIME_INDEX_ENTRY.struct.iter_unpack(indexes.timeindex)) == [(2, 2), (4, 4), (6, 6), (8, 8), (9, 9)]
+    assert indexes.txnindex == b""
+
+
+def test_files_are_written_to_a_new_directory_only(payments: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in payments.iterdir()}
+    out = tmp_path / "out"
+    made = only(payments, out=str(out))
+    for each in made.verdicts:
+        assert each.written is not None
+        assert Path(each.written).read_bytes() == entries(payments, each.kind.name)
+    assert sorted(os.listdir(out / "payments-0")) == [f"{FIRST}.{kind}" for kind in KINDS]
+    for wrong in (out, payments, payments / "new", payments.parent):
+        with pytest.raises(OutputError):
+            only(payments, out=str(wrong))
+    assert {path: path.read_bytes() for path in payments.iterdir()} == before
+
+
+def test_partitions_of_several_log_directories(tmp_path: Path) -> None:
+    for disk in ("one", "two"):
+        shutil.copytree(PAYMENTS, tmp_path / disk / "payments-0")
+        (tmp_path / disk / "meta.properties").write_text("version=1\n")
+    list(kdump.reindex([str(tmp_path / "one"), str(tmp_path / "two")], str(tmp_path / "out")))
+    assert (tmp_path / "out" / "two" / "payments-0" / f"{FIRST}.index").is_file()
+    (tmp_path / "one" / "meta.properties").unlink()
+    shutil.copytree(PAYMENTS, tmp_path / "copies" / "payments-0")
+    with pytest.raises(OutputError, match="same place"):
+        list(kdump.reindex([str(tmp_path / "copies" / "payments-0")] * 2, str(tmp_path / "more")))
+
+
+def test_every_reason_is_in_the_page() -> None:
+    page = (FIXTURES.parent / "docs" / "reindex.md").read_text()
+    assert [reason for reason in REASONS if f"| `{reason}` |" not in page] == []

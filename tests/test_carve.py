@@ -1,0 +1,137 @@
+"""`kdump carve` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.commands.carve import EXAMPLES
+from kdump.render.carve_keys import CARVE_TYPES
+from kdump.render.objects import TYPES
+from tests import craft
+from tests.conftest import FIXTURES, ROOT, segment
+from tests.test_damaged_disks import DAMAGES
+
+FIRST = f"{0:020}.log"
+
+
+def run(*args: str | Path, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(cli, ["carve", *map(str, args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """Two segments, and a batch in the value of another."""
+    path = tmp_path / "image"
+    nested = craft.one(craft.one(b"inside", 9), 3)
+    parts = [segment("clean-1/orders-zstd-0").read_bytes(), nested, segment("clean-1/users-0").read_bytes()]
+    path.write_bytes(b"?" * 777 + b"!".join(parts))
+    return path
+
+
+def objects(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
+    result = run(*args, "--json")
+    assert result.exit_code == status, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
+    return found
+
+
+def test_json(image: Path) -> None:
+    """Batches as inspect has them, the run behind its last batch, what is nested behind it."""
+    told = objects(image)
+    assert [each["type"] for each in told] == [
+        *["batch"] * 5,
+        "run",
+        *["batch", "batch", "nested", "run"],
+        *["batch"] * 9,
+        "run",
+        "carveSummary",
+    ]
+    assert set(CARVE_TYPES) == {"run", "nested", "carveSummary"}
+    nested = told[8]
+    assert (nested["position"], nested["within"]) == (told[7]["position"], told[6]["position"])
+    first, summary = told[5], told[-1]
+    assert (first["run"], first["position"], first["firstOffset"], first["lastOffset"]) == (1, 777, 0, 299)
+    assert (summary["batches"], summary["nested"], summary["runs"], summary["files"]) == (16, 1, 3, 1)
+    direct = CliRunner().invoke(cli, ["inspect", str(FIXTURES / "clean-1" / "orders-zstd-0" / FIRST), "--json"])
+    for mine, line in zip(told, direct.stdout.splitlines()):
+        theirs = json.loads(line)
+        assert {**mine, "file": "", "position": mine["position"] - 777} == {**theirs, "file": ""}
+    assert [each["type"] for each in objects(image, "--runs")] == ["run", "run", "run", "carveSummary"]
+
+
+def test_tables(image: Path) -> None:
+    listed = run(image).stdout
+    assert "run 1: 5 batches, 7,658 bytes at 777, offsets 0..299" in listed
+    assert "nested: the batch at" in listed
+    assert "16 batches (1 nested) in 3 runs" in listed
+    rows = run(image, "--runs").stdout.splitlines()
+    assert rows[0].split()[:3] == ["run", "position", "bytes"]
+    assert [row.split()[0] for row in rows[1:4]] == ["1", "2", "3"]
+    both = run(image, image).stdout
+    assert both.count(f"{image}:\n") == 1  # a title where another file begins
+
+
+def test_exit_statuses_and_pipes(image: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    assert run(image).exit_code == 0
+    assert run(image, "-q").stdout == ""
+    assert run(empty).exit_code == 1
+    assert run(tmp_path / "none").exit_code == 2
+    assert run(image, tmp_path / "none").exit_code == 2
+    assert run(image, "--json", "-q").exit_code == 2
+    assert run("-", "-").exit_code == 2
+    assert "in 3 runs" in run("-", stdin=image.read_bytes()).stdout
+    out = tmp_path / "out"
+    assert "3 segments written to" in run(image, "--out", out).stdout
+    assert sorted(path.name for path in out.iterdir()) == ["run-000001", "run-000002", "run-000003"]
+    assert run(image, "--out", out).exit_code == 2
+
+
+def test_the_examples_of_the_help(tmp_path: Path) -> None:
+    """In a place of its own: one of them writes."""
+    for name in ("clean-1", "indexed-1"):
+        (tmp_path / name).symlink_to(FIXTURES / name)
+    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith(("kdump ", "cat "))]
+    assert len(examples) >= 2
+    for example in examples:
+        command = example.replace("kdump ", f"{sys.executable} -m kdump ", 1)
+        if shutil.which("jq") is None:
+            command = command.replace("jq", str(ROOT / "tests" / "bin" / "jq"), 1)
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "119" in done.stdout, (example, done.stderr)
+        assert not done.stderr
+    assert (tmp_path / "carved" / "run-000001" / FIRST).is_file()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    """Every kind of file, damaged; what is found is sound."""
+    dice = random.Random(damage.__name__)
+    for number, path in enumerate(sorted(path for path in FIXTURES.rglob("*") if path.is_file())):
+        data = bytearray(path.read_bytes())
+        if not data or number % 3:
+            continue
+        damage(data, dice)
+        copy = tmp_path / "copy"
+        copy.write_bytes(data)
+        for form in (["--json"], []):
+            result = run(copy, *form)
+            assert result.exit_code in (0, 1, 2), path
+            assert '"crcValid":false' not in result.stdout
+            assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout)

@@ -1,0 +1,115 @@
+"""`kdump reindex` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.commands.reindex import EXAMPLES
+from kdump.render.reindex_keys import REINDEX_TYPES
+from tests import craft
+from tests.conftest import FIXTURES, ROOT
+from tests.test_damaged_disks import DAMAGES
+
+FIRST = f"{0:020}"
+PAYMENTS = FIXTURES / "indexed-1" / "payments-0"
+
+
+def run(*args: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["reindex", *map(str, args)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def objects(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
+    result = run(*args, "--json")
+    assert result.exit_code == status, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in REINDEX_TYPES[each["type"]])]
+    return found
+
+
+def test_json(tmp_path: Path) -> None:
+    made, summary = objects(PAYMENTS / f"{FIRST}.log", "--out", tmp_path / "out")
+    assert (made["topic"], made["partition"], made["batches"], made["validSize"]) == ("payments", 0, 76, 12674)
+    assert [each["status"] for each in made["indexes"]] == ["identical"] * 3
+    assert made["indexes"][0]["written"] == str(tmp_path / "out" / "payments-0" / f"{FIRST}.index")
+    assert (summary["segments"], summary["identical"], summary["written"]) == (1, 3, 3)
+
+
+def test_exit_statuses(tmp_path: Path) -> None:
+    disk = Path(shutil.copytree(PAYMENTS, tmp_path / "payments-0"))
+    log, index = disk / f"{FIRST}.log", disk / f"{FIRST}.index"
+    assert run(disk).exit_code == 0
+    assert run(disk, "-q").stdout == ""
+    index.write_bytes(craft.flip(index.read_bytes(), 60))
+    assert run(disk).exit_code == 1
+    index.unlink()
+    assert run(disk).exit_code == 1
+    assert run(tmp_path / "none").exit_code == 2
+    assert run(disk / f"{FIRST}.timeindex").exit_code == 2
+    assert run("-").exit_code == 2
+    assert run(disk, "--json", "-q").exit_code == 2
+    assert run(disk, "--out", disk / "new").exit_code == 2
+    assert run(disk, "--topic", "other").exit_code == 2
+    shutil.copy(log, tmp_path / "renamed")
+    assert "base offset" in run(tmp_path / "renamed").stderr
+    shutil.copytree(PAYMENTS, tmp_path / "b" / "payments-0")
+    log.write_bytes(craft.flip(log.read_bytes(), 8 * 9000))
+    result = run(disk)
+    assert result.exit_code == 1
+    assert "leave the old .index" in result.stdout
+
+
+def test_only_what_there_is_to_say_is_shown_of_a_directory() -> None:
+    assert "payments" not in run(FIXTURES / "indexed-1").stdout
+    assert "identical 5" in run(FIXTURES / "indexed-1", "--all").stdout
+    assert "identical 5" in run(PAYMENTS / f"{FIRST}.log").stdout
+
+
+def test_the_examples_of_the_help(tmp_path: Path) -> None:
+    """In a place of its own: one of them writes."""
+    for name in ("clean-1", "clean-2", "indexed-1"):
+        (tmp_path / name).symlink_to(FIXTURES / name)
+    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump ")]
+    assert len(examples) >= 2
+    for example in examples:
+        command = example.replace("kdump ", f"{sys.executable} -m kdump ", 1)
+        if shutil.which("jq") is None:
+            command = command.replace("jq", str(ROOT / "tests" / "bin" / "jq"), 1)
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "identical" in done.stdout, (example, done.stderr)
+    assert (tmp_path / "rebuilt" / "payments-0" / f"{FIRST}.txnindex").is_file()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    """Every file of a partition, and of a compacted and a legacy one, damaged in turn."""
+    dice = random.Random(damage.__name__)
+    sources = [PAYMENTS, FIXTURES / "clean-1" / "users-0", FIXTURES / "clean-2" / "__cluster_metadata-0"]
+    sources += sorted(path for path in (FIXTURES / "legacy").iterdir() if path.is_dir())[:6]
+    for number, source in enumerate(sources):
+        disk = Path(shutil.copytree(source, tmp_path / str(number) / source.name))
+        for path in sorted(disk.iterdir()):
+            data = bytearray(path.read_bytes())
+            if not data:
+                continue
+            before = bytes(data)
+            damage(data, dice)
+            path.write_bytes(data)
+            for form in (["--full"], ["--json", "--past-damage"]):
+                result = run(disk, *form)
+                assert result.exit_code in (0, 1, 2), (path, form)
+                assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout)
+            path.write_bytes(before)

@@ -1,0 +1,175 @@
+"""python -m tools.reindex_trials JARS DISKS [--compare]
+
+Holds `kdump reindex` against what 4.3 brokers left on their disks, and against Kafka's own LogSegment.recover on copies
+of the same segments, sound and damaged. Writes the table of docs/reindex.md and tests/forensics/recovered.tsv anew;
+--compare writes nothing, and ends with 1 where they would be others or kdump's bytes are not Kafka's.
+
+JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3. Needs Java 17, and three
+minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import kdump
+from kdump.forensics.reindex.run import ENDINGS, Reindexed
+from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "reindex.md"
+FIXTURES = ROOT / "fixtures"
+GOLDEN = ROOT / "tests" / "forensics" / "recovered.tsv"
+"""What Kafka made of the fixtures, sound and damaged: seed, segment, what it said, and the hash of its three files."""
+BEGIN, END = "<!-- tools/reindex_trials.py -->\n", "<!-- end -->\n"
+DAMAGED = 6
+"""Damaged copies of each disk."""
+LARGEST = 2 << 20
+"""Bytes above which a segment is left out."""
+
+
+def copy(disk: Path, to: Path, seed: int | None) -> None:
+    """The segments and snapshots of a disk; with a `seed`, damaged: bits, blocks of zeros, ends cut off."""
+    dice = random.Random(seed)
+    for path in sorted(disk.rglob("*")):
+        if path.suffix not in (".log", ".snapshot") or path.stat().st_size > LARGEST:
+            continue
+        data = bytearray(path.read_bytes())
+        if seed is not None and path.suffix == ".log" and data:
+            at = dice.randrange(len(data))
+            kind = dice.randrange(4)
+            if kind == 0:
+                del data[at:]
+            elif kind == 1:
+                data[at : at + 64] = bytes(min(64, len(data) - at))
+            else:
+                data[at] ^= 1 << dice.randrange(8)
+        target = to / path.relative_to(disk)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def recovered(jars: Path, directory: Path) -> dict[str, str]:
+    """What Kafka said of each segment, by its path; its indexes are beside it then."""
+    program = Path(__file__).with_name("RecoverIndexes.java")
+    command = ["java", "-cp", f"{jars}/*", str(program), str(directory)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return dict(line.split("\t") for line in done.stdout.splitlines())
+
+
+def agrees(made: Reindexed, own: Path, said: str) -> str:
+    """How kdump's indexes differ from those that Kafka left beside `own`; empty: they do not."""
+    indexes = made.rebuilt.indexes
+    if not said.isdigit() or indexes is None:
+        return "" if indexes is None and not said.isdigit() else f"Kafka says {said}, kdump {made.rebuilt.ending}"
+    if int(said) != made.rebuilt.size - made.rebuilt.valid:
+        return f"Kafka cuts {said} bytes, kdump {made.rebuilt.size - made.rebuilt.valid}"
+    for ending, data in zip(ENDINGS.values(), (indexes.index, indexes.timeindex, indexes.txnindex)):
+        path = own.with_suffix(ending)
+        if (path.read_bytes() if path.exists() else b"") != data:
+            return f"{ending} differs"
+    return ""
+
+
+def digest(index: bytes, timeindex: bytes, txnindex: bytes) -> str:
+    """Of three files; no .txnindex is as one of no bytes."""
+    sizes = f"{len(index)} {len(timeindex)} {len(txnindex)} "
+    return sizes + hashlib.sha256(index + timeindex + txnindex).hexdigest()[:16]
+
+
+def golden(jars: Path) -> str:
+    """The lines of GOLDEN, anew."""
+    lines = []
+    for seed in (None, *range(DAMAGED)):
+        with tempfile.TemporaryDirectory() as directory:
+            copy(FIXTURES, Path(directory), seed)
+            for path, said in sorted(recovered(jars, Path(directory)).items()):
+                own = [Path(path).with_suffix(ending) for ending in ENDINGS.values()]
+                data = [each.read_bytes() if each.exists() else b"" for each in own]
+                name = Path(path).relative_to(directory).as_posix()
+                lines.append("\t".join([str(seed), name, said, digest(*data) if said.isdigit() else ""]))
+    return "\n".join(lines) + "\n"
+
+
+def trial(jars: Path, disk: Path, seed: int | None) -> tuple[int, list[str]]:
+    """How many segments were held against Kafka, and where they differ."""
+    with tempfile.TemporaryDirectory() as directory:
+        ours, theirs = Path(directory, "a"), Path(directory, "b")
+        copy(disk, ours, seed)
+        shutil.copytree(ours, theirs)
+        said = recovered(jars, theirs)
+        count, differ = 0, []
+        for made in kdump.reindex(str(ours)):
+            own = theirs / Path(made.file).relative_to(ours)
+            difference = agrees(made, own, said[str(own)])
+            count += 1
+            if difference:
+                differ.append(f"{disk.name}, seed {seed}: {Path(made.file).relative_to(ours)}: {difference}")
+        return count, differ
+
+
+def beside(disk: Path) -> tuple[list[str], int]:
+    """A row's cells for the files that the broker itself left, and how many of them are wrong or missing."""
+    counts: dict[str, Counter[str]] = {ending: Counter() for ending in ENDINGS.values()}
+    reasons: Counter[str] = Counter()
+    segments = wrong = 0
+    for made in kdump.reindex(str(disk)):
+        segments += 1
+        for verdict in made.verdicts:
+            counts[ENDINGS[verdict.kind]][verdict.status] += 1
+            wrong += not verdict.is_sound
+            if verdict.reasons.keys() == {"preallocated"}:
+                counts[ENDINGS[verdict.kind]]["zeros"] += 1
+            else:
+                reasons.update(verdict.reasons.keys())
+    cells = [disk.name, str(segments)]
+    for of in counts.values():
+        parts = [f"{of[IDENTICAL]} identical"] if of[IDENTICAL] else []
+        parts += [f"{of['zeros']} but for zeros"] if of["zeros"] else []
+        parts += [f"{of[LEGAL] - of['zeros']} otherwise"] if of[LEGAL] > of["zeros"] else []
+        cells.append(", ".join(parts) or "none")
+    return [*cells, ", ".join(f"{name} {count}" for name, count in sorted(reasons.items()))], wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("disks", type=Path)
+    parser.add_argument("--compare", action="store_true")
+    options = parser.parse_args()
+    head = "disk | segments | .index | .timeindex | .txnindex | how those differ"
+    head += " | same as recover | damaged: same as recover"
+    rows = [f"| {head} |", "|" + " --- |" * (head.count("|") + 1)]
+    problems: list[str] = []
+    for disk in sorted(path for path in (options.disks / "kafka-4.3").iterdir() if path.is_dir()):
+        cells, wrong = beside(disk)
+        problems += [f"{disk.name}: {wrong} of the broker's own files are taken for wrong"] if wrong else []
+        sound = trial(options.jars, disk, None)
+        damaged = [trial(options.jars, disk, seed) for seed in range(DAMAGED)]
+        for count, differ in (sound, (sum(each[0] for each in damaged), [one for each in damaged for one in each[1]])):
+            problems += differ
+            cells.append(f"{count - len(differ)} of {count}")
+        rows.append("| " + " | ".join(cells) + " |")
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    new = before + BEGIN + "\n".join(rows) + "\n" + END + after
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if options.compare:
+        return int(bool(problems) or new != text or golden(options.jars) != GOLDEN.read_text())
+    PAGE.write_text(new)
+    GOLDEN.write_text(golden(options.jars))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
