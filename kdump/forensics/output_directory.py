@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -86,6 +87,23 @@ class OutputDirectory:
         """A small file. Raises OutputError."""
         with self.writing(name) as file:
             file.write(data)
+
+    @contextmanager
+    def together(self, name: str) -> Iterator[None]:
+        """A directory that is there under its name once all of it is written, and not at all if the block is left by an
+        exception, or if nothing was written. Its files are written into one called `name` + PASSING. Raises
+        OutputError."""
+        path, passing = self.path(name), self.path(name + PASSING)
+        try:
+            yield
+            if os.path.isdir(passing):
+                if os.path.lexists(path):
+                    raise OutputError(f"{path} has come there meanwhile: nothing is written over it")
+                os.rename(passing, path)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+        finally:
+            shutil.rmtree(passing, ignore_errors=True)
 
 
 def _is_kafkas(directory: str) -> bool:

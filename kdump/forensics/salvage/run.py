@@ -1,0 +1,345 @@
+"""`kdump.salvage`: what is sound of damaged partitions, written anew, with a ledger of what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from kdump.check.identity import content
+from kdump.check.options import Options
+from kdump.forensics.diff import LITTLE
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
+from kdump.forensics.salvage.fates import (
+    ABSENT,
+    KEPT,
+    LOSS,
+    LOST,
+    MENDED,
+    RECOVERED,
+    UNTAKEN,
+    UNUSED,
+    Hole,
+    Span,
+)
+from kdump.forensics.salvage.histories import Histories, histories_of
+from kdump.forensics.salvage.ledger import Ledger
+from kdump.forensics.salvage.merge import Merge
+from kdump.forensics.salvage.rescue import rescue
+from kdump.forensics.salvage.result import OpenTransaction, Salvaged
+from kdump.forensics.salvage.segments import Segments, Sink, Untaken
+from kdump.forensics.salvage.sources import Given, Job, SalvageError, jobs
+from kdump.forensics.salvage.strand import Head, Lost, Place, Strand
+from kdump.log.errors import SourceError
+from kdump.log.listing import length
+from kdump.log.paths import Target
+from kdump.state.small_files import properties
+from kdump.state.transactions import Open
+
+LEDGER = "ledger.jsonl"
+METADATA = "partition.metadata"
+EPOCHS = "leader-epoch-checkpoint"
+MOST_TRANSACTIONS = 100
+"""Open transactions that are told of a partition."""
+NOT_ASKED = "no live segment: --deleted takes what the live ones lack"
+
+MakeSink = Callable[[OutputDirectory, Job], Sink]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked for beyond the live segments. `prefer`: the path of the copy that is followed. `deleted`: take what
+    is in .deleted, .swap and .cleaned files, too; `damaged_records`: and what can be decoded of damaged batches."""
+
+    prefer: str | None = None
+    deleted: bool = False
+    damaged_records: bool = False
+
+
+def salvage(
+    sources: str | Iterable[str],
+    out: str,
+    *,
+    replicas: Iterable[str] = (),
+    prefer: str | None = None,
+    deleted: bool = False,
+    damaged_records: bool = False,
+    name: str | None = None,
+    options: Options | None = None,
+    wanted: Callable[[str], bool] = lambda topic: True,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    sink: MakeSink | None = None,
+) -> list[Salvaged]:
+    """Writes the sound batches of each partition in `sources` into `out`, a new or empty directory, as directories of
+    partitions with their indexes, and a ledger beside them (ledger.jsonl).
+
+    `sources`: segments, directories of partitions, log directories, or directories above; `replicas`: the same, of
+    which what belongs to one of those partitions fills what its source has lost. `prefer`: the path among them that is
+    followed where histories part. `deleted`, `damaged_records`: see Wishes. `name`: topic-partition for a source whose
+    directory does not say it. `wanted` chooses topics by name. `refused` is told of what could not be read (by default
+    it is raised), `met` of bytes that have been read. `sink` makes what takes the batches in place of Segments.
+
+    Raises SalvageError (nothing was written, for what is asked for is ambiguous), SourceError and OutputError.
+    """
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    options = options or Options(only=LITTLE)
+    paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
+    directory = OutputDirectory(out, [*paths, *others])
+    found = jobs(paths, others, options, refuse, wanted=wanted, name=name)
+    if not found:
+        return []
+    if prefer is not None and not any(_number(job, prefer) is not None for job in found):
+        raise SalvageError(f"--prefer {prefer}: it is none of the sources and replicas")
+    wishes = Wishes(prefer, deleted, damaged_records)
+    with directory.writing(LEDGER) as ledger:
+        return [_Run(job, directory, ledger, wishes, options, met, sink or _segments).run() for job in found]
+
+
+def _segments(out: OutputDirectory, job: Job) -> Sink:
+    return Segments(out, job.name)
+
+
+def _number(job: Job, prefer: str | None) -> int | None:
+    """The copy that a path means: itself, or the directory that it lies in."""
+    from kdump.log.listing import lies_in, same_place
+
+    if prefer is None:
+        return None
+    places = [same_place(given.copy.path) for given in job.copies]
+    matches = [number for number, place in enumerate(places) if lies_in(place, same_place(prefer))]
+    return matches[0] if len(matches) == 1 else None
+
+
+class _Run:
+    """One partition."""
+
+    def __init__(
+        self,
+        job: Job,
+        out: OutputDirectory,
+        ledger: BinaryIO,
+        wishes: Wishes,
+        options: Options,
+        met: Callable[[int], None],
+        make: MakeSink,
+    ) -> None:
+        self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
+        self.ledger = Ledger(job.topic, job.partition, ledger)
+        self.sink = make(out, job)
+        self.histories: Histories
+        self.copies: list[Given] = []
+        self.strands: list[Strand] = []
+        self.taken: Head | None = None
+        self.first: int | None = None
+        self.next: int | None = None
+        """The offset that comes next, if nothing is missing."""
+        self.lost_since = False
+        """Whether something was lost since the last batch that was written."""
+        self.lost_behind = -2
+        """The offset behind which something was lost last; -2: nothing was."""
+        self.claimed: int | None = None
+        """The last offset that something lost claims to have had."""
+
+    def run(self) -> Salvaged:
+        given = self.job.copies
+        self.histories = histories_of(
+            [each.copy for each in given], self.options, _number(self.job, self.wishes.prefer), self.met
+        )
+        self.copies = [given[number] for number in self.histories.order]
+        self.merge = Merge(
+            list(self._strands()), self.histories, self._disposed, compacted=bool(self.copies[0].copy.known.compacted)
+        )
+        named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
+        self.next = min(named, default=None)
+        known = self.copies[0].copy.epochs
+        epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
+        made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
+        with self.out.together(self.job.name) if isinstance(self.sink, Segments) else nullcontext():
+            try:
+                for head in self.merge.chosen():
+                    self._take(head, epochs)
+                self._end(made, epochs, max(named, default=None))
+            except BaseException:
+                self.sink.abandon()
+                raise
+            finally:
+                for strand in self.strands:
+                    strand.close()
+        return made
+
+    def _strands(self) -> Iterable[Strand]:
+        number = 0
+        for copy, given in enumerate(self.copies):
+            live = given.copy.segments
+            names = sorted({at.name_offset for at in live if at.name_offset is not None})
+            places = []
+            for at in live:
+                behind = [name for name in names if at.name_offset is not None and name > at.name_offset]
+                places.append(Place(at, copy, False, behind[0] if behind else None, number))
+                number += 1
+            for at in given.spares:
+                if self.wishes.deleted:
+                    places.append(Place(at, copy, True, None, number))
+                    number += 1
+                else:
+                    self._unused(at)
+            for place in places:
+                save = rescue if self.wishes.damaged_records else None
+                strand = Strand(place, given.copy.known, self.options, self._lost, self.met, save)
+                self.strands.append(strand)
+                yield strand
+
+    def _unused(self, at: Target) -> None:
+        self.ledger.span(Span(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
+
+    # -- what comes of the batches
+
+    def _take(self, head: Head, epochs: EpochsWritten) -> None:
+        try:
+            name, at = self.sink.take(head)
+        except Untaken as error:
+            self._told(head, UNTAKEN, str(error))
+            return
+        if self.next is not None and head.base > self.next:
+            self.ledger.hole(Hole(self.next, head.base - 1, LOSS if self.lost_since else ABSENT))
+        self.first = head.base if self.first is None else self.first
+        self.next = head.last + 1
+        self.lost_since, self.claimed = False, None
+        falls = epochs.add(head.epoch, head.base)
+        odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
+        if head.recovered is not None:
+            fate, code = RECOVERED, head.mended[0]
+            mended: tuple[str, ...] = ()
+            reason = f"{head.records} of {head.recovered} records"
+            if head.records < head.recovered:
+                self.lost_behind = head.last
+        else:
+            fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
+        self.ledger.span(self._span(head, fate, code, reason, mended, odd, f"{self.job.name}/{name}", at))
+
+    def _disposed(self, head: Head, fate: str, reason: str) -> None:
+        if fate in LOST:
+            self._told(head, fate, reason)
+        else:
+            self.ledger.span(self._span(head, fate, "", reason))
+
+    def _told(self, head: Head, fate: str, reason: str) -> None:
+        self._has_lost(head.strand, head.last)
+        self.ledger.span(self._span(head, fate, "", reason))
+
+    def _span(
+        self,
+        head: Head,
+        fate: str,
+        code: str = "",
+        reason: str = "",
+        mended: tuple[str, ...] = (),
+        odd: tuple[str, ...] = (),
+        name: str | None = None,
+        at: int | None = None,
+    ) -> Span:
+        path = head.strand.place.at.path
+        where = (path, head.position, head.size, head.base, head.last, 1, head.records)
+        return Span(fate, *where, code, reason, mended, odd, name, at)
+
+    def _lost(self, strand: Strand, lost: Lost) -> None:
+        span = Span(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+        counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
+        self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
+        if span.is_lost:
+            self._has_lost(strand, lost.lastOffset)
+
+    def _has_lost(self, strand: Strand, last: int | None) -> None:
+        self.lost_since = True
+        self.lost_behind = -1 if self.next is None else self.next - 1
+        if last is not None and (self.next is None or last >= self.next):
+            self.claimed = max(last, self.claimed or 0)
+        if strand.tier == 0:
+            self.merge.damaged = True
+
+    # -- the end
+
+    def _end(self, made: Salvaged, epochs: EpochsWritten, newest: int | None) -> None:
+        if self.lost_since:
+            start = self.next or 0
+            self.ledger.hole(Hole(start, self.claimed, LOSS))
+        sink = self.sink
+        if isinstance(sink, Segments):
+            self._files(made, sink, epochs, newest)
+        else:
+            sink.close()
+        for strand in self.strands:
+            self.ledger.ended(strand.place.at.path)
+        self.ledger.close()
+        ledger = self.ledger
+        made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
+        made.losses, made.lostPlaces, made.holes = ledger.losses, ledger.lost_places, ledger.holes
+        made.lostOffsets, made.absentOffsets, made.absentHoles = (
+            ledger.lost_offsets,
+            ledger.absent_offsets,
+            ledger.absent_holes,
+        )
+        made.mended, made.odd = dict(ledger.mended), dict(ledger.odd)
+        made.logStartOffset, made.stop = self.first, self.histories.stop
+        made.logEndOffset = made.logEndOffset if made.logEndOffset is not None else self.next if self.first else None
+        made.notes += self.histories.notes
+        made.notes += [note for strand in self.strands for note in strand.notes]
+
+    def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
+        """All that a partition's directory has but the segments with batches."""
+        if newest is not None and (sink.names or not self.ledger.lost_places):
+            sink.empty(newest)
+        sink.close()
+        if not sink.names:
+            return
+        end = max(sink.last + 1, sink.names[-1])
+        made.logEndOffset = end
+        entries, made.leaderEpochs = epochs.entries(end)
+        if entries:
+            self.out.write(f"{sink.writing}/{EPOCHS}", checkpoint_text(entries))
+        self._topic_id(made, sink)
+        made.files = [f"{self.job.name}/{base:020}.log" for base in sink.names]
+        made.openTransactions = [
+            self._transaction(producer_id, each)
+            for producer_id, each in list(sink.transactions.open.items())[:MOST_TRANSACTIONS]
+        ]
+        made.lastStableOffset = sink.transactions.first_undecided
+        start = self.copies[0].copy.known.log_start
+        if start is not None and self.first is not None and self.first < start:
+            made.notes.append(
+                f"the source's log start is {start} (log-start-offset-checkpoint): offsets {self.first}..{start - 1},"
+                " which had been deleted, can be read again unless its line for this partition is copied too"
+            )
+
+    def _transaction(self, producer_id: int, each: Open) -> OpenTransaction:
+        lost = self.lost_behind >= each.first_offset
+        return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)
+
+    def _topic_id(self, made: Salvaged, sink: Segments) -> None:
+        """partition.metadata: what the cluster's metadata on the same disk says, or else what a sound file says."""
+        told = next((each.copy.known.topic_id for each in self.copies if each.copy.known.topic_id), None)
+        for given in self.copies:
+            at = given.place.text(METADATA) if given.place is not None else None
+            said = properties(at)
+            if at is None:
+                continue
+            if any(True for _ in content(at, said)):
+                made.notes.append(f"{at.path} is not sound, and not gone by")
+            elif told is not None and said["topic_id"] != told:
+                made.notes.append(f"{at.path} has topic id {said['topic_id']}, the cluster's metadata {told}")
+            else:
+                told = said["topic_id"]
+                break
+        made.topicId = told
+        if told is not None:
+            self.out.write(f"{sink.writing}/{METADATA}", f"version: 0\ntopic_id: {told}\n".encode())
+        else:
+            made.notes.append("no partition.metadata: a broker takes the topic id from its metadata")

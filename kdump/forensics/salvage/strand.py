@@ -1,0 +1,347 @@
+"""One file as the batches in it that can be believed, in order; what cannot is told, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.check import records as record_rules
+from kdump.check.batch import first_offset
+from kdump.check.catalogue import ERROR
+from kdump.check.diagnosis import diagnose
+from kdump.check.options import Options
+from kdump.check.rule import Known, Part
+from kdump.forensics.salvage.fates import DAMAGED, PADDING, TORN, UNREAD
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.log import region as regions_of
+from kdump.log.disk import Segment
+from kdump.log.errors import SourceError
+from kdump.log.legacy import last_record_offset, look_inside
+from kdump.log.listing import length
+from kdump.log.paths import Target
+from kdump.log.reader import regions
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Region, length_problem
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+
+UNSOUND = frozenset(
+    (
+        "crc-mismatch",
+        "batch-length-invalid",
+        "offset-invalid",
+        "record-count-mismatch",
+        "record-malformed",
+        "decompression-failed",
+        "lz4-frame-unsupported",
+        "offset-delta-invalid",
+        "control-batch-invalid",
+        "header-key-invalid",
+        "message-set-invalid",
+    )
+)
+"""Codes of findings that stop a consumer or a broker, or make them skip records: a batch that has one is not kept. The
+other errors stay as they were written, and the ledger names them."""
+MISFIT = "its base offset, {}, does not fit between its neighbours'"
+NO_OFFSETS = "its offsets cannot be"
+
+
+class Lost(NamedTuple):
+    """Bytes of a file that are no sound batch. offset, lastOffset and records: what a header claims, None and 0 where
+    it cannot be believed."""
+
+    fate: str
+    position: int
+    size: int | None
+    code: str
+    reason: str
+    offset: int | None = None
+    lastOffset: int | None = None
+    records: int = 0
+
+
+@dataclass(slots=True)
+class Head:
+    """A batch that can be written. `batch` is as it is to be, with what was `mended`; it can be read until the strand
+    goes on. `odd`: codes of errors that stay. `recovered`: of how many records, where only some came out of damage."""
+
+    strand: Strand
+    batch: Batch
+    base: int
+    last: int
+    mended: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    recovered: int | None = None
+    position: int = 0
+    size: int = 0
+
+    @property
+    def epoch(self) -> int:
+        epoch = self.batch.partitionLeaderEpoch
+        return -1 if epoch is None else epoch
+
+    @property
+    def records(self) -> int:
+        return self.batch.recordCount or 0
+
+
+Rescue = Callable[[Batch, int], "tuple[Batch, int] | None"]
+"""Makes a sound batch of what can be decoded of a damaged one, above this offset; and how many records there were."""
+
+
+@dataclass
+class Place:
+    """Where a file stands among the others: `copy` by its number, 0 for the one that is followed; `spare`: it is no
+    live segment. `beyond`: the name of the next live segment of that copy."""
+
+    at: Target
+    copy: int = 0
+    spare: bool = False
+    beyond: int | None = None
+    order: int = 0
+
+    @property
+    def name(self) -> int:
+        """Where it may begin."""
+        return -1 if self.at.name_offset is None else self.at.name_offset
+
+
+class Strand:
+    """A walk over one file. `head` is the batch at hand, None at the end. `lost` is told of everything else, in order
+    of position, before the head behind it is there."""
+
+    def __init__(
+        self,
+        place: Place,
+        known: Known,
+        options: Options,
+        lost: Callable[[Strand, Lost], None],
+        met: Callable[[int], None] = lambda count: None,
+        rescue: Rescue | None = None,
+    ) -> None:
+        self.place = place
+        self.known = known
+        self.options = options
+        self.lost = lost
+        self.met = met
+        self.rescue = rescue
+        self.head: Head | None = None
+        self.last: int | None = None
+        self.epoch: int | None = None
+        self.notes: list[str] = []
+        self.position = 0
+        self.compacted = False
+        """Whether a batch shows that the cleaner has been here."""
+        self._window: Window | None = None
+        self._stream: Iterator[Head] = iter(())
+
+    @property
+    def tier(self) -> int:
+        """0: live segments of the copy that is followed; 1: of the others; 2: what is no live segment."""
+        return 2 if self.place.spare else min(1, self.place.copy)
+
+    def begin(self) -> None:
+        self._stream = self._heads()
+        self.advance()
+
+    def advance(self) -> None:
+        self.head = next(self._stream, None)
+
+    def close(self) -> None:
+        self._stream = iter(())
+        if self._window is not None:
+            self._window.source.close()
+            self._window = None
+
+    # -- the walk
+
+    def _heads(self) -> Iterator[Head]:
+        at = self.place.at
+        try:
+            self._window = window = self.options.open(at)
+        except SourceError as error:
+            self.lost(self, Lost(UNREAD, 0, length(at.path), "", str(error)))
+            return
+        source = window.source
+        segment = Segment("", at.name_offset or 0, at)
+        part = Part(segment, at, False, None, 0, source.size)
+        try:
+            for region in regions(window, name_offset=at.name_offset, limits=self.options.limits):
+                head = self._judged(region, part)
+                self.position = region.end
+                self.met(region.size)
+                if head is not None:
+                    self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
+                    yield head
+            if source.error:
+                self.lost(self, Lost(UNREAD, self.position, None, "", source.error))
+            elif isinstance(source, FileSource) and source.grown():
+                self.notes.append(f"{at.path}: changed while it was read")
+        except SourceError as error:
+            size = source.size
+            self.lost(self, Lost(UNREAD, self.position, None if size is None else size - self.position, "", str(error)))
+        finally:
+            self.close()
+
+    def _judged(self, region: Region, part: Part) -> Head | None:
+        """The region as a head; None, and told, if it is none."""
+        if not isinstance(region, Batch):
+            self._region(region)
+            return None
+        batch: Batch = region
+        mended: list[str] = []
+        if batch.problems and batch.problems[0].code == "batch-length-invalid" and len(batch.problems) == 1:
+            batch = _sized(batch)
+            mended.append("batchLength")
+        code, reason = self._unsound(batch)
+        odd: list[str] = []
+        if not code:
+            for finding in record_rules.findings(part, self.known, batch):
+                if finding.severity == ERROR and finding.code in UNSOUND:
+                    code, reason = finding.code, finding.message
+                    break
+                if finding.severity == ERROR and finding.code not in odd:
+                    odd.append(finding.code)
+        if code:
+            return self._damaged(batch, code, reason)
+        base, last = first_offset(batch), last_record_offset(batch)
+        right, reason = self._fit(batch, base, last)
+        if reason:
+            return self._damaged(batch, "offset-not-monotonic", reason)
+        if right != base:
+            batch = _with(batch, baseOffset=right)
+            mended.append("baseOffset")
+            base, last = right, right + last - base
+        epoch = self._right_epoch(batch)
+        if epoch is not None:
+            batch = _with(batch, partitionLeaderEpoch=epoch)
+            mended.append("partitionLeaderEpoch")
+        count = batch.recordCount
+        self.compacted = (
+            self.compacted or (count is not None and count < last - base + 1) or bool(batch.deleteHorizonMs)
+        )
+        return Head(self, batch, base, last, tuple(mended), tuple(odd), None, region.position, region.size)
+
+    def _unsound(self, batch: Batch) -> tuple[str, str]:
+        """Code and reason, empty if the header and the checksum can be believed."""
+        if batch.problems:
+            return batch.problems[0].code, batch.problems[0].reason
+        if not batch.crcValid:
+            text = diagnose(batch).text
+            return "crc-mismatch", "its checksum does not hold" + (f": {text}" if text else "")
+        if isinstance(batch, BatchLegacy):
+            look_inside(batch)
+            if batch.problems:
+                return batch.problems[0].code, batch.problems[0].reason
+            if batch.baseOffset is None or batch.lastOffset < 0:
+                return "offset-invalid", NO_OFFSETS
+        elif (batch.lastOffsetDelta or 0) < 0 or (batch.recordCount or 0) < 0:
+            return "offset-invalid", NO_OFFSETS
+        return "", ""
+
+    # -- fields that no checksum covers
+
+    def _fit(self, batch: Batch, base: int, last: int) -> tuple[int, str]:
+        """The base offset that is right, or the reason why none is known. Its successor, or the next segment, and its
+        predecessor tell where a batch belongs if it fills the gap between them exactly."""
+        name = self.place.at.name_offset
+        first = self.last is None
+        expected = name if first else (self.last or 0) + 1
+        successor = self._successor(batch.end)
+        follows = successor.baseOffset if successor is not None else None
+        if expected is None:
+            return base, "" if base >= 0 else NO_OFFSETS
+        beyond = self.place.beyond
+        leaps = base > expected and (
+            (follows is not None and expected <= follows <= last) or (beyond is not None and expected < beyond <= last)
+        )
+        if base >= expected and not leaps:
+            return base, ""
+        end = expected + last - base + 1
+        at_end = self._window is not None and not self._window.reaches(batch.end + 1)
+        if isinstance(batch, BatchV2) and (follows == end or (at_end and beyond == end)):
+            return expected, ""
+        if first and 0 <= base < expected and (follows == last + 1 or at_end):
+            return base, ""  # it is the file's name that is wrong
+        return base, MISFIT.format(base)
+
+    def _right_epoch(self, batch: Batch) -> int | None:
+        """What the leader epoch should be, where the batches before and behind agree that this one's is wrong: epochs
+        never fall."""
+        own = batch.partitionLeaderEpoch
+        if own is None or own < 0 or self.epoch is None or own == self.epoch or not isinstance(batch, BatchV2):
+            return None
+        successor = self._successor(batch.end)
+        return self.epoch if successor is not None and successor.partitionLeaderEpoch == self.epoch else None
+
+    def _successor(self, position: int) -> BatchHeader | None:
+        """The header of a v2 batch at `position`, if one seems to be there."""
+        assert self._window is not None
+        head = bytes(self._window.peek(position, BATCH_HEADER.size))
+        if len(head) < BATCH_HEADER.size or head[16] != 2:
+            return None
+        header = BATCH_HEADER.read(head)
+        return None if length_problem(header) else header
+
+    # -- what is lost
+
+    def _region(self, region: Region) -> None:
+        unread = self._unread(region)
+        fate = TORN if region.kind == regions_of.TORN else PADDING if region.kind == regions_of.PADDING else DAMAGED
+        code = "" if fate == PADDING else region.code
+        if unread:
+            self.lost(self, Lost(UNREAD, region.position, region.size, code, unread))
+            return
+        claimed = region.claimed
+        first, last, records = self._claims(claimed) if isinstance(claimed, BatchHeader) else (None, None, 0)
+        self.lost(self, Lost(fate, region.position, region.size, code, region.reason, first, last, records))
+
+    def _damaged(self, batch: Batch, code: str, reason: str) -> Head | None:
+        unread = self._unread(batch)
+        if self.rescue is not None and not unread:
+            made = self.rescue(batch, -1 if self.last is None else self.last)
+            if made is not None:
+                new, claimed = made
+                base, last = first_offset(new), last_record_offset(new)
+                return Head(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
+        header = batch.header if isinstance(batch, BatchV2) else None
+        first, last_, records = self._claims(header) if header is not None else (None, None, 0)
+        if isinstance(batch, BatchLegacy):
+            records = batch.recordCount or 1
+        fate = UNREAD if unread else DAMAGED
+        self.lost(self, Lost(fate, batch.position, batch.size, code, unread or reason, first, last_, records))
+        return None
+
+    def _claims(self, header: BatchHeader) -> tuple[int | None, int | None, int]:
+        """First and last offset and records of a damaged header, as far as they can be."""
+        before = self.last if self.last is not None else (self.place.at.name_offset or 0) - 1
+        beyond = self.place.beyond
+        delta, records = header.lastOffsetDelta, header.recordCount
+        if not before < header.baseOffset <= before + (1 << 31) or not 0 <= delta < 1 << 24:
+            return None, None, 0
+        if beyond is not None and header.baseOffset + delta >= beyond:
+            return None, None, 0
+        return header.baseOffset, header.baseOffset + delta, records if 0 <= records <= delta + 1 else 0
+
+    def _unread(self, region: Region) -> str:
+        """What of it the device did not give: the reader has seen zeros there."""
+        assert self._window is not None
+        look = getattr(self._window.source, "unreadable_in", None)
+        found = look(region.position, region.size) if look else []
+        if not found:
+            return ""
+        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first at {found[0][0]}"
+
+
+def _sized(batch: Batch) -> Batch:
+    """The batch with the length that its checksum proves."""
+    batch.problems.clear()
+    return _with(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, BatchV2) else batch
+
+
+def _with(batch: Batch, **fields: int) -> Batch:
+    """The same bytes under a header of which these fields are others, none of which the checksum covers."""
+    assert isinstance(batch, BatchV2)
+    made = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header._replace(**fields))
+    made._computed = batch._computed
+    return made
