@@ -1,8 +1,8 @@
 """Which of several replicas is followed, and up to where the others are of the same history.
 
-Leader epochs decide, as between brokers (KIP-101): a batch whose epoch is not the one that the followed copy has at its
-offset was written by a leader that the others never heard, and so was all behind it. Where two copies have other records
-at one offset in the same epoch, nothing in them says which is right.
+Leader epochs decide, as between brokers (KIP-101): a batch whose epoch is not the one that the followed copy has at
+its offset was written by a leader that the others never heard, and so was all behind it. Where two copies have other
+records at one offset in the same epoch, nothing in them says which is right.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, m
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
     made = Histories(order, _epochs(facts[order[0]]))
-    for place, number in enumerate(order):
+    for place in range(len(order)):
         for above in range(place):
             _hold(made, found, above, place, prefer)
     first = facts[order[0]]

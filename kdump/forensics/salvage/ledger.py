@@ -83,7 +83,7 @@ class Ledger:
     def _write(self, kind: str, what: Span | Hole) -> None:
         if self._file is not None:
             place = {"type": kind, "topic": self.topic, "partition": self.partition}
-            self.line(place | {name: value for name, value in what._asdict().items()})
+            self.line(place | what._asdict())
 
 
 def _joined(one: Span, other: Span) -> Span | None:

@@ -1,9 +1,9 @@
 """The batches of several files as one log: each offset once, from the best copy, and never of two histories.
 
-The rule, for batches that share offsets: what is whole before what is made of damaged records; live segments of the copy
-that is followed before those of other replicas, and these before .deleted, .swap and .cleaned files; then the higher
-leader epoch; then the one that begins first; then the one with more records. Others only fill holes of the first. Which
-copy is followed, and up to where the others are of its history, is decided before (kdump.forensics.salvage.histories).
+The rule, for batches that share offsets: what is whole before what is made of damaged records; live segments of the
+copy that is followed before those of other replicas, and these before .deleted, .swap and .cleaned files; then the
+higher leader epoch; then the one that begins first; then the one with more records. So the others only fill holes of
+the first. Which copy is followed, and up to where the others are of its history, is decided before (histories.py).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.salvage.fates import Hole, Span
+from kdump.forensics.salvage.fates import RECOVERED, WRITTEN, Hole, Span
 
 
 class OpenTransaction(NamedTuple):
@@ -61,5 +61,10 @@ class Salvaged:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost."""
-        return not self.lostPlaces
+        """Whether nothing was lost, and nothing guessed."""
+        return not self.lostPlaces and not self.bytes.get(RECOVERED)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is something of it in the output directory."""
+        return any(self.bytes.get(fate) for fate in WRITTEN) or bool(self.files)

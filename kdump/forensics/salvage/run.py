@@ -33,6 +33,7 @@ from kdump.forensics.salvage.segments import Segments, Sink, Untaken
 from kdump.forensics.salvage.sources import Given, Job, SalvageError, jobs
 from kdump.forensics.salvage.strand import Head, Lost, Place, Strand
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length
 from kdump.log.paths import Target
 from kdump.state.small_files import properties
@@ -44,6 +45,10 @@ EPOCHS = "leader-epoch-checkpoint"
 MOST_TRANSACTIONS = 100
 """Open transactions that are told of a partition."""
 NOT_ASKED = "no live segment: --deleted takes what the live ones lack"
+KRAFT = (
+    "a controller needs .checkpoint files and quorum-state too, and a metadata log without holes: take it from another"
+    " voter if you can"
+)
 
 MakeSink = Callable[[OutputDirectory, Job], Sink]
 
@@ -223,7 +228,7 @@ class _Run:
                 self.lost_behind = head.last
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
-        self.ledger.span(self._span(head, fate, code, reason, mended, odd, f"{self.job.name}/{name}", at))
+        self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
 
     def _disposed(self, head: Head, fate: str, reason: str) -> None:
         if fate in LOST:
@@ -313,11 +318,14 @@ class _Run:
         ]
         made.lastStableOffset = sink.transactions.first_undecided
         start = self.copies[0].copy.known.log_start
-        if start is not None and self.first is not None and self.first < start:
-            made.notes.append(
-                f"the source's log start is {start} (log-start-offset-checkpoint): offsets {self.first}..{start - 1},"
-                " which had been deleted, can be read again unless its line for this partition is copied too"
-            )
+        noted = f"log-start-offset-checkpoint has {start} for it"
+        if start is not None and start > end:
+            made.notes.append(f"{noted}, behind its end: with that line a broker deletes all of it")
+        elif start is not None and self.first is not None and self.first < start:
+            deleted = f"offsets {self.first}..{start - 1} had been deleted"
+            made.notes.append(f"{noted}: {deleted}, and can be read again unless that line is copied too")
+        if self.job.topic == METADATA_TOPIC:
+            made.notes.append(KRAFT)
 
     def _transaction(self, producer_id: int, each: Open) -> OpenTransaction:
         lost = self.lost_behind >= each.first_offset

@@ -29,7 +29,8 @@ class Sink(Protocol):
     """Where chosen batches go."""
 
     def take(self, head: Head) -> tuple[str, int]:
-        """Writes a batch; the name of the file, and where in it. Raises Untaken, OutputError."""
+        """Writes a batch; the name of the file below the output directory, and where in it. Raises Untaken,
+        OutputError."""
 
     def close(self) -> None:
         """All batches have been taken."""
@@ -45,6 +46,7 @@ class Segments:
 
     def __init__(self, out: OutputDirectory, directory: str) -> None:
         self.out = out
+        self.directory = directory
         self.writing = directory + PASSING
         self.transactions = Transactions()
         self.names: list[int] = []
@@ -72,7 +74,7 @@ class Segments:
         write_batch(self._file, head.batch)
         at, self._size = self._size, self._size + size
         self.last = head.last
-        return self._name("log"), at
+        return f"{self.directory}/{self._name('log')}", at
 
     def _rolls(self, head: Head, size: int) -> bool:
         assert self._builder is not None

@@ -15,6 +15,7 @@ from kdump.check.rule import Known, Part
 from kdump.forensics.salvage.fates import DAMAGED, PADDING, TORN, UNREAD
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log import region as regions_of
+from kdump.log.claim import REACH
 from kdump.log.disk import Segment
 from kdump.log.errors import SourceError
 from kdump.log.legacy import last_record_offset, look_inside
@@ -42,8 +43,12 @@ UNSOUND = frozenset(
 )
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch that has one is not kept. The
 other errors stay as they were written, and the ledger names them."""
+MOST_DELTA = 1 << 24
+"""Offsets of one batch beyond which a damaged header is not believed."""
 MISFIT = "its base offset, {}, does not fit between its neighbours'"
 NO_OFFSETS = "its offsets cannot be"
+
+FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: DAMAGED}
 
 
 class Lost(NamedTuple):
@@ -85,8 +90,8 @@ class Head:
         return self.batch.recordCount or 0
 
 
-Rescue = Callable[[Batch, int], "tuple[Batch, int] | None"]
-"""Makes a sound batch of what can be decoded of a damaged one, above this offset; and how many records there were."""
+Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
+"""Makes a sound batch of what can be decoded of a damaged one; and how many records that seems to have had."""
 
 
 @dataclass
@@ -287,41 +292,56 @@ class Strand:
 
     def _region(self, region: Region) -> None:
         unread = self._unread(region)
-        fate = TORN if region.kind == regions_of.TORN else PADDING if region.kind == regions_of.PADDING else DAMAGED
+        fate = FATE_OF[region.kind]
+        if fate == PADDING and self._hides(region):
+            fate = DAMAGED
         code = "" if fate == PADDING else region.code
         if unread:
             self.lost(self, Lost(UNREAD, region.position, region.size, code, unread))
             return
         claimed = region.claimed
-        first, last, records = self._claims(claimed) if isinstance(claimed, BatchHeader) else (None, None, 0)
+        first, last, records = None, None, 0
+        if isinstance(claimed, BatchHeader):
+            first, last, records = self._claims(claimed, region.end)
         self.lost(self, Lost(fate, region.position, region.size, code, region.reason, first, last, records))
+
+    def _hides(self, zeros: Region) -> bool:
+        """Whether zeros stand where batches were: offsets are missing behind them."""
+        successor = self._successor(zeros.end)
+        follows = self.place.beyond if successor is None else successor.baseOffset
+        expected = self.place.at.name_offset if self.last is None else self.last + 1
+        return follows is not None and expected is not None and expected < follows
 
     def _damaged(self, batch: Batch, code: str, reason: str) -> Head | None:
         unread = self._unread(batch)
-        if self.rescue is not None and not unread:
-            made = self.rescue(batch, -1 if self.last is None else self.last)
-            if made is not None:
-                new, claimed = made
-                base, last = first_offset(new), last_record_offset(new)
+        made = self.rescue(batch) if self.rescue is not None else None
+        if made is not None:
+            new, claimed = made
+            base, last = first_offset(new), last_record_offset(new)
+            if self._has_room(base, last, batch.end):
                 return Head(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
-        header = batch.header if isinstance(batch, BatchV2) else None
-        first, last_, records = self._claims(header) if header is not None else (None, None, 0)
+        first, last_, records = None, None, 0
+        if isinstance(batch, BatchV2):
+            first, last_, records = self._claims(batch.header, batch.end)
         if isinstance(batch, BatchLegacy):
             records = batch.recordCount or 1
         fate = UNREAD if unread else DAMAGED
         self.lost(self, Lost(fate, batch.position, batch.size, code, unread or reason, first, last_, records))
         return None
 
-    def _claims(self, header: BatchHeader) -> tuple[int | None, int | None, int]:
-        """First and last offset and records of a damaged header, as far as they can be."""
+    def _claims(self, header: BatchHeader, end: int) -> tuple[int | None, int | None, int]:
+        """First and last offset and records of a damaged header, as far as they can be. It ends at byte `end`."""
+        first, delta, records = header.baseOffset, header.lastOffsetDelta, header.recordCount
+        if not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
+            return None, None, 0
+        return first, first + delta, records if 0 <= records <= delta + 1 else 0
+
+    def _has_room(self, first: int, last: int, end: int) -> bool:
+        """Whether offsets first..last fit between what comes before and what follows at byte `end`."""
         before = self.last if self.last is not None else (self.place.at.name_offset or 0) - 1
-        beyond = self.place.beyond
-        delta, records = header.lastOffsetDelta, header.recordCount
-        if not before < header.baseOffset <= before + (1 << 31) or not 0 <= delta < 1 << 24:
-            return None, None, 0
-        if beyond is not None and header.baseOffset + delta >= beyond:
-            return None, None, 0
-        return header.baseOffset, header.baseOffset + delta, records if 0 <= records <= delta + 1 else 0
+        successor = self._successor(end)
+        behind = [each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None]
+        return before < first <= last and first - before <= REACH and all(last < each for each in behind)
 
     def _unread(self, region: Region) -> str:
         """What of it the device did not give: the reader has seen zeros there."""
