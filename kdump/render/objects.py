@@ -26,6 +26,7 @@ from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
+from kdump.render.salvage_keys import SALVAGE_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.render.state_keys import STATE_TYPES
 from kdump.render.stats_keys import STATS_TYPES
@@ -203,6 +204,7 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     **DIFF_TYPES,
     **STATS_TYPES,
     **SCAN_TYPES,
+    **SALVAGE_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

@@ -44,14 +44,16 @@ class Merge:
             first = self._first()
             if first is None:
                 return
-            barred = self._barred(first)
-            if self.last is not None and first.base <= self.last:
+            other = self._of_other(first)
+            if other is not None:
+                self._drop(first, *other)
+            elif self.last is not None and first.base <= self.last:
                 self._behind(first)
-            elif barred is not None:
-                self._drop(first, *barred)
+            elif self._is_unwanted(first):
+                self._drop(first, UNUSED, COMPACTED)
             else:
                 rivals = [head for head in self._heads() if head is not first and head.base <= first.last]
-                rivals = [head for head in rivals if self._barred(head) is None]
+                rivals = [head for head in rivals if self._of_other(head) is None and not self._is_unwanted(head)]
                 winner = min([first, *rivals], key=_preference)
                 if winner is first:
                     yield from self._take(first, rivals)
@@ -86,18 +88,17 @@ class Merge:
             strand.begin()
             self.active.append(strand)
 
-    def _barred(self, head: Head) -> tuple[str, str] | None:
-        """Fate and reason of a batch that may not be written, wherever it stands."""
-        strand = head.strand
+    def _of_other(self, head: Head) -> tuple[str, str] | None:
+        """Fate and reason of a batch of another history, or of one that may be."""
         stop = self.histories.stop
         if stop is not None and head.last >= stop:
             return UNDECIDED, f"histories part at offset {stop}, and nothing says which is right"
-        parted = self.histories.parted(strand.place.copy, head.base, head.last, head.epoch)
-        if parted:
-            return DIVERGED, parted
-        if strand.tier and self._is_compacted and not self._may_fill():
-            return UNUSED, COMPACTED
-        return None
+        parted = self.histories.parted(head.strand.place.copy, head.base, head.last, head.epoch)
+        return (DIVERGED, parted) if parted else None
+
+    def _is_unwanted(self, head: Head) -> bool:
+        """Whether the cleaner may have dropped it: what fills a hole of a compacted log has to be missed there."""
+        return bool(head.strand.tier) and self._is_compacted and not self._may_fill()
 
     @property
     def _is_compacted(self) -> bool:

@@ -14,6 +14,7 @@ from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
 from kdump.forensics.salvage.fates import (
     ABSENT,
+    DIVERGED,
     KEPT,
     LOSS,
     LOST,
@@ -237,7 +238,8 @@ class _Run:
             self.ledger.span(self._span(head, fate, "", reason))
 
     def _told(self, head: Head, fate: str, reason: str) -> None:
-        self._has_lost(head.strand, head.last)
+        if fate != DIVERGED:  # what another history has at these offsets is nothing that this one lacks
+            self._has_lost(head.strand, head.last)
         self.ledger.span(self._span(head, fate, "", reason))
 
     def _span(
@@ -281,6 +283,7 @@ class _Run:
             self._files(made, sink, epochs, newest)
         else:
             sink.close()
+        made.files = list(sink.files)
         for strand in self.strands:
             self.ledger.ended(strand.place.at.path)
         self.ledger.close()
@@ -308,10 +311,11 @@ class _Run:
         end = max(sink.last + 1, sink.names[-1])
         made.logEndOffset = end
         entries, made.leaderEpochs = epochs.entries(end)
+        if made.leaderEpochs == "batches" and self.copies[0].copy.epochs is not None:
+            made.notes.append("leader-epoch-checkpoint does not fit the batches, and is made anew from them")
         if entries:
             self.out.write(f"{sink.writing}/{EPOCHS}", checkpoint_text(entries))
         self._topic_id(made, sink)
-        made.files = [f"{self.job.name}/{base:020}.log" for base in sink.names]
         made.openTransactions = [
             self._transaction(producer_id, each)
             for producer_id, each in list(sink.transactions.open.items())[:MOST_TRANSACTIONS]
@@ -350,4 +354,6 @@ class _Run:
         if told is not None:
             self.out.write(f"{sink.writing}/{METADATA}", f"version: 0\ntopic_id: {told}\n".encode())
         else:
-            made.notes.append("no partition.metadata: a broker takes the topic id from its metadata")
+            made.notes.append(
+                "no sound partition.metadata: a broker makes one, with the topic id that its metadata has"
+            )

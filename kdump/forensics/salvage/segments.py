@@ -28,6 +28,10 @@ class Untaken(Exception):
 class Sink(Protocol):
     """Where chosen batches go."""
 
+    @property
+    def files(self) -> list[str]:
+        """Names below the output directory of what holds batches, in order."""
+
     def take(self, head: Head) -> tuple[str, int]:
         """Writes a batch; the name of the file below the output directory, and where in it. Raises Untaken,
         OutputError."""
@@ -57,6 +61,11 @@ class Segments:
         self._file: BinaryIO | None = None
         self._stack = ExitStack()
         self._size = 0
+
+    @property
+    def files(self) -> list[str]:
+        """The segments."""
+        return [f"{self.directory}/{base:020}.log" for base in self.names]
 
     def take(self, head: Head) -> tuple[str, int]:
         place = head.strand.place
