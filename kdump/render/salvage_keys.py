@@ -24,7 +24,7 @@ SALVAGE_SPAN_KEYS = (
     Key("mended", "array", "", "names of the fields, covered by no checksum, that were put right"),
     Key("odd", "array", "", "codes of errors that stay in what was written: verify tells them there, too"),
     Key("outFile", "string or null", "", "where it was written, below the output directory"),
-    Key("outPosition", "number or null", "byte of outFile", "where it begins there"),
+    Key("outPosition", "number or null", "byte of outFile", "where it begins there; null for records in JSON"),
 )
 
 SALVAGE_HOLE_KEYS = (

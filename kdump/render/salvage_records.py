@@ -21,25 +21,23 @@ class RecordLines:
         self.name = f"{job.name}.jsonl"
         self._stack = ExitStack()
         self._file: BinaryIO | None = None
-        self._size = 0
 
     @property
     def files(self) -> list[str]:
         """The file, if there is one."""
         return [self.name] if self._file is not None else []
 
-    def take(self, head: Head) -> tuple[str, int]:
+    def take(self, head: Head) -> tuple[str, None]:
         """Writes the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))
-        began = self._size
         at = head.strand.place.at
         for record in records(head.batch):
             value = record_object(at, record)
             if head.recovered is not None:
                 value["damaged"] = True
-            self._size += self._file.write(jsonl.line(value).encode() + b"\n")
-        return self.name, began
+            self._file.write(jsonl.line(value).encode() + b"\n")
+        return self.name, None
 
     def close(self) -> None:
         """All batches have been taken."""

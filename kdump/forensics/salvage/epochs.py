@@ -39,10 +39,10 @@ class EpochsWritten:
         return False
 
     def entries(self, end: int) -> tuple[list[tuple[int, int]], str]:
-        """(epoch, start offset) of each, and where they come from: source, batches or empty. `end`: the log end, at
-        and behind which a broker keeps none."""
+        """(epoch, start offset) of each, and where they come from: source, batches or empty. `end`: the log end, behind
+        which none begins."""
         if self._agrees:
-            kept = [(epoch, start) for epoch, start in self._given if start < end]
+            kept = [(epoch, start) for epoch, start in self._given if start <= end]
             return kept, "source" if kept else ""
         return self._seen, "batches" if self._seen else ""
 

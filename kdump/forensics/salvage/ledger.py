@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from typing import Any, BinaryIO
 
-from kdump.forensics.salvage.fates import LOSS, WRITTEN, Hole, Span
+from kdump.forensics.salvage.fates import LOSS, Hole, Span
 
 MOST = 100
 """Losses, and holes, of a partition that are kept for its report; the ledger has them all."""
@@ -94,7 +94,7 @@ def _joined(one: Span, other: Span) -> Span | None:
         return None
     if one.is_lost or one.outFile != other.outFile or one.lastOffset is None or other.offset is None:
         return None
-    if one.fate in WRITTEN and (one.outPosition or 0) + one.size != other.outPosition:
+    if one.outPosition is not None and one.outPosition + one.size != other.outPosition:
         return None
     return one._replace(
         size=one.size + other.size,

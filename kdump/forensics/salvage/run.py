@@ -297,8 +297,9 @@ class _Run:
         )
         made.mended, made.odd = dict(ledger.mended), dict(ledger.odd)
         made.logStartOffset, made.stop = self.first, self.histories.stop
-        made.logEndOffset = made.logEndOffset if made.logEndOffset is not None else self.next if self.first else None
-        made.notes += self.histories.notes
+        if made.logEndOffset is None and self.first is not None:
+            made.logEndOffset = self.next
+        made.notes = self.histories.notes + made.notes
         made.notes += [note for strand in self.strands for note in strand.notes]
 
     def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
@@ -352,7 +353,7 @@ class _Run:
                 break
         made.topicId = told
         if told is not None:
-            self.out.write(f"{sink.writing}/{METADATA}", f"version: 0\ntopic_id: {told}\n".encode())
+            self.out.write(f"{sink.writing}/{METADATA}", f"version: 0\ntopic_id: {told}".encode())
         else:
             made.notes.append(
                 "no sound partition.metadata: a broker makes one, with the topic id that its metadata has"

@@ -32,9 +32,9 @@ class Sink(Protocol):
     def files(self) -> list[str]:
         """Names below the output directory of what holds batches, in order."""
 
-    def take(self, head: Head) -> tuple[str, int]:
-        """Writes a batch; the name of the file below the output directory, and where in it. Raises Untaken,
-        OutputError."""
+    def take(self, head: Head) -> tuple[str, int | None]:
+        """Writes a batch; the name of the file below the output directory, and where in it, if it stands there as it
+        was. Raises Untaken, OutputError."""
 
     def close(self) -> None:
         """All batches have been taken."""
