@@ -30,14 +30,16 @@ class SalvageReport:
 
     def write(self, made: Salvaged) -> None:
         """One line for a partition of which all was kept; everything about another."""
-        quiet = made.is_whole and not (made.openTransactions or made.odd or made.mended or made.notes)
+        quiet = made.is_whole and not (
+            made.lostPlaces or made.openTransactions or made.odd or made.mended or made.notes
+        )
         if (self.written and not quiet) or self.detailed:
             self.output.line("")
         self.written, self.detailed = True, not quiet
         self._head(made)
         if quiet:
             return
-        if not made.is_whole:
+        if made.lostPlaces or not made.is_whole:
             self._table(made)
         lines = [*self._lost(made), *self._changed(made)]
         for line in lines:
@@ -55,11 +57,14 @@ class SalvageReport:
         said = f"{kept:,} record{'' if kept == 1 else 's'}"
         if made.logStartOffset is not None and made.logEndOffset is not None:
             said += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
-        if made.is_whole:
-            self._text(f"{name}: whole: {said}")
+        if not made.is_whole:
+            lost = f"; {self.paint('LOST', 'bad')} {_lost_text(made)}" if made.lostPlaces else ""
+            self.output.line(f"{name}: kept {said}{lost}")
+        elif made.lostPlaces:
+            places = _many(made.lostPlaces, "place is", "places are")
+            self._text(f"{name}: whole: {said}; {places} damaged, and no offset is lacking for that")
         else:
-            lost = f"; {self.paint('LOST', 'bad')} {_lost_text(made)}"
-            self.output.line(f"{name}: kept {said}{lost if made.lostPlaces else ''}")
+            self._text(f"{name}: whole: {said}")
 
     def _table(self, made: Salvaged) -> None:
         fates = [fate for fate in FATES if fate in made.bytes]

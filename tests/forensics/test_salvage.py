@@ -197,7 +197,7 @@ def test_replicas_fill_each_others_holes(tmp_path: Path) -> None:
     other = place(tmp_path / "b", "t-0", batches[0], batches[1], b"junk" * 40, batches[3], batches[4])
     run = Run(tmp_path / "out", one, replicas=[str(other)])
     assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(batches)
-    assert run.holes == []
+    assert (run.holes, run.only.is_whole) == ([], True)
     assert run.only.batches[DUPLICATE] == 3
     assert {span["fate"] for span in run.lost()} == {DAMAGED}
     run = Run(tmp_path / "round", other, replicas=[str(one)])

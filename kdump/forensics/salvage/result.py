@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.salvage.fates import RECOVERED, WRITTEN, Hole, Span
+from kdump.forensics.salvage.fates import DIVERGED, RECOVERED, WRITTEN, Hole, Span
 
 
 class OpenTransaction(NamedTuple):
@@ -41,6 +41,7 @@ class Salvaged:
     losses: list[Span] = field(default_factory=list)
     lostPlaces: int = 0
     holes: list[Hole] = field(default_factory=list)
+    lostHoles: int = 0
     lostOffsets: int = 0
     absentOffsets: int = 0
     absentHoles: int = 0
@@ -61,8 +62,9 @@ class Salvaged:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost, and nothing guessed."""
-        return not self.lostPlaces and not self.bytes.get(RECOVERED)
+        """Whether no record is lacking that a source had, as far as offsets show it, and none is a guess. Damage whose
+        offsets came from elsewhere, or that holds none, is no loss."""
+        return not (self.lostHoles or self.bytes.get(DIVERGED) or self.bytes.get(RECOVERED))
 
     @property
     def is_written(self) -> bool:

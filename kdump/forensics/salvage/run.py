@@ -290,11 +290,8 @@ class _Run:
         ledger = self.ledger
         made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
         made.losses, made.lostPlaces, made.holes = ledger.losses, ledger.lost_places, ledger.holes
-        made.lostOffsets, made.absentOffsets, made.absentHoles = (
-            ledger.lost_offsets,
-            ledger.absent_offsets,
-            ledger.absent_holes,
-        )
+        made.lostHoles, made.lostOffsets = ledger.lost_holes, ledger.lost_offsets
+        made.absentHoles, made.absentOffsets = ledger.absent_holes, ledger.absent_offsets
         made.mended, made.odd = dict(ledger.mended), dict(ledger.odd)
         made.logStartOffset, made.stop = self.first, self.histories.stop
         if made.logEndOffset is None and self.first is not None:
@@ -304,7 +301,7 @@ class _Run:
 
     def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
         """All that a partition's directory has but the segments with batches."""
-        if newest is not None and (sink.names or not self.ledger.lost_places):
+        if newest is not None and (sink.names or not self.ledger.lost_holes):
             sink.empty(newest)
         sink.close()
         if not sink.names:
