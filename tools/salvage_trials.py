@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump.check.catalogue import CATALOGUE
 from tools.trials.cluster import KAFKA, TOOL, Cluster
 from tools.trials.disk import files
 from tools.trials.trial import LEGACY_HOSTS
@@ -31,6 +32,7 @@ Recipe = Any
 Result = dict[str, Any]
 AT_ONCE = 24
 """Partitions that one broker is started on."""
+FAMILIES = ("bytes", "records", "offsets", "epochs", "producers", "transactions")
 COMPLAINTS = ("isvalid: false", "Found", "Mismatch", "Exception", "Following offsets", "Messages not found")
 """What kafka-dump-log says of a segment or an index that is not sound."""
 
@@ -137,9 +139,11 @@ class Trial(NamedTuple):
 
 
 def chosen(recipes: Any, only: set[str]) -> Iterator[Recipe]:
-    """The recipes that damage a segment or what stands beside it, in a partition that clients read."""
+    """The recipes that damage batches, or what is made from them, in partitions that clients read."""
     for recipe in (*recipes.DAMAGES, *cases(recipes)):
-        if (not only or recipe.name in only or recipe.code in only) and recipe.disk != "clean-0":
+        code = CATALOGUE.get(recipe.code)
+        wanted = code is None or code.family in FAMILIES or recipe.code.startswith("txn-")
+        if wanted and recipe.disk != "clean-0" and (not only or {recipe.name, recipe.code} & only):
             yield recipe
 
 

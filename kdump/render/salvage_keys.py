@@ -57,6 +57,7 @@ SALVAGE_KEYS = (
     Key("lostOffsets", "number", "offsets", "in holes with something lost in them, as far as they have an end"),
     Key("absentOffsets", "number", "offsets", "in holes that no source fills"),
     Key("losses", "array", "", "the first spans that are lost, as salvageSpan without topic and partition"),
+    Key("guesses", "array", "", "the first batches that were made of damaged ones, likewise"),
     Key("holes", "array", "", "the first holes with something lost in them: {offset, lastOffset, cause}"),
     Key("mended", "object", "", "batches with a field put right, by its name"),
     Key("odd", "object", "", "batches with an error that stays, by its code"),
@@ -70,6 +71,13 @@ SALVAGE_KEYS = (
         "lost: something lost lies behind its first batch, where the marker may have been",
     ),
     Key("lastStableOffset", "number or null", "offset", "where read_committed consumers stop; null: nowhere"),
+    Key(
+        "doubtfulTransactions",
+        "array",
+        "",
+        "of {producerId, producerEpoch, firstOffset, markerOffset, marker}: something was lost between a transaction's "
+        "first batch and the marker that ends it; if that was a marker, this one decides over what it had decided",
+    ),
     Key("stop", "number or null", "offset", "from here on histories part, and nothing says which is right"),
     Key("notes", "array", "", "what else is to be known"),
 )

@@ -45,6 +45,7 @@ class SalvageReport:
         for line in lines:
             self._text("  " + line)
         self._open(made)
+        self._doubtful(made)
         for note in made.notes:
             self._text(f"  note: {note}")
 
@@ -86,6 +87,11 @@ class SalvageReport:
             yield span_text(span)
         if made.lostPlaces > most:
             yield f"… and {made.lostPlaces - len(made.losses[:most]):,} more places, in the ledger"
+        guesses = made.guesses if self.full else made.guesses[:TOLD]
+        for span in guesses:
+            yield f"a guess, {span.reason}: {span_text(span)}"
+        if made.batches.get(RECOVERED, 0) > len(guesses):
+            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more guesses, in the ledger"
         known = [hole for hole in made.holes if not _is_told(hole, made.losses[:most])]
         for hole in known[:most]:
             yield f"no record of {hole_text(hole)}"
@@ -114,6 +120,15 @@ class SalvageReport:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self._text("    once the broker serves it, end those whose marker is lost, each by its first offset:")
             self._text(f"      {command}")
+
+    def _doubtful(self, made: Salvaged) -> None:
+        found = made.doubtfulTransactions
+        for each in found[: None if self.full else FEW]:
+            where = f"between offsets {each.firstOffset} and {each.markerOffset}, where {each.marker} ends"
+            who = f"  producer {each.producerId}, epoch {each.producerEpoch}: something is lost {where} its transaction"
+            self._text(f"{who}: if a marker was lost there, this one now decides over what it had decided", "torn")
+        if len(found) > FEW and not self.full:
+            self._text(f"  … and {len(found) - FEW} more transactions like that: --json has them")
 
     def _text(self, text: str, style: str = "") -> None:
         indent = len(text) - len(text.lstrip()) + 2
@@ -151,7 +166,8 @@ def span_text(span: Span) -> str:
         offsets = f"offset {span.offset}: "
     size = "the rest" if span.size is None else _many(span.size, "byte", "bytes")
     code = f"{span.code}: " if span.code else f"{span.fate}: "
-    return f"{offsets}{size} at {span.position} of {span.file}: {code}{span.reason}"
+    where = f"{offsets}{size} at {span.position} of {span.file}"
+    return f"{where}: {span.code}" if span.fate == RECOVERED else f"{where}: {code}{span.reason}"
 
 
 def hole_text(hole: Hole) -> str:

@@ -365,6 +365,17 @@ def test_a_marker_lost_for_good(tmp_path: Path) -> None:
     assert (open_.producerId, open_.firstOffset, open_.lost, made.lastStableOffset) == (7, 0, True, 0)
 
 
+def test_a_marker_that_may_decide_over_two_transactions(tmp_path: Path) -> None:
+    who = {"producerId": 7, "producerEpoch": 0}
+    data = [ten(first, baseSequence=first, attributes=16, **who) for first in (0, 11)]
+    abort = craft.batch([craft.record(0, b"\0\0\0\0", b"\0\0\0\0\0\0")], offset=21, attributes=48, **who)
+    source = place(tmp_path, "t-0", data[0], b"\xff" * 78, data[1], abort)
+    made = Run(tmp_path / "out", source).only
+    assert [tuple(each) for each in made.doubtfulTransactions] == [(7, 0, 0, 21, "ABORT")]
+    assert made.openTransactions == []
+    assert Run(tmp_path / "sound", place(tmp_path / "s", "t-0", *data, abort)).only.doubtfulTransactions == []
+
+
 def test_what_a_broker_would_not_load_is_left_out(tmp_path: Path) -> None:
     """Data outside of the transaction that its producer has open: a broker that recovers the log ends there."""
     who = {"producerId": 7, "producerEpoch": 0}

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from typing import Any, BinaryIO
 
-from kdump.forensics.salvage.fates import LOSS, Hole, Span
+from kdump.forensics.salvage.fates import LOSS, RECOVERED, Hole, Span
 
 MOST = 100
 """Losses, and holes, of a partition that are kept for its report; the ledger has them all."""
@@ -27,6 +27,7 @@ class Ledger:
         self.records: Counter[str] = Counter()
         self.losses: list[Span] = []
         self.lost_places = 0
+        self.guesses: list[Span] = []
         self.mended: Counter[str] = Counter()
         self.odd: Counter[str] = Counter()
         self.holes: list[Hole] = []
@@ -46,6 +47,8 @@ class Ledger:
             self.lost_places += 1
             if len(self.losses) < MOST:
                 self.losses.append(span)
+        if span.fate == RECOVERED and len(self.guesses) < MOST:
+            self.guesses.append(span)
         before = self._runs.pop(span.file, None)
         joined = None if before is None else _joined(before, span)
         if before is not None and joined is None:

@@ -3,8 +3,8 @@
 Nothing proves what a batch says whose checksum does not hold. Where one flipped bit explains it, putting that bit right
 gives the batch back whole. Else what can be decoded is taken, up to the first byte that makes no sense, and stands
 under the same header, uncompressed, at the same offsets, with a checksum that holds; the values may be wrong all the
-same.
-Of a wrapper of magic 0 or 1 the messages are taken whose own checksums hold. Markers of transactions are never guessed.
+same. Of a wrapper of magic 0 or 1 the messages are taken whose own checksums hold. But for one flipped bit, markers of
+transactions are never guessed.
 """
 
 from __future__ import annotations

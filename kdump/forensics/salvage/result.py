@@ -21,6 +21,17 @@ class OpenTransaction(NamedTuple):
     lost: bool
 
 
+class DoubtfulTransaction(NamedTuple):
+    """A transaction with something lost between its first batch and the marker that ends it (COMMIT or ABORT, at
+    markerOffset). If a marker of that producer was lost there, this one decides over what the lost one had decided."""
+
+    producerId: int
+    producerEpoch: int
+    firstOffset: int
+    markerOffset: int
+    marker: str
+
+
 @dataclass
 class Salvaged:
     """A partition. `sources` are the paths of its copies, the one that is followed first; `files` the names that were
@@ -40,6 +51,8 @@ class Salvaged:
     logEndOffset: int | None = None
     losses: list[Span] = field(default_factory=list)
     lostPlaces: int = 0
+    guesses: list[Span] = field(default_factory=list)
+    """The first batches that were made of damaged ones."""
     holes: list[Hole] = field(default_factory=list)
     lostHoles: int = 0
     lostOffsets: int = 0
@@ -52,6 +65,7 @@ class Salvaged:
     topicId: str | None = None
     openTransactions: list[OpenTransaction] = field(default_factory=list)
     lastStableOffset: int | None = None
+    doubtfulTransactions: list[DoubtfulTransaction] = field(default_factory=list)
     stop: int | None = None
     """From here on histories part, and nothing says which is right."""
     notes: list[str] = field(default_factory=list)

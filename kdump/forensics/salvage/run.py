@@ -29,7 +29,7 @@ from kdump.forensics.salvage.histories import Histories, histories_of
 from kdump.forensics.salvage.ledger import Ledger
 from kdump.forensics.salvage.merge import Merge
 from kdump.forensics.salvage.rescue import rescue
-from kdump.forensics.salvage.result import OpenTransaction, Salvaged
+from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.forensics.salvage.segments import Segments, Sink, Untaken
 from kdump.forensics.salvage.sources import Given, Job, SalvageError, jobs
 from kdump.forensics.salvage.strand import Head, Lost, Place, Strand
@@ -37,6 +37,7 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length
 from kdump.log.paths import Target
+from kdump.state.marker import marker_of
 from kdump.state.small_files import properties
 from kdump.state.transactions import Open
 
@@ -151,6 +152,7 @@ class _Run:
         """Whether something was lost since the last batch that was written."""
         self.lost_behind = -2
         """The offset behind which something was lost last; -2: nothing was."""
+        self.doubtful: list[DoubtfulTransaction] = []
         self.claimed: int | None = None
         """The last offset that something lost claims to have had."""
 
@@ -209,11 +211,14 @@ class _Run:
     # -- what comes of the batches
 
     def _take(self, head: Head, epochs: EpochsWritten) -> None:
+        doubtful = self._doubtful(head)
         try:
             name, at = self.sink.take(head)
         except Untaken as error:
             self._told(head, UNTAKEN, str(error))
             return
+        if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
+            self.doubtful.append(doubtful)
         if self.next is not None and head.base > self.next:
             self.ledger.hole(Hole(self.next, head.base - 1, LOSS if self.lost_since else ABSENT))
         self.first = head.base if self.first is None else self.first
@@ -230,6 +235,18 @@ class _Run:
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
+
+    def _doubtful(self, head: Head) -> DoubtfulTransaction | None:
+        """A marker that ends a transaction in which something is missing."""
+        if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, Segments)):
+            return None
+        running = self.sink.transactions.open.get(head.batch.producerId or 0)
+        marker = marker_of(head.batch)
+        if running is None or marker is None or self.lost_behind < running.first_offset:
+            return None
+        return DoubtfulTransaction(
+            head.batch.producerId or 0, running.last_epoch, running.first_offset, head.last, marker.type
+        )
 
     def _disposed(self, head: Head, fate: str, reason: str) -> None:
         if fate in LOST:
@@ -289,6 +306,7 @@ class _Run:
         self.ledger.close()
         ledger = self.ledger
         made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
+        made.guesses = ledger.guesses
         made.losses, made.lostPlaces, made.holes = ledger.losses, ledger.lost_places, ledger.holes
         made.lostHoles, made.lostOffsets = ledger.lost_holes, ledger.lost_offsets
         made.absentHoles, made.absentOffsets = ledger.absent_holes, ledger.absent_offsets
@@ -318,6 +336,7 @@ class _Run:
             self._transaction(producer_id, each)
             for producer_id, each in list(sink.transactions.open.items())[:MOST_TRANSACTIONS]
         ]
+        made.doubtfulTransactions = self.doubtful
         made.lastStableOffset = sink.transactions.first_undecided
         start = self.copies[0].copy.known.log_start
         noted = f"log-start-offset-checkpoint has {start} for it"

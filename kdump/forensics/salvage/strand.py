@@ -332,9 +332,10 @@ class Strand:
     def _claims(self, header: BatchHeader, end: int) -> tuple[int | None, int | None, int]:
         """First and last offset and records of a damaged header, as far as they can be. It ends at byte `end`."""
         first, delta, records = header.baseOffset, header.lastOffsetDelta, header.recordCount
-        if not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
+        agrees = records == delta + 1 or (self.compacted and 0 <= records <= delta)
+        if not agrees or not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
             return None, None, 0
-        return first, first + delta, records if 0 <= records <= delta + 1 else 0
+        return first, first + delta, records
 
     def _has_room(self, first: int, last: int, end: int) -> bool:
         """Whether offsets first..last fit between what comes before and what follows at byte `end`."""
