@@ -144,7 +144,8 @@ class _Run:
         self.histories: Histories
         self.copies: list[Given] = []
         self.strands: list[Strand] = []
-        self.taken: Head | None = None
+        self.used: set[int] = set()
+        """Base offsets in the names of the files that gave a batch."""
         self.first: int | None = None
         self.next: int | None = None
         """The offset that comes next, if nothing is missing."""
@@ -222,6 +223,7 @@ class _Run:
         if self.next is not None and head.base > self.next:
             self.ledger.hole(Hole(self.next, head.base - 1, LOSS if self.lost_since else ABSENT))
         self.first = head.base if self.first is None else self.first
+        self.used.add(head.strand.place.name)
         self.next = head.last + 1
         self.lost_since, self.claimed = False, None
         falls = epochs.add(head.epoch, head.base)
@@ -319,7 +321,7 @@ class _Run:
 
     def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
         """All that a partition's directory has but the segments with batches."""
-        if newest is not None and (sink.names or not self.ledger.lost_holes):
+        if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):
             sink.empty(newest)
         sink.close()
         if not sink.names:
