@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.disk import Partition, place_of
+from kdump.log.disk import LogDirectory, Partition, place_of
 from kdump.log.listing import is_url, lies_in, same_place
 
 PASSING = ".kdump-part"
@@ -21,7 +21,8 @@ class OutputError(Exception):
 
 class OutputDirectory:
     """A directory that is made when it is first written to. `sources` are the paths that are read: the directory must
-    not lie in any of them. Raises OutputError where it does, and where anything is at `root` but an empty directory."""
+    not lie in any of them, nor in the log directory that one of them lies in. Raises OutputError where it does, and
+    where anything is at `root` but an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
         if is_url(root):
@@ -35,6 +36,9 @@ class OutputDirectory:
             if os.path.isdir(place):
                 if lies_in(own, place):
                     raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
+                above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
+                if isinstance(above, LogDirectory) and above.files:  # not just some copies of partitions
+                    raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
             elif lies_in(own, os.path.dirname(place)) and _is_kafkas(os.path.dirname(place)):
                 raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
         if os.path.lexists(self.root):

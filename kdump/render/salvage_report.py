@@ -53,14 +53,13 @@ class SalvageReport:
         kept = sum(made.records.get(fate, 0) for fate in WRITTEN)
         name = printable(made.name)
         if not made.is_written:
-            self.output.line(f"{name}: {self.paint('NOTHING', 'bad')} could be kept")
+            self._loud(f"{name}: NOTHING could be kept", "NOTHING")
             return
         said = f"{kept:,} record{'' if kept == 1 else 's'}"
         if made.logStartOffset is not None and made.logEndOffset is not None:
             said += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
         if not made.is_whole:
-            lost = f"; {self.paint('LOST', 'bad')} {_lost_text(made)}" if made.lostPlaces else ""
-            self.output.line(f"{name}: kept {said}{lost}")
+            self._loud(f"{name}: kept {said}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
             places = _many(made.lostPlaces, "place is", "places are")
             self._text(f"{name}: whole: {said}; {places} damaged, and no offset is lacking for that")
@@ -119,7 +118,7 @@ class SalvageReport:
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self._text("    once the broker serves it, end those whose marker is lost, each by its first offset:")
-            self._text(f"      {command}")
+            self.output.line(printable(f"      {command}"))  # in one piece, to be copied
 
     def _doubtful(self, made: Salvaged) -> None:
         found = made.doubtfulTransactions
@@ -129,6 +128,11 @@ class SalvageReport:
             self._text(f"{who}: if a marker was lost there, this one now decides over what it had decided", "torn")
         if len(found) > FEW and not self.full:
             self._text(f"  … and {len(found) - FEW} more transactions like that: --json has them")
+
+    def _loud(self, text: str, word: str) -> None:
+        """A line with a word that is not to be missed."""
+        for line in self.output.wrapped(text, 2):
+            self.output.line(line.replace(word, self.paint(word, "bad"), 1))
 
     def _text(self, text: str, style: str = "") -> None:
         indent = len(text) - len(text.lstrip()) + 2

@@ -64,9 +64,11 @@ def jobs(
     for given in _given(list(sources), options, refused):
         key = unnamed or given.copy.key
         if key is None:
-            raise SalvageError(
-                f"{given.copy.path}: no directory of that name tells its topic-partition: --name TOPIC-PARTITION does"
-            )
+            unknown = f"{given.copy.path}: its directory does not tell its topic-partition"
+            if not given.was_named:
+                refused(SourceError(f"{unknown}, and is left out"))
+                continue
+            raise SalvageError(f"{unknown}: --name TOPIC-PARTITION does")
         if not wanted(key[0]):
             continue
         if key in found:
