@@ -87,9 +87,8 @@ def test_a_directory_whole_or_not_at_all(tmp_path):
         out.write("orders-0" + PASSING + "/a", b"1")
         assert not (tmp_path / "out/orders-0").exists()
     assert (tmp_path / "out/orders-0/a").read_bytes() == b"1"
-    with pytest.raises(KeyError), out.together("orders-1"):
-        out.write("orders-1" + PASSING + "/a", b"1")
-        raise KeyError
+    with pytest.raises(OutputError), out.together("orders-1"):
+        out.write("orders-1" + PASSING + "/" + "a" * 300, b"1")
     with out.together("orders-2"):
         pass
     assert os.listdir(tmp_path / "out") == ["orders-0"]

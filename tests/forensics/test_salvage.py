@@ -183,6 +183,20 @@ def test_deleted_files_only_when_asked(tmp_path: Path) -> None:
     assert b"old-10" not in (run.out / "t-0" / f"{10:020}.log").read_bytes()
 
 
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_deleted_files_of_another_history(checkpoint: bool, tmp_path: Path) -> None:
+    """A follower that cuts its log where it parted from the leader leaves what it cut off as .deleted."""
+    source = place(tmp_path, "t-0", ten(0), ten(10, 2))
+    place(tmp_path, "t-0", ten(10, text="old"), base=10, ending=".deleted")
+    place(tmp_path, "t-0", ten(20, text="old"), ten(30, 2), base=20, ending=".deleted")
+    if checkpoint:
+        epoch_file(source, (0, 0), (2, 10))
+    run = Run(tmp_path / "out", source, deleted=True)
+    assert run.offsets() == {*range(20), *range(30, 40)}
+    assert run.only.batches[DIVERGED] == 2 if checkpoint else 1
+    assert b"old" not in b"".join((run.out / file).read_bytes() for file in run.only.files)
+
+
 def test_what_the_cleaner_dropped_stays_away(tmp_path: Path) -> None:
     """In a compacted log others fill what is damaged, and nothing else."""
     thin = craft.batch([craft.record(9, b"k9", b"v-19")], offset=10, lastOffsetDelta=9, count=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy
@@ -41,11 +42,12 @@ class Histories:
     notes: list[str] = field(default_factory=list)
 
     def parted(self, copy: int, base: int, last: int, epoch: int) -> str:
-        """Why a batch of a copy (by its place in `order`) is of another history; empty if it is not."""
+        """Why a batch of a copy (by its place in `order`) is of another history; empty if it is not. Of the live
+        segments of the one that is followed none is: their own epochs (-1 here) say nothing."""
         parting = self.partings.get(copy)
         if parting is not None and last >= parting.offset:
             return parting.reason
-        if not copy or epoch < 0 or not self.epochs:
+        if epoch < 0 or not self.epochs:
             return ""
         at = bisect_right([start for _, start in self.epochs], base) - 1
         if at < 0 or self.epochs[at][0] == epoch:
@@ -57,7 +59,9 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, m
     """What is decided of these copies; `prefer`: the one (by its number) that is followed whatever the others say. Two
     and more are read for it, each as often as there are others."""
     if len(copies) == 1:
-        return Histories([0])
+        given = [(each.epoch, each.startOffset) for each in copies[0].epochs or ()]
+        rises = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(given))
+        return Histories([0], given if rises else [])
     found = diff_copies(list(copies), options, met)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))

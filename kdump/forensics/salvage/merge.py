@@ -33,6 +33,7 @@ class Merge:
         self.histories = histories
         self.disposed = disposed
         self.last: int | None = None
+        self.epoch = -1
         self.damaged = False
         self._compacted = compacted
         self._followed = False
@@ -69,7 +70,7 @@ class Merge:
                 same = digest is not None and _alike(first, rival) and _digest(rival) == digest
                 self._drop(rival, DUPLICATE if same else SUPERSEDED, f"{_where(first)} was taken")
         yield first
-        self.last = first.last
+        self.last, self.epoch = first.last, max(first.epoch, self.epoch)
         if first.strand.tier == 0:
             self.damaged, self._followed = False, True
         first.strand.advance()
@@ -93,8 +94,16 @@ class Merge:
         stop = self.histories.stop
         if stop is not None and head.last >= stop:
             return UNDECIDED, f"histories part at offset {stop}, and nothing says which is right"
-        parted = self.histories.parted(head.strand.place.copy, head.base, head.last, head.epoch)
-        return (DIVERGED, parted) if parted else None
+        epoch = head.epoch if head.strand.tier else -1
+        parted = self.histories.parted(head.strand.place.copy, head.base, head.last, epoch)
+        if parted or not head.strand.tier or head.epoch < 0:
+            return (DIVERGED, parted) if parted else None
+        if head.epoch < self.epoch and (self.last is None or head.base > self.last):
+            return DIVERGED, f"its leader epoch, {head.epoch}, is below {self.epoch}, which comes before it"
+        for other in self._heads():
+            if other.strand.tier == 0 and other.base > head.last and 0 <= other.epoch < head.epoch:
+                return DIVERGED, f"its leader epoch, {head.epoch}, is above {other.epoch}, which comes behind it"
+        return None
 
     def _is_unwanted(self, head: Head) -> bool:
         """Whether the cleaner may have dropped it: what fills a hole of a compacted log has to be missed there."""
