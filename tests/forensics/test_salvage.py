@@ -266,6 +266,17 @@ def test_where_nothing_decides_it_stops(tmp_path: Path) -> None:
         assert text in (run.out / "t-0" / FIRST).read_bytes()
 
 
+def test_fillers_that_disagree(tmp_path: Path) -> None:
+    """Neither is taken, and the copy that is followed goes on."""
+    one = place(tmp_path / "a", "t-0", ten(0, 1), broken(ten(10, 1)), ten(20, 1))
+    others = [place(tmp_path / text, "t-0", ten(0, 1), ten(10, 1, text), ten(20, 1)) for text in ("x", "y")]
+    run = Run(tmp_path / "out", one, replicas=[str(path) for path in others])
+    assert (run.offsets(), run.only.stop) == ({*range(10), *range(20, 30)}, None)
+    assert run.holes == [(10, 19)]
+    run = Run(tmp_path / "preferred", one, replicas=[str(path) for path in others], prefer=str(others[0]))
+    assert run.offsets() == set(range(30))
+
+
 def test_three_replicas(tmp_path: Path) -> None:
     batches = [ten(first) for first in range(0, 40, 10)]
     paths = []

@@ -99,11 +99,15 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
         reason = f"from offset {parting} on {paths[0]} has leader epoch {mine}, and this copy {theirs}"
     else:
         said = f"both in leader epoch {mine}" if mine == theirs else f"in leader epochs {mine} and {theirs}"
+        both = f"{paths[0]} and {paths[1]} have other records at offset {parting}, {said}"
+        choose = "--prefer PATH says which to follow, and kdump diff how they differ"
+        if above:  # the one that is followed goes on, and neither of these can fill what it lacks
+            for each in (above, place):
+                made.partings[each] = Parting(each, parting, f"{both}, and nothing says which is right")
+            made.notes.append(f"{both}: neither fills holes from there on; {choose}")
+            return
         made.stop = parting if made.stop is None else min(made.stop, parting)
-        made.notes.append(
-            f"{paths[0]} and {paths[1]} have other records at offset {parting}, {said}: nothing from there on is"
-            " written; --prefer PATH says which to follow, and kdump diff how they differ"
-        )
+        made.notes.append(f"{both}: nothing from there on is written; {choose}")
         return
     made.partings[place] = Parting(place, parting, reason)
 
