@@ -12,8 +12,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from kdump.forensics.salvage.fates import DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
+from kdump.forensics.salvage.heads import Head
 from kdump.forensics.salvage.histories import Histories
-from kdump.forensics.salvage.strand import Head, Strand
+from kdump.forensics.salvage.strand import Strand
 from kdump.log.region import BatchV2
 
 Disposed = Callable[[Head, str, str], None]

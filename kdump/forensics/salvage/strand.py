@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from kdump.check import records as record_rules
 from kdump.check.batch import first_offset
@@ -13,6 +11,7 @@ from kdump.check.diagnosis import diagnose
 from kdump.check.options import Options
 from kdump.check.rule import Known, Part
 from kdump.forensics.salvage.fates import DAMAGED, PADDING, TORN, UNREAD
+from kdump.forensics.salvage.heads import Head, Lost, Place
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log import region as regions_of
 from kdump.log.claim import REACH
@@ -20,7 +19,6 @@ from kdump.log.disk import Segment
 from kdump.log.errors import SourceError
 from kdump.log.legacy import last_record_offset, look_inside
 from kdump.log.listing import length
-from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Region, length_problem
 from kdump.log.source import FileSource
@@ -51,64 +49,8 @@ NO_OFFSETS = "its offsets cannot be"
 FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: DAMAGED}
 
 
-class Lost(NamedTuple):
-    """Bytes of a file that are no sound batch. offset, lastOffset and records: what a header claims, None and 0 where
-    it cannot be believed."""
-
-    fate: str
-    position: int
-    size: int | None
-    code: str
-    reason: str
-    offset: int | None = None
-    lastOffset: int | None = None
-    records: int = 0
-
-
-@dataclass(slots=True)
-class Head:
-    """A batch that can be written. `batch` is as it is to be, with what was `mended`; it can be read until the strand
-    goes on. `odd`: codes of errors that stay. `recovered`: of how many records, where only some came out of damage."""
-
-    strand: Strand
-    batch: Batch
-    base: int
-    last: int
-    mended: tuple[str, ...] = ()
-    odd: tuple[str, ...] = ()
-    recovered: int | None = None
-    position: int = 0
-    size: int = 0
-
-    @property
-    def epoch(self) -> int:
-        epoch = self.batch.partitionLeaderEpoch
-        return -1 if epoch is None else epoch
-
-    @property
-    def records(self) -> int:
-        return self.batch.recordCount or 0
-
-
 Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
 """Makes a sound batch of what can be decoded of a damaged one; and how many records that seems to have had."""
-
-
-@dataclass
-class Place:
-    """Where a file stands among the others: `copy` by its number, 0 for the one that is followed; `spare`: it is no
-    live segment. `beyond`: the name of the next live segment of that copy."""
-
-    at: Target
-    copy: int = 0
-    spare: bool = False
-    beyond: int | None = None
-    order: int = 0
-
-    @property
-    def name(self) -> int:
-        """Where it may begin."""
-        return -1 if self.at.name_offset is None else self.at.name_offset
 
 
 class Strand:
