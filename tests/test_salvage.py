@@ -17,7 +17,7 @@ from kdump.commands.salvage import EXAMPLES
 from kdump.forensics.salvage.fates import FATES, LOST
 from kdump.render.salvage_keys import SALVAGE_TYPES
 from tests import craft
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ROOT
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}.log"
@@ -152,3 +152,21 @@ def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_p
             found = [json.loads(line) for line in verified.stdout.splitlines()] if verified else []
             wrong = {each["code"] for each in found if each["type"] == "finding" and each["severity"] == "error"}
             assert wrong <= odd, (disk, options, [each for each in found if each.get("severity") == "error"][:3])
+
+
+def test_real_brokers_serve_what_was_kept() -> None:
+    """docs/salvage-trials.json, which tools/salvage_trials.py writes: docs/salvage.md speaks of it."""
+    results = json.loads((ROOT / "docs" / "salvage-trials.json").read_text())
+    assert (
+        f"by {sum(each['code'] != 'salvage' for each in results)} recipes" in (ROOT / "docs" / "salvage.md").read_text()
+    )
+    for each in results:
+        assert (each["dumpLog"], each["broker"]) == ("nothing is wrong", "serves all of it"), each
+        assert each["consumer"] == "reads all that was kept", each
+        if each["name"] == "clean-mark-left":
+            assert each["consumerCommitted"] == "reads 114 too"
+        else:
+            assert each.get("consumerCommitted", each["consumer"]) == each["consumer"], each
+    lost = next(each for each in results if each["name"] == "marker-lost")
+    assert lost["readsBehindIt"] is True
+    assert lost["consumedAfterAbort"] > lost["consumedCommitted"]

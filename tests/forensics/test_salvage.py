@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ from kdump.forensics.salvage.fates import (
     RECOVERED,
     SUPERSEDED,
     UNDECIDED,
+    UNREAD,
     UNTAKEN,
     UNUSED,
 )
 from kdump.format.batch import BATCH_HEADER
+from kdump.log.careful import BLOCK, CarefulSource
+from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
 from tests.conftest import FIXTURES
 from tests.forensics.salvaging import Run, offsets
@@ -463,3 +467,44 @@ def test_large_batches_and_small_windows(tmp_path: Path) -> None:
     for size in (4096, 1 << 20):
         run = Run(tmp_path / str(size), source, options=kdump.Options(window=size))
         assert (run.out / "orders-none-0" / FIRST).read_bytes() == (source / FIRST).read_bytes()
+
+
+def test_bad_sectors(tmp_path: Path) -> None:
+    """What the device does not give is told as such, and what lies behind it is kept; a replica fills it."""
+
+    class Failing(CarefulSource):
+        def _pread(self, count: int, position: int) -> bytes:
+            if position // BLOCK <= 2 < -(-(position + count) // BLOCK) and self.name.startswith(str(tmp_path / "bad")):
+                raise OSError(errno.EIO, "Input/output error")
+            return super()._pread(count, position)
+
+    def failing(path: str) -> Source:
+        found = open_source(path)
+        assert isinstance(found, FileSource)
+        return Failing(path, found.fd, page_cache=False)
+
+    source = FIXTURES / "clean-1" / "orders-none-0"
+    shutil.copytree(source, tmp_path / "bad" / "orders-none-0")
+    options = kdump.Options(open_source=failing)
+    run = Run(tmp_path / "out", tmp_path / "bad" / "orders-none-0", options=options)
+    assert [span["fate"] for span in run.lost()] == [UNREAD, UNREAD, DAMAGED]  # the last has lost its header
+    assert "the device cannot read" in run.lost()[0]["reason"]
+    assert (run.holes, run.only.records["kept"]) == ([(60, 179)], 180)
+    run = Run(tmp_path / "both", tmp_path / "bad" / "orders-none-0", options=options, replicas=[str(source)])
+    assert (run.out / "orders-none-0" / FIRST).read_bytes() == (source / FIRST).read_bytes()
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    """It is one span whose bytes are lost, and its neighbours are kept."""
+
+    def refusing(path: str) -> Source:
+        if path.endswith(f"{10:020}.log"):
+            raise kdump.SourceError(f"{path}: Permission denied")
+        return open_source(path)
+
+    source = place(tmp_path, "t-0", ten(0))
+    place(tmp_path, "t-0", ten(10), base=10)
+    place(tmp_path, "t-0", ten(20), base=20)
+    run = Run(tmp_path / "out", source, options=kdump.Options(open_source=refusing))
+    assert [(span["fate"], span["size"]) for span in run.lost()] == [(UNREAD, len(ten(10)))]
+    assert (run.holes, run.only.is_whole) == ([(10, 19)], False)
