@@ -494,6 +494,24 @@ def test_bad_sectors(tmp_path: Path) -> None:
     assert (run.out / "orders-none-0" / FIRST).read_bytes() == (source / FIRST).read_bytes()
 
 
+def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A live broker may truncate it: nothing that is not whole is written."""
+    from kdump.forensics.salvage import segments
+
+    large = craft.one(bytes(3 << 20))
+    source = place(tmp_path, "t-0", large, craft.one(b"x", offset=1))
+    write = segments.write_batch
+
+    def cuts(file: Any, batch: Any) -> int:
+        (source / FIRST).write_bytes(large[:100_000])
+        return write(file, batch)
+
+    monkeypatch.setattr(segments, "write_batch", cuts)
+    with pytest.raises(kdump.SourceError, match="changed while it was read"):
+        kdump.salvage(str(source), str(tmp_path / "out"))
+    assert list((tmp_path / "out").rglob("*")) == []
+
+
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     """It is one span whose bytes are lost, and its neighbours are kept."""
 

@@ -14,6 +14,7 @@ from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
 from kdump.forensics.salvage.heads import Head
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
+from kdump.log.errors import SourceError
 from kdump.log.region import Batch, BatchV2
 from kdump.state.transactions import Transactions
 
@@ -34,7 +35,7 @@ class Sink(Protocol):
 
     def take(self, head: Head) -> tuple[str, int | None]:
         """Writes a batch; the name of the file below the output directory, and where in it, if it stands there as it
-        was. Raises Untaken, OutputError."""
+        was. Raises Untaken, OutputError, and SourceError where its bytes are no longer there."""
 
     def close(self) -> None:
         """All batches have been taken."""
@@ -80,7 +81,10 @@ class Segments:
             self._builder.add(head.batch, self._size)
         except RecoveryStop as error:
             raise Untaken(str(error)) from error
-        write_batch(self._file, head.batch)
+        if write_batch(self._file, head.batch) != size:
+            raise SourceError(
+                f"{place.at.path}: changed while it was read: copy it away, or stop its broker, and try again"
+            )
         at, self._size = self._size, self._size + size
         self.last = head.last
         return f"{self.directory}/{self._name('log')}", at
@@ -129,8 +133,8 @@ class Segments:
             self.out.write(f"{self.writing}/{self._name('txnindex')}", built.txnindex)
 
 
-def write_batch(file: BinaryIO, batch: Batch) -> None:
-    """The bytes of the batch, under its header as it is to be."""
+def write_batch(file: BinaryIO, batch: Batch) -> int:
+    """The bytes of the batch, under its header as it is to be; how many there were."""
     if isinstance(batch, BatchV2):
         file.write(BATCH_HEADER.struct.pack(*batch.header))
         start = BATCH_HEADER.size
@@ -139,5 +143,7 @@ def write_batch(file: BinaryIO, batch: Batch) -> None:
         file.write(offset)
         file.write((batch.size - LOG_OVERHEAD).to_bytes(4, "big"))
         start = LOG_OVERHEAD
+    done = start
     for chunk in batch.chunks(start, batch.size - start):
-        file.write(chunk)
+        done += file.write(chunk)
+    return done
