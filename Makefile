@@ -9,6 +9,9 @@ TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-
 
 ON_CORE := tests/format/test_gather.py tests/format/test_head_columns.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
+SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas
+
+ON_CORE := tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
@@ -46,6 +49,8 @@ test-all: test $(JARS)
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
+	$(BIN)/python -m pytest -n 2 -m every_disk tests/forensics
+	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS) --compare --only $(SALVAGED)
 
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
@@ -67,6 +72,7 @@ docs: $(VENV)/.ready
 trials: $(VENV)/.ready $(JARS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
+	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 
 # A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
 wheel: $(VENV)/.ready

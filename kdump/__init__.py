@@ -26,6 +26,10 @@ API = {
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
+    "salvage": "kdump.forensics.salvage.run",
+    "Salvaged": "kdump.forensics.salvage.result",
+    "SalvageError": "kdump.forensics.salvage.sources",
+    "OutputError": "kdump.forensics.output_directory",
     "Options": "kdump.check.options",
     "Limits": "kdump.log.region",
     "Region": "kdump.log.region",
@@ -48,12 +52,16 @@ if TYPE_CHECKING:
     from kdump.forensics.diff import diff as diff
     from kdump.forensics.opened import Log as Log
     from kdump.forensics.opened import open as open
+    from kdump.forensics.output_directory import OutputError as OutputError
     from kdump.forensics.read_stats import stats as stats
     from kdump.forensics.retention.ask import retention as retention
     from kdump.forensics.restart.plan import RestartPlan as RestartPlan
     from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
     from kdump.forensics.reindex.run import Reindexed as Reindexed
     from kdump.forensics.reindex.run import reindex as reindex
+    from kdump.forensics.salvage.result import Salvaged as Salvaged
+    from kdump.forensics.salvage.run import salvage as salvage
+    from kdump.forensics.salvage.sources import SalvageError as SalvageError
     from kdump.forensics.stats import Stats as Stats
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError

@@ -27,6 +27,7 @@ COMMANDS = {
     "transactions": "Show transactions: committed, aborted, open, hanging; what holds the last stable offset back.",
     "producers": "Show producers: epochs, sequences, gaps; what a broker that starts would know of them.",
     "retention": "Say why a segment is not deleted, not compacted; what holds it, and when it goes.",
+    "salvage": "Write what is sound of damaged partitions anew, with a ledger of what was lost.",
     "scan": "Read a fleet of disks with Spark: tables, and where replicas differ.",
     "query": "Ask the tables of a scan by SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",

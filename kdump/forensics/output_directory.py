@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.disk import Partition, place_of
+from kdump.log.disk import LogDirectory, Partition, place_of
 from kdump.log.listing import is_url, lies_in, same_place
 
 PASSING = ".kdump-part"
@@ -20,7 +21,8 @@ class OutputError(Exception):
 
 class OutputDirectory:
     """A directory that is made when it is first written to. `sources` are the paths that are read: the directory must
-    not lie in any of them. Raises OutputError where it does, and where anything is at `root` but an empty directory."""
+    not lie in any of them, nor in the log directory that one of them lies in. Raises OutputError where it does, and
+    where anything is at `root` but an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
         if is_url(root):
@@ -34,6 +36,9 @@ class OutputDirectory:
             if os.path.isdir(place):
                 if lies_in(own, place):
                     raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
+                above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
+                if isinstance(above, LogDirectory) and above.files:  # not just some copies of partitions
+                    raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
             elif lies_in(own, os.path.dirname(place)) and _is_kafkas(os.path.dirname(place)):
                 raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
         if os.path.lexists(self.root):
@@ -86,6 +91,23 @@ class OutputDirectory:
         """A small file. Raises OutputError."""
         with self.writing(name) as file:
             file.write(data)
+
+    @contextmanager
+    def together(self, name: str) -> Iterator[None]:
+        """A directory that is there under its name once all of it is written, and not at all if the block is left by an
+        exception, or if nothing was written. Its files are written into one called `name` + PASSING. Raises
+        OutputError."""
+        path, passing = self.path(name), self.path(name + PASSING)
+        try:
+            yield
+            if os.path.isdir(passing):
+                if os.path.lexists(path):
+                    raise OutputError(f"{path} has come there meanwhile: nothing is written over it")
+                os.rename(passing, path)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+        finally:
+            shutil.rmtree(passing, ignore_errors=True)
 
 
 def _is_kafkas(directory: str) -> bool:

@@ -29,6 +29,7 @@ from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
 from kdump.render.restart_keys import RESTART_TYPES
 from kdump.render.reindex_keys import REINDEX_TYPES
+from kdump.render.salvage_keys import SALVAGE_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.render.state_keys import STATE_TYPES
 from kdump.render.stats_keys import STATS_TYPES
@@ -209,6 +210,7 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     **SCAN_TYPES,
     **REINDEX_TYPES,
     **CARVE_TYPES,
+    **SALVAGE_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from kdump.forensics.output_directory import OutputDirectory, OutputError
+from kdump.forensics.output_directory import PASSING, OutputDirectory, OutputError
 
 
 def test_made_when_it_is_written_to(tmp_path):
@@ -70,3 +70,29 @@ def test_whole_or_not_at_all(tmp_path):
 def test_names_stay_inside(tmp_path, name):
     with pytest.raises(ValueError, match="no name for a file"):
         OutputDirectory(str(tmp_path / "out"), []).path(name)
+
+
+def test_not_beside_a_partition_on_a_brokers_disk(tmp_path):
+    (tmp_path / "disk/orders-0").mkdir(parents=True)
+    (tmp_path / "disk/orders-0/00000000000000000000.log").touch()
+    OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])  # a copy of a partition
+    (tmp_path / "disk/meta.properties").write_text("version=1\n")
+    with pytest.raises(OutputError, match="on Kafka's disk"):
+        OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])
+
+
+def test_a_directory_whole_or_not_at_all(tmp_path):
+    out = OutputDirectory(str(tmp_path / "out"), [])
+    with out.together("orders-0"):
+        out.write("orders-0" + PASSING + "/a", b"1")
+        assert not (tmp_path / "out/orders-0").exists()
+    assert (tmp_path / "out/orders-0/a").read_bytes() == b"1"
+    with pytest.raises(OutputError), out.together("orders-1"):
+        out.write("orders-1" + PASSING + "/" + "a" * 300, b"1")
+    with out.together("orders-2"):
+        pass
+    assert os.listdir(tmp_path / "out") == ["orders-0"]
+    with pytest.raises(OutputError, match="nothing is written over it"), out.together("orders-0"):
+        out.write("orders-0" + PASSING + "/a", b"2")
+    assert (tmp_path / "out/orders-0/a").read_bytes() == b"1"
+    assert os.listdir(tmp_path / "out") == ["orders-0"]

@@ -1,0 +1,164 @@
+"""`kdump salvage`: what is sound of damaged partitions, written anew."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import click
+
+from kdump.check.options import Options
+from kdump.check.workers import careful_source
+from kdump.commands.files import complain
+from kdump.commands.params import limit_options
+from kdump.commands.rate import RateParam
+from kdump.commands.state_options import matcher
+from kdump.forensics.diff import LITTLE
+from kdump.forensics.output_directory import OutputError
+from kdump.forensics.salvage.result import Salvaged
+from kdump.forensics.salvage.run import LEDGER, salvage
+from kdump.forensics.salvage.sources import SalvageError
+from kdump.log.errors import SourceError
+from kdump.log.rate import Rate
+from kdump.log.region import Limits
+from kdump.render import jsonl
+from kdump.render.escape import path_text
+from kdump.render.output import Output
+from kdump.render.progress import Progress
+from kdump.render.salvage_keys import SALVAGE_SUMMARY_KEYS
+from kdump.render.salvage_objects import salvage_object
+from kdump.render.salvage_records import RecordLines
+from kdump.render.salvage_report import SalvageReport
+
+SEGMENTS, JSONL = "segments", "jsonl"
+EXAMPLES = """
+\b
+Examples:
+  kdump salvage crash-1/payments-0 --out /tmp/saved
+  kdump salvage diverged-2/ledger-0 --replica diverged-1 --out /tmp/saved
+  kdump salvage clean-1 --topic 'orders-*' --format jsonl --out /tmp/saved
+
+\b
+Exit status: 0 all was kept, 1 something was lost or guessed (the ledger says what), 2 usage, or nothing was written.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("sources", metavar="SOURCE…", nargs=-1, required=True)
+@click.option("--out", metavar="DIR", required=True, help="A new directory, or an empty one, for what is written.")
+@click.option("--replica", "replicas", metavar="PATH", multiple=True, help="Other copies, to fill what SOURCE lost.")
+@click.option("--prefer", metavar="PATH", help="The copy to follow where histories part.")
+@click.option("--deleted", is_flag=True, help="Take from .deleted, .swap and .cleaned files, too, what is lacking.")
+@click.option("--damaged-records", is_flag=True, help="Take what decodes of damaged batches, too: a guess.")
+@click.option("--format", "form", type=click.Choice([SEGMENTS, JSONL]), default=SEGMENTS, help="What is written.")
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@click.option("--name", metavar="TOPIC-PARTITION", help="Which partition SOURCE is, where its directory does not say.")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines: a salvage a partition, one salvageSummary.")
+@click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
+@click.option("--max-rate", type=RateParam(), help="Read no faster, all together: 50MB/s.")
+@limit_options
+def command(sources: tuple[str, ...], **options: Any) -> None:
+    """Write what is sound of damaged partitions into new, sound directories that a broker loads: every whole batch in
+    order of offsets, byte for byte, with new indexes; and a ledger of what was lost. A source is a segment, the
+    directory of a partition, a log directory, or a directory above. --replica fills holes from other copies, never
+    across histories that part. Nothing is ever changed in place."""
+    if options["quiet"] and options["as_json"]:
+        raise click.UsageError("choose one of --quiet and --json")
+    if (*sources, *options["replicas"]).count("-") > 1:
+        raise click.UsageError("standard input can be read once")
+    if "-" in (*sources, *options["replicas"]) and options["replicas"]:
+        raise click.UsageError("replicas are read more than once: - cannot be one, nor have any")
+    try:
+        status = _Run(sources, options, Output()).run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (SourceError, SalvageError, OutputError) as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(status)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, sources: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
+        self.sources = sources
+        self.options = options
+        self.output = output
+        self.unread: list[str] = []
+
+    def run(self) -> int:
+        """The exit status."""
+        began = time.monotonic()
+        options = self.options
+        rate = Rate(options["max_rate"]) if options["max_rate"] else None
+        check = Options(
+            only=LITTLE,
+            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+            now=int(time.time() * 1000),
+            window=options["window"],
+            open_source=partial(careful_source, rate=rate),
+        )
+        done = 0
+        with Progress("salvage", self.output, always=True) as progress:
+
+            def met(size: int) -> None:
+                nonlocal done
+                done += size
+                progress.at(done, None)
+
+            found = salvage(
+                self.sources,
+                options["out"],
+                replicas=options["replicas"],
+                prefer=options["prefer"],
+                deleted=options["deleted"],
+                damaged_records=options["damaged_records"],
+                name=options["name"],
+                options=check,
+                wanted=matcher(options["topics"]),
+                refused=self._refused,
+                met=met,
+                sink=RecordLines if options["form"] == JSONL else None,
+            )
+        self._tell(found, time.monotonic() - began)
+        self.output.flush()
+        if not any(each.is_written for each in found):
+            return 2
+        return int(bool(self.unread) or not all(each.is_whole for each in found))
+
+    def _refused(self, error: SourceError) -> None:
+        complain(str(error))
+        self.unread.append(str(error))
+
+    def _tell(self, found: list[Salvaged], seconds: float) -> None:
+        if self.options["quiet"]:
+            return
+        if not found:
+            complain("no partition with segments is there")
+            return
+        out = path_text(self.options["out"])
+        ledger = os.path.join(out, LEDGER)
+        if self.options["as_json"]:
+            for made in found:
+                self.output.line(jsonl.line(salvage_object(made)))
+            values = {
+                "out": out,
+                "ledger": ledger,
+                "partitions": len(found),
+                "whole": sum(each.is_whole for each in found),
+                "empty": sum(not each.is_written for each in found),
+                "unread": [path_text(text) for text in self.unread],
+                "seconds": round(seconds, 3),
+            }
+            tail = {key.name: values[key.name] for key in SALVAGE_SUMMARY_KEYS}
+            self.output.line(jsonl.line({"type": "salvageSummary", **tail}))
+            return
+        report = SalvageReport(self.output, full=self.options["full"], loads=self.options["form"] == SEGMENTS)
+        for made in found:
+            report.write(made)
+        report.end(found, out, ledger)

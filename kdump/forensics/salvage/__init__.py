@@ -1,0 +1,1 @@
+"""What is sound of damaged partitions, written anew."""

@@ -1,0 +1,53 @@
+"""leader-epoch-checkpoint for what was written: the source's where it is right, else from the batches.
+
+Source: LeaderEpochCheckpointFile (version, count, a line for each epoch and its first offset), LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+MOST = 100_000
+"""Leader epochs that are kept; no log has so many."""
+
+
+class EpochsWritten:
+    """The leader epochs of the batches that are written, in order. `checkpoint`: (epoch, start offset) as the source's
+    file has them, None without one. A file that does not rise in both columns, or gives a batch another epoch than it
+    has, is not gone by."""
+
+    def __init__(self, checkpoint: Sequence[tuple[int, int]] | None) -> None:
+        given = list(checkpoint or ())
+        self._agrees = bool(given) and all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(given))
+        self._given = given
+        self._starts = [start for _, start in given]
+        self._seen: list[tuple[int, int]] = []
+
+    def add(self, epoch: int, base: int) -> bool:
+        """A batch; whether its epoch is lower than that of one before it."""
+        if epoch < 0:
+            return False
+        if self._agrees:
+            at = bisect_right(self._starts, base) - 1
+            self._agrees = at >= 0 and self._given[at][0] == epoch
+        if self._seen and epoch <= self._seen[-1][0]:
+            return epoch < self._seen[-1][0]
+        if len(self._seen) < MOST:
+            self._seen.append((epoch, base))
+        return False
+
+    def entries(self, end: int) -> tuple[list[tuple[int, int]], str]:
+        """(epoch, start offset) of each, and where they come from: source, batches or empty. `end`: the log end, behind
+        which none begins."""
+        if self._agrees:
+            kept = [(epoch, start) for epoch, start in self._given if start <= end]
+            return kept, "source" if kept else ""
+        return self._seen, "batches" if self._seen else ""
+
+
+def checkpoint_text(entries: Sequence[tuple[int, int]]) -> bytes:
+    """The file's bytes."""
+    lines = [f"{epoch} {start}" for epoch, start in entries]
+    return "\n".join(["0", str(len(lines)), *lines, ""]).encode()

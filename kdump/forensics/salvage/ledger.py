@@ -1,0 +1,107 @@
+"""The ledger: a line for every stretch of bytes that was read, and for every hole in what was written; and the sums.
+
+Lines of one file come in order of positions and tile it. They are written as they are known, so that memory does not
+grow with the log; batches that follow each other with one fate are one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, BinaryIO
+
+from kdump.forensics.salvage.fates import LOSS, RECOVERED, Hole, Span
+
+MOST = 100
+"""Losses, and holes, of a partition that are kept for its report; the ledger has them all."""
+
+
+class Ledger:
+    """Of one partition. `file` takes the lines, as JSON, None where nobody wants them."""
+
+    def __init__(self, topic: str | None, partition: int | None, file: BinaryIO | None) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.bytes: Counter[str] = Counter()
+        self.batches: Counter[str] = Counter()
+        self.records: Counter[str] = Counter()
+        self.losses: list[Span] = []
+        self.lost_places = 0
+        self.guesses: list[Span] = []
+        self.mended: Counter[str] = Counter()
+        self.odd: Counter[str] = Counter()
+        self.holes: list[Hole] = []
+        self.lost_holes = self.absent_holes = 0
+        self.absent_offsets = self.lost_offsets = 0
+        self._file = file
+        self._runs: dict[str, Span] = {}
+
+    def span(self, span: Span) -> None:
+        """What became of some bytes."""
+        self.bytes[span.fate] += span.size or 0
+        self.batches[span.fate] += span.batches
+        self.records[span.fate] += span.records
+        self.mended.update(span.mended)
+        self.odd.update(span.odd)
+        if span.is_lost:
+            self.lost_places += 1
+            if len(self.losses) < MOST:
+                self.losses.append(span)
+        if span.fate == RECOVERED and len(self.guesses) < MOST:
+            self.guesses.append(span)
+        before = self._runs.pop(span.file, None)
+        joined = None if before is None else _joined(before, span)
+        if before is not None and joined is None:
+            self._write("salvageSpan", before)
+        self._runs[span.file] = joined or span
+
+    def hole(self, hole: Hole) -> None:
+        """Offsets that are not in what was written."""
+        count = 0 if hole.lastOffset is None else hole.lastOffset - hole.offset + 1
+        if hole.cause == LOSS:
+            self.lost_holes += 1
+            self.lost_offsets += count
+            if len(self.holes) < MOST:
+                self.holes.append(hole)
+        else:
+            self.absent_holes += 1
+            self.absent_offsets += count
+        self._write("salvageHole", hole)
+
+    def ended(self, path: str) -> None:
+        """Nothing more comes of a file."""
+        span = self._runs.pop(path, None)
+        if span is not None:
+            self._write("salvageSpan", span)
+
+    def close(self) -> None:
+        for path in list(self._runs):
+            self.ended(path)
+
+    def line(self, value: dict[str, Any]) -> None:
+        """A line of its own. All that is not ASCII is escaped: the ledger may be shown on a terminal."""
+        if self._file is not None:
+            self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
+
+    def _write(self, kind: str, what: Span | Hole) -> None:
+        if self._file is not None:
+            place = {"type": kind, "topic": self.topic, "partition": self.partition}
+            self.line(place | what._asdict())
+
+
+def _joined(one: Span, other: Span) -> Span | None:
+    """Both as one line, where the second goes on where the first ends, with the same fate."""
+    if one.fate != other.fate or one.size is None or other.size is None or one.position + one.size != other.position:
+        return None
+    if one.mended or other.mended or one.odd != other.odd or one.code != other.code or one.reason != other.reason:
+        return None
+    if one.is_lost or one.outFile != other.outFile or one.lastOffset is None or other.offset is None:
+        return None
+    if one.outPosition is not None and one.outPosition + one.size != other.outPosition:
+        return None
+    return one._replace(
+        size=one.size + other.size,
+        lastOffset=other.lastOffset,
+        batches=one.batches + other.batches,
+        records=one.records + other.records,
+    )

@@ -1,0 +1,288 @@
+"""One partition, from its copies to its new directory and its lines of the ledger."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from kdump.check.options import Options
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.salvage.epochs import EpochsWritten
+from kdump.forensics.salvage.fates import (
+    ABSENT,
+    DIVERGED,
+    KEPT,
+    LOSS,
+    LOST,
+    MENDED,
+    RECOVERED,
+    UNTAKEN,
+    UNUSED,
+    Hole,
+    Span,
+)
+from kdump.forensics.salvage.heads import Head, Lost, Place
+from kdump.forensics.salvage.histories import Histories, histories_of
+from kdump.forensics.salvage.ledger import Ledger
+from kdump.forensics.salvage.merge import Merge
+from kdump.forensics.salvage.rescue import rescue
+from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
+from kdump.forensics.salvage.segments import Segments, Sink, Untaken
+from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
+from kdump.forensics.salvage.sources import Given, Job
+from kdump.forensics.salvage.strand import Strand
+from kdump.log.listing import length, lies_in, same_place
+from kdump.log.paths import Target
+from kdump.state.marker import marker_of
+from kdump.state.transactions import Open
+
+MOST_TRANSACTIONS = 100
+"""Open transactions that are told of a partition."""
+NOT_ASKED = "no live segment: --deleted takes what the live ones lack"
+
+MakeSink = Callable[[OutputDirectory, Job], Sink]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked for beyond the live segments. `prefer`: the path of the copy that is followed. `deleted`: take what
+    is in .deleted, .swap and .cleaned files, too; `damaged_records`: and what can be decoded of damaged batches."""
+
+    prefer: str | None = None
+    deleted: bool = False
+    damaged_records: bool = False
+
+
+def copy_named(job: Job, prefer: str | None) -> int | None:
+    """The copy that a path means: itself, or the directory that it lies in."""
+    if prefer is None:
+        return None
+    places = [same_place(given.copy.path) for given in job.copies]
+    matches = [number for number, place in enumerate(places) if lies_in(place, same_place(prefer))]
+    return matches[0] if len(matches) == 1 else None
+
+
+class PartitionRun:
+    """The salvage of one partition into `out`."""
+
+    def __init__(
+        self,
+        job: Job,
+        out: OutputDirectory,
+        ledger: BinaryIO,
+        wishes: Wishes,
+        options: Options,
+        met: Callable[[int], None],
+        make: MakeSink,
+    ) -> None:
+        self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
+        self.ledger = Ledger(job.topic, job.partition, ledger)
+        self.sink = make(out, job)
+        self.histories: Histories
+        self.copies: list[Given] = []
+        self.strands: list[Strand] = []
+        self.used: set[int] = set()
+        """Base offsets in the names of the files that gave a batch."""
+        self.first: int | None = None
+        self.next: int | None = None
+        """The offset that comes next, if nothing is missing."""
+        self.lost_since = False
+        """Whether something was lost since the last batch that was written."""
+        self.lost_behind = -2
+        """The offset behind which something was lost last; -2: nothing was."""
+        self.doubtful: list[DoubtfulTransaction] = []
+        self.claimed: int | None = None
+        """The last offset that something lost claims to have had."""
+
+    def run(self) -> Salvaged:
+        given = self.job.copies
+        self.histories = histories_of(
+            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.met
+        )
+        self.copies = [given[number] for number in self.histories.order]
+        self.merge = Merge(
+            list(self._strands()), self.histories, self._disposed, compacted=bool(self.copies[0].copy.known.compacted)
+        )
+        named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
+        self.next = min(named, default=None)
+        known = self.copies[0].copy.epochs
+        epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
+        made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
+        with self.out.together(self.job.name) if isinstance(self.sink, Segments) else nullcontext():
+            try:
+                for head in self.merge.chosen():
+                    self._take(head, epochs)
+                self._end(made, epochs, max(named, default=None))
+            except BaseException:
+                self.sink.abandon()
+                raise
+            finally:
+                for strand in self.strands:
+                    strand.close()
+        return made
+
+    def _strands(self) -> Iterable[Strand]:
+        number = 0
+        for copy, given in enumerate(self.copies):
+            live = given.copy.segments
+            names = sorted({at.name_offset for at in live if at.name_offset is not None})
+            places = []
+            for at in live:
+                behind = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
+                places.append(Place(at, copy, False, names[behind] if behind < len(names) else None, number))
+                number += 1
+            for at in given.spares:
+                if self.wishes.deleted:
+                    places.append(Place(at, copy, True, None, number))
+                    number += 1
+                else:
+                    self._unused(at)
+            for place in places:
+                save = rescue if self.wishes.damaged_records else None
+                strand = Strand(place, given.copy.known, self.options, self._lost, self.met, save)
+                self.strands.append(strand)
+                yield strand
+
+    def _unused(self, at: Target) -> None:
+        self.ledger.span(Span(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
+
+    # -- what comes of the batches
+
+    def _take(self, head: Head, epochs: EpochsWritten) -> None:
+        hole = None
+        if self.next is not None and head.base > self.next:
+            hole = Hole(self.next, head.base - 1, LOSS if self.lost_since else ABSENT)
+            if self.lost_since:
+                self.lost_behind = self.next - 1
+        doubtful = self._doubtful(head)
+        try:
+            name, at = self.sink.take(head)
+        except Untaken as error:
+            self._told(head, UNTAKEN, str(error))
+            return
+        if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
+            self.doubtful.append(doubtful)
+        if hole is not None:
+            self.ledger.hole(hole)
+        self.first = head.base if self.first is None else self.first
+        self.used.add(head.strand.place.name)
+        self.next = head.last + 1
+        self.lost_since, self.claimed = False, None
+        falls = epochs.add(head.epoch, head.base)
+        odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
+        if head.recovered is not None:
+            fate, code = RECOVERED, head.mended[0]
+            mended: tuple[str, ...] = ()
+            reason = f"{head.records} of {head.recovered} records"
+            if head.records < head.recovered:
+                self.lost_behind = head.last
+        else:
+            fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
+        self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
+
+    def _doubtful(self, head: Head) -> DoubtfulTransaction | None:
+        """A marker that ends a transaction in which something is missing."""
+        if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, Segments)):
+            return None
+        running = self.sink.transactions.open.get(head.batch.producerId or 0)
+        marker = marker_of(head.batch)
+        if running is None or marker is None or self.lost_behind < running.first_offset:
+            return None
+        return DoubtfulTransaction(
+            head.batch.producerId or 0, running.last_epoch, running.first_offset, head.last, marker.type
+        )
+
+    def _disposed(self, head: Head, fate: str, reason: str) -> None:
+        if fate in LOST:
+            self._told(head, fate, reason)
+        else:
+            self.ledger.span(self._span(head, fate, "", reason))
+
+    def _told(self, head: Head, fate: str, reason: str) -> None:
+        if fate != DIVERGED:  # what another history has at these offsets is nothing that this one lacks
+            self._has_lost(head.strand, head.last)
+        self.ledger.span(self._span(head, fate, "", reason))
+
+    def _span(
+        self,
+        head: Head,
+        fate: str,
+        code: str = "",
+        reason: str = "",
+        mended: tuple[str, ...] = (),
+        odd: tuple[str, ...] = (),
+        name: str | None = None,
+        at: int | None = None,
+    ) -> Span:
+        path = head.strand.place.at.path
+        where = (path, head.position, head.size, head.base, head.last, 1, head.records)
+        return Span(fate, *where, code, reason, mended, odd, name, at)
+
+    def _lost(self, strand: Strand, lost: Lost) -> None:
+        span = Span(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+        counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
+        self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
+        if span.is_lost:
+            self._has_lost(strand, lost.lastOffset)
+
+    def _has_lost(self, strand: Strand, last: int | None) -> None:
+        self.lost_since = True
+        if last is not None and (self.next is None or last >= self.next):
+            self.claimed = max(last, self.claimed or 0)
+        if strand.tier == 0:
+            self.merge.damaged = True
+
+    # -- the end
+
+    def _end(self, made: Salvaged, epochs: EpochsWritten, newest: int | None) -> None:
+        if self.lost_since:
+            start = self.next or 0
+            self.lost_behind = start - 1
+            self.ledger.hole(Hole(start, self.claimed, LOSS))
+        sink = self.sink
+        if isinstance(sink, Segments):
+            self._files(made, sink, epochs, newest)
+        else:
+            sink.close()
+        made.files = list(sink.files)
+        for strand in self.strands:
+            self.ledger.ended(strand.place.at.path)
+        self.ledger.close()
+        ledger = self.ledger
+        made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
+        made.guesses = ledger.guesses
+        made.losses, made.lostPlaces, made.holes = ledger.losses, ledger.lost_places, ledger.holes
+        made.lostHoles, made.lostOffsets = ledger.lost_holes, ledger.lost_offsets
+        made.absentHoles, made.absentOffsets = ledger.absent_holes, ledger.absent_offsets
+        made.mended, made.odd = dict(ledger.mended), dict(ledger.odd)
+        made.logStartOffset, made.stop = self.first, self.histories.stop
+        if made.logEndOffset is None and self.first is not None:
+            made.logEndOffset = self.next
+        made.notes = self.histories.notes + made.notes
+        made.notes += [note for strand in self.strands for note in strand.notes]
+
+    def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
+        """All that a partition's directory has but the segments with batches."""
+        if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):
+            sink.empty(newest)
+        sink.close()
+        if not sink.names:
+            return
+        made.logStartOffset, made.logEndOffset = self.first, max(sink.last + 1, sink.names[-1])
+        write_epochs(self.out, sink.writing, made, self.copies[0], epochs)
+        write_topic_id(self.out, sink.writing, made, self.copies)
+        note_surroundings(made, self.copies[0])
+        made.openTransactions = [
+            self._transaction(producer_id, each)
+            for producer_id, each in islice(sink.transactions.open.items(), MOST_TRANSACTIONS)
+        ]
+        made.doubtfulTransactions = self.doubtful
+        made.lastStableOffset = sink.transactions.first_undecided
+
+    def _transaction(self, producer_id: int, each: Open) -> OpenTransaction:
+        lost = self.lost_behind >= each.first_offset
+        return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)

@@ -1,0 +1,165 @@
+"""Single records out of a batch that is not sound, as a batch that is: a guess, made on request only.
+
+Nothing proves what a batch says whose checksum does not hold. Where one flipped bit explains it, putting that bit right
+gives the batch back whole. Else what can be decoded is taken, up to the first byte that makes no sense, and stands
+under the same header, uncompressed, at the same offsets, with a checksum that holds; the values may be wrong all the
+same. Of a wrapper of magic 0 or 1 the messages are taken whose own checksums hold. But for one flipped bit, markers of
+transactions are never guessed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import Any
+
+from kdump.check import records as record_rules
+from kdump.check.batch import first_offset
+from kdump.check.catalogue import ERROR
+from kdump.check.diagnosis import CERTAIN
+from kdump.check.rule import Known, Part
+from kdump.format.batch import BATCH_HEADER, CODECS, COMPRESSION, LOG_OVERHEAD, MAGIC_POSITION
+from kdump.format.checksum import checksum
+from kdump.format.columns import each_row
+from kdump.format.crc_flip import flips
+from kdump.format.errors import DecodeError
+from kdump.log import legacy
+from kdump.log.disk import Segment
+from kdump.log.paths import Target
+from kdump.log.payload import columns_of
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Limits, length_problem, make_batch, read_header
+from kdump.log.window import Held
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of records that are gathered of one batch: they are in memory."""
+KNOWN_BITS = sum(bits.mask for bits in BATCH_HEADER.field("attributes").bits)
+GZIP = next(number for number, name in CODECS.items() if name == "gzip")
+
+
+def rescue(batch: Batch) -> tuple[Batch, int] | None:
+    """A sound batch of what can be decoded, and how many records the damaged one seems to have had; None if there are
+    none."""
+    if batch.size <= LARGEST:
+        made = _unflipped(batch)
+        if made is not None:
+            return made, made.recordCount or 0
+    if isinstance(batch, BatchV2):
+        return None if batch.isControlBatch else _records(batch)
+    assert isinstance(batch, BatchLegacy)
+    return _messages(batch) if batch.is_compressed else _lone(batch)
+
+
+def _unflipped(batch: Batch) -> Batch | None:
+    """The batch with the one bit put right that explains its checksum, if one does and all of it makes sense then."""
+    difference = batch.crc ^ batch.computedCrc
+    covered = batch.size - batch.crc_start
+    if not difference or covered > CERTAIN or batch.problems:
+        return None
+    data = bytearray(b"".join(batch.chunks(0, batch.size)))
+    if len(data) != batch.size:
+        return None
+    if difference.bit_count() == 1:
+        data[batch.crc_start - 4 : batch.crc_start] = batch.computedCrc.to_bytes(4, "big")
+        if batch.magic > 1:
+            data[17:21] = batch.computedCrc.to_bytes(4, "big")
+    else:
+        found = next(flips(batch.magic, difference, covered), None)
+        if found is None:
+            return None
+        data[batch.crc_start + found.byte] ^= 1 << found.bit
+    made = _made(bytes(data), batch.position, batch.limits)
+    return made if made is not None and made.crcValid and _makes_sense(made) else None
+
+
+def _makes_sense(batch: Batch) -> bool:
+    at = Target("", None, None, None)
+    part = Part(Segment("", 0, at), at, False, None, 0, None)
+    if isinstance(batch, BatchLegacy):
+        legacy.look_inside(batch)
+    if batch.problems or batch.baseOffset is None or batch.lastOffset < first_offset(batch):
+        return False
+    return not any(finding.severity == ERROR for finding in record_rules.findings(part, Known(), batch))
+
+
+def _records(batch: BatchV2) -> tuple[Batch, int] | None:
+    """Those of a v2 batch, up to the first that cannot be one."""
+    header = batch.header
+    parts: list[bytes] = []
+    last, largest, size = -1, None, 0
+    for columns, _ in columns_of(batch):
+        for start, end, _, time, delta, *_ in each_row(columns):
+            if not last < delta <= header.lastOffsetDelta or size > LARGEST:
+                break
+            parts.append(bytes(columns.data[start:end]))
+            size += end - start
+            last = delta
+            largest = time if largest is None else max(largest, time)
+        else:
+            continue
+        break
+    if not parts or largest is None:
+        return None
+    payload = b"".join(parts)
+    appended = header.timestampType == "LogAppendTime"
+    fields: dict[str, Any] = {
+        "batchLength": BATCH_HEADER.size - LOG_OVERHEAD + len(payload),
+        "attributes": header.attributes & KNOWN_BITS & ~COMPRESSION.mask,
+        "maxTimestamp": header.maxTimestamp if appended else max(-1, header.baseTimestamp + largest),
+        "recordCount": len(parts),
+    }
+    data = bytearray(BATCH_HEADER.struct.pack(*header._replace(**fields)) + payload)
+    data[17:21] = checksum(2, (data[21:],)).to_bytes(4, "big")
+    made = _made(bytes(data), batch.position, batch.limits)
+    claimed = header.recordCount if 0 <= header.recordCount <= header.lastOffsetDelta + 1 else len(parts)
+    return None if made is None or not _makes_sense(made) else (made, max(claimed, len(parts)))
+
+
+def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
+    """Those of a wrapper whose own checksums hold, in another wrapper."""
+    parts: list[bytes] = []
+    count = size = 0
+    last = behind = None
+    for record in legacy.messages(batch):
+        count += 1
+        size += record.end - record.start
+        if record.offset is None or not record.crcValid or record.magic != batch.magic or size > LARGEST:
+            continue
+        if last is not None and record.offset <= last:
+            continue
+        parts.append(record.raw)
+        last, behind = record.offset, record
+    if not parts or last is None or behind is None:
+        return None
+    value = gzip.compress(b"".join(parts), mtime=0)
+    body = bytes((batch.magic, batch.attributes & ~COMPRESSION.mask & 0xFF | GZIP))
+    if batch.magic:
+        body += (batch.maxTimestamp or 0).to_bytes(8, "big", signed=True)
+    body += (-1).to_bytes(4, "big", signed=True) + len(value).to_bytes(4, "big") + value
+    made = _made(_message(last, body), batch.position, batch.limits)
+    return None if made is None or not _makes_sense(made) else (made, count)
+
+
+def _lone(batch: BatchLegacy) -> tuple[Batch, int] | None:
+    """A message as it stands, if its sizes add up."""
+    if batch.size > LARGEST or not any(True for _ in legacy.messages(batch)) or batch.problems:
+        return None
+    data = b"".join(batch.chunks(0, batch.size))
+    made = _made(_message(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)
+    return None if made is None or not _makes_sense(made) else (made, 1)
+
+
+def _message(offset: int, body: bytes) -> bytes:
+    """A message of format v0 or v1, from its magic on, with offset, size and checksum in front."""
+    return offset.to_bytes(8, "big") + (4 + len(body)).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+
+
+def _made(data: bytes, position: int, limits: Limits) -> Batch | None:
+    """A batch of these bytes, as if it stood at `position`."""
+    try:
+        header = read_header(data)
+    except DecodeError:
+        return None
+    if length_problem(header) or LOG_OVERHEAD + header[1] != len(data) or header[0] < 0:
+        return None
+    held: Any = Held(data, position)
+    return make_batch(held, position, len(data), limits, header)

@@ -1,0 +1,65 @@
+"""`kdump.salvage`: what is sound of damaged partitions, written anew, with a ledger of what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kdump.check.options import Options
+from kdump.forensics.diff import LITTLE
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.salvage.partition_run import MakeSink, PartitionRun, Wishes, copy_named
+from kdump.forensics.salvage.result import Salvaged
+from kdump.forensics.salvage.segments import Segments, Sink
+from kdump.forensics.salvage.sources import Job, SalvageError, jobs
+from kdump.log.errors import SourceError
+
+LEDGER = "ledger.jsonl"
+
+
+def salvage(
+    sources: str | Iterable[str],
+    out: str,
+    *,
+    replicas: Iterable[str] = (),
+    prefer: str | None = None,
+    deleted: bool = False,
+    damaged_records: bool = False,
+    name: str | None = None,
+    options: Options | None = None,
+    wanted: Callable[[str], bool] = lambda topic: True,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    sink: MakeSink | None = None,
+) -> list[Salvaged]:
+    """Writes the sound batches of each partition in `sources` into `out`, a new or empty directory, as directories of
+    partitions with their indexes, and a ledger beside them (ledger.jsonl).
+
+    `sources`: segments, directories of partitions, log directories, or directories above; `replicas`: the same, of
+    which what belongs to one of those partitions fills what its source has lost. `prefer`: the path among them that is
+    followed where histories part. `deleted`, `damaged_records`: see Wishes. `name`: topic-partition for a source whose
+    directory does not say it. `wanted` chooses topics by name. `refused` is told of what could not be read (by default
+    it is raised), `met` of bytes that have been read. `sink` makes what takes the batches in place of Segments.
+
+    Raises SalvageError (nothing was written, for what is asked for is ambiguous), SourceError and OutputError.
+    """
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    options = options or Options(only=LITTLE)
+    paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
+    directory = OutputDirectory(out, [*paths, *others])
+    found = jobs(paths, others, options, refuse, wanted=wanted, name=name)
+    if not found:
+        return []
+    if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
+        raise SalvageError(f"--prefer {prefer}: it is none of the sources and replicas")
+    wishes = Wishes(prefer, deleted, damaged_records)
+    with directory.writing(LEDGER) as ledger:
+        return [PartitionRun(job, directory, ledger, wishes, options, met, sink or _segments).run() for job in found]
+
+
+def _segments(out: OutputDirectory, job: Job) -> Sink:
+    return Segments(out, job.name)

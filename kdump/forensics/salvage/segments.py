@@ -1,0 +1,149 @@
+"""Chosen batches -> a partition's directory as a broker loads it: segments and their indexes, nothing else that the
+batches do not say.
+
+Boundaries stay where the source has them: a file that begins behind all that was written begins a segment of its name.
+There are no .snapshot files: a broker that starts makes them anew from the batches.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import BinaryIO, Protocol
+
+from kdump.forensics.output_directory import PASSING, OutputDirectory
+from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
+from kdump.forensics.salvage.heads import Head
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
+from kdump.log.errors import SourceError
+from kdump.log.region import Batch, BatchV2
+from kdump.state.transactions import Transactions
+
+LARGEST_FILE = 1 << 30
+"""Bytes: segment.bytes by default. A segment that would be larger, and whose source was not, is rolled there."""
+
+
+class Untaken(Exception):
+    """A broker does not load this batch where it is to go; nothing of it was written."""
+
+
+class Sink(Protocol):
+    """Where chosen batches go."""
+
+    @property
+    def files(self) -> list[str]:
+        """Names below the output directory of what holds batches, in order."""
+
+    def take(self, head: Head) -> tuple[str, int | None]:
+        """Writes a batch; the name of the file below the output directory, and where in it, if it stands there as it
+        was. Raises Untaken, OutputError, and SourceError where its bytes are no longer there."""
+
+    def close(self) -> None:
+        """All batches have been taken."""
+
+    def abandon(self) -> None:
+        """Nothing more comes, and what is not whole is to go."""
+
+
+class Segments:
+    """Writes the segments of one partition, which are to be in `directory` below `out`, into `writing` (see
+    OutputDirectory.together). `transactions`: what is open so far, led on
+    over all segments."""
+
+    def __init__(self, out: OutputDirectory, directory: str) -> None:
+        self.out = out
+        self.directory = directory
+        self.writing = directory + PASSING
+        self.transactions = Transactions()
+        self.names: list[int] = []
+        """Base offsets of the segments so far."""
+        self.last = -1
+        self._source = ""
+        self._builder: IndexBuilder | None = None
+        self._file: BinaryIO | None = None
+        self._stack = ExitStack()
+        self._size = 0
+
+    @property
+    def files(self) -> list[str]:
+        """The segments."""
+        return [f"{self.directory}/{base:020}.log" for base in self.names]
+
+    def take(self, head: Head) -> tuple[str, int]:
+        place = head.strand.place
+        size = head.batch.size
+        if self._file is None or self._rolls(head, size):
+            named = place.at.name_offset
+            fresh = named is not None and self.last < named <= head.base
+            self._roll(named if fresh and named is not None else head.base)
+        assert self._builder is not None
+        assert self._file is not None
+        try:
+            self._builder.add(head.batch, self._size)
+        except RecoveryStop as error:
+            raise Untaken(str(error)) from error
+        if write_batch(self._file, head.batch) != size:
+            raise SourceError(
+                f"{place.at.path}: changed while it was read: copy it away, or stop its broker, and try again"
+            )
+        at, self._size = self._size, self._size + size
+        self.last = head.last
+        return f"{self.directory}/{self._name('log')}", at
+
+    def _rolls(self, head: Head, size: int) -> bool:
+        assert self._builder is not None
+        named, own = head.strand.place.at.name_offset, self._builder.base_offset
+        if head.last - own > LARGEST_SEGMENT or self._size + size > LARGEST_SEGMENT:
+            return True
+        starts = named is not None and named > self.last and named != own and self._size > 0
+        return starts or (self._size + size > LARGEST_FILE and head.position < self._size)
+
+    def empty(self, base: int) -> None:
+        """A segment without batches: where the log goes on."""
+        if base not in self.names and base > self.last:
+            self._roll(base)
+
+    def close(self) -> None:
+        self._end()
+
+    def abandon(self) -> None:
+        error = RuntimeError("abandoned")
+        self._stack.__exit__(RuntimeError, error, None)
+        self._file = None
+
+    def _name(self, suffix: str) -> str:
+        return f"{self.names[-1]:020}.{suffix}"
+
+    def _roll(self, base: int) -> None:
+        self._end()
+        self.names.append(base)
+        self._builder = IndexBuilder(base, transactions=self.transactions)
+        self._stack = ExitStack()
+        self._file = self._stack.enter_context(self.out.writing(f"{self.writing}/{self._name('log')}"))
+        self._size = 0
+
+    def _end(self) -> None:
+        if self._file is None or self._builder is None:
+            return
+        self._file = None
+        self._stack.close()
+        built = self._builder.finish()
+        self.out.write(f"{self.writing}/{self._name('index')}", built.index)
+        self.out.write(f"{self.writing}/{self._name('timeindex')}", built.timeindex)
+        if built.txnindex:
+            self.out.write(f"{self.writing}/{self._name('txnindex')}", built.txnindex)
+
+
+def write_batch(file: BinaryIO, batch: Batch) -> int:
+    """The bytes of the batch, under its header as it is to be; how many there were."""
+    if isinstance(batch, BatchV2):
+        file.write(BATCH_HEADER.struct.pack(*batch.header))
+        start = BATCH_HEADER.size
+    else:
+        (offset,) = batch.chunks(0, 8)
+        file.write(offset)
+        file.write((batch.size - LOG_OVERHEAD).to_bytes(4, "big"))
+        start = LOG_OVERHEAD
+    done = start
+    for chunk in batch.chunks(start, batch.size - start):
+        done += file.write(chunk)
+    return done

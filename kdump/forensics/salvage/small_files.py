@@ -1,0 +1,66 @@
+"""What a partition's directory has but segments and indexes: leader-epoch-checkpoint and partition.metadata; and what
+is to be known of them, and of the log directory around the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kdump.check.identity import content
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
+from kdump.forensics.salvage.result import Salvaged
+from kdump.forensics.salvage.sources import Given
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.state.small_files import properties
+
+METADATA = "partition.metadata"
+EPOCHS = "leader-epoch-checkpoint"
+KRAFT = (
+    "a controller needs .checkpoint files and quorum-state too, and a metadata log without holes: take it from another"
+    " voter if you can"
+)
+
+
+def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Given, epochs: EpochsWritten) -> None:
+    """leader-epoch-checkpoint of what was written, whose log end is known. Raises OutputError."""
+    entries, made.leaderEpochs = epochs.entries(made.logEndOffset or 0)
+    if made.leaderEpochs == "batches" and copy.copy.epochs is not None:
+        made.notes.append("leader-epoch-checkpoint does not fit the batches, and is made anew from them")
+    if entries:
+        out.write(f"{directory}/{EPOCHS}", checkpoint_text(entries))
+
+
+def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies: Sequence[Given]) -> None:
+    """partition.metadata: what the cluster's metadata on the same disk says, or else what a sound file says. Raises
+    OutputError."""
+    told = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
+    for given in copies:
+        at = given.place.text(METADATA) if given.place is not None else None
+        said = properties(at)
+        if at is None:
+            continue
+        if any(True for _ in content(at, said)):
+            made.notes.append(f"{at.path} is not sound, and not gone by")
+        elif told is not None and said["topic_id"] != told:
+            made.notes.append(f"{at.path} has topic id {said['topic_id']}, the cluster's metadata {told}")
+        else:
+            told = said["topic_id"]
+            break
+    made.topicId = told
+    if told is not None:
+        out.write(f"{directory}/{METADATA}", f"version: 0\ntopic_id: {told}".encode())
+    else:
+        made.notes.append("no sound partition.metadata: a broker makes one, with the topic id that its metadata has")
+
+
+def note_surroundings(made: Salvaged, copy: Given) -> None:
+    """What the log directory around the source says of the log, and what it takes beside it."""
+    start, first, end = copy.copy.known.log_start, made.logStartOffset, made.logEndOffset or 0
+    noted = f"log-start-offset-checkpoint has {start} for it"
+    if start is not None and start > end:
+        made.notes.append(f"{noted}, behind its end: with that line a broker deletes all of it")
+    elif start is not None and first is not None and first < start:
+        deleted = f"offsets {first}..{start - 1} had been deleted"
+        made.notes.append(f"{noted}: {deleted}, and can be read again unless that line is copied too")
+    if made.topic == METADATA_TOPIC:
+        made.notes.append(KRAFT)

@@ -1,0 +1,161 @@
+"""From paths to the partitions to be salvaged, each with its copies: two partitions are never taken for one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kdump.check.options import Options
+from kdump.check.run import Unit, units
+from kdump.forensics.copies import Copy, Key, refuse_others
+from kdump.log.disk import Partition
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.kinds import SEGMENT, by_name
+from kdump.log.paths import PARTITION, Target, is_live
+from kdump.state.small_files import properties
+
+Refused = Callable[[SourceError], None]
+
+
+class SalvageError(Exception):
+    """What is asked for cannot be done, and nothing of it was: one line that says why, and what to do."""
+
+
+@dataclass
+class Given:
+    """A copy as it was found. `place` is its directory, None for lone files; `spares` are its .deleted, .swap and
+    .cleaned segments; `was_named`: it was asked for itself, and not a directory around it."""
+
+    copy: Copy
+    place: Partition | None
+    spares: list[Target] = field(default_factory=list)
+    was_named: bool = False
+
+
+@dataclass
+class Job:
+    """A partition to be salvaged, from its copies: the source first, then the replicas."""
+
+    topic: str
+    partition: int
+    copies: list[Given]
+
+    @property
+    def name(self) -> str:
+        """topic-partition, as the directory is called."""
+        return f"{self.topic}-{self.partition}"
+
+
+def jobs(
+    sources: Iterable[str],
+    replicas: Iterable[str],
+    options: Options,
+    refused: Refused,
+    *,
+    wanted: Callable[[str], bool] = lambda topic: True,
+    name: str | None = None,
+) -> list[Job]:
+    """What is to be done, by partition. `name` is topic-partition for a source whose directory does not say it. Raises
+    SalvageError; what cannot be read is told to `refused`."""
+    found: dict[Key, Job] = {}
+    unnamed = _key(name) if name is not None else None
+    for given in _given(list(sources), options, refused):
+        key = unnamed or given.copy.key
+        if key is None:
+            unknown = f"{given.copy.path}: its directory does not tell its topic-partition"
+            if not given.was_named:
+                refused(SourceError(f"{unknown}, and is left out"))
+                continue
+            raise SalvageError(f"{unknown}: --name TOPIC-PARTITION does")
+        if not wanted(key[0]):
+            continue
+        if key in found:
+            first = found[key].copies[0].copy.path
+            raise SalvageError(
+                f"{key[0]}-{key[1]} is in {first} and in {given.copy.path}: if they are replicas of one partition, give"
+                " one of them as --replica; else salvage one at a time"
+                if unnamed is None
+                else f"--name says which partition a source is; {first} and {given.copy.path} would be the same"
+            )
+        found[key] = Job(*key, [given])
+    for path in replicas:
+        _add_replicas(found, path, options, refused)
+    return list(found.values())
+
+
+def _add_replicas(found: dict[Key, Job], path: str, options: Options, refused: Refused) -> None:
+    matched = False
+    for given in _given([path], options, refused):
+        key = given.copy.key
+        if key is None and given.was_named and len(found) == 1:
+            key = next(iter(found))  # it has no name that could be another's
+        job = found.get(key) if key is not None else None
+        if job is None or key is None:
+            if given.was_named:
+                raise SalvageError(f"--replica {path}: {_name(key)} is none of the partitions that are salvaged")
+            continue
+        for other in job.copies:
+            ids = {each.copy.topic_id for each in (other, given)} - {None}
+            if len(ids) > 1:
+                raise SalvageError(
+                    f"{given.copy.path} and {other.copy.path} have other topic ids in partition.metadata: two topics"
+                    " of one name, and no replicas of one partition"
+                )
+            if os.path.realpath(other.copy.path) == os.path.realpath(given.copy.path):
+                raise SalvageError(f"--replica {path}: {given.copy.path} is given twice")
+        job.copies.append(given)
+        matched = True
+    if not matched:
+        raise SalvageError(f"--replica {path}: no partition in it is one of those that are salvaged")
+
+
+def _name(key: Key | None) -> str:
+    return "what has no name" if key is None else f"{key[0]}-{key[1]}"
+
+
+def _key(name: str) -> Key:
+    match = PARTITION.match(name)
+    if match is None or match["state"]:
+        raise SalvageError(f"--name {name}: no topic-partition, as in orders-0")
+    return match["topic"], int(match["partition"])
+
+
+def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Given]:
+    """The copies at the paths; files of one directory are one."""
+    named = {os.path.abspath(path) for path in paths}
+    files: dict[str, list[Unit]] = {}
+    for unit in units(tuple(paths), options, refused):
+        place, at = unit.partition, unit.target
+        if place is not None:
+            was_named = os.path.abspath(place.path) in named
+            for problem in place.refused:
+                refused(SourceError(problem))
+            segments = [segment.log for segment in place.segments if segment.log is not None]
+            spares = [
+                each
+                for each in (*place.unfinished, *place.others)
+                if not is_live(each.path) and by_name(each.path)[0] is SEGMENT
+            ]
+            if not (segments or spares) or not (was_named or (not place.state and place.topic != METADATA_TOPIC)):
+                continue
+            said = properties(place.text("partition.metadata"))
+            yield Given(Copy(place.path, segments, unit.known, said.get("topic_id")), place, spares, was_named)
+        elif at is not None:
+            alone = at.path == "-" or "://" in at.path
+            files.setdefault(at.path if alone else os.path.dirname(os.path.abspath(at.path)), []).append(unit)
+    for here in files.values():
+        targets = []
+        for unit in here:
+            assert unit.target is not None
+            try:
+                refuse_others(unit.target, options)
+                if unit.target.kind not in (None, SEGMENT):
+                    raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, and no segment of a log")
+                targets.append(unit.target)
+            except SourceError as error:
+                refused(error)
+        if targets:
+            targets.sort(key=lambda at: (at.name_offset or 0, at.path))
+            yield Given(Copy(targets[0].path, targets, here[0].known), None, [], True)

@@ -1,0 +1,49 @@
+"""Chosen batches as JSON Lines: a `record` for each of their records, as kdump inspect --records --json writes them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.salvage.heads import Head
+from kdump.forensics.salvage.sources import Job
+from kdump.log.payload import records
+from kdump.render import jsonl
+from kdump.render.objects import record_object
+
+
+class RecordLines:
+    """One file for a partition, topic-partition.jsonl. Records that came out of damage have `damaged`: true."""
+
+    def __init__(self, out: OutputDirectory, job: Job) -> None:
+        self.out = out
+        self.name = f"{job.name}.jsonl"
+        self._stack = ExitStack()
+        self._file: BinaryIO | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The file, if there is one."""
+        return [self.name] if self._file is not None else []
+
+    def take(self, head: Head) -> tuple[str, None]:
+        """Writes the records of a batch."""
+        if self._file is None:
+            self._file = self._stack.enter_context(self.out.writing(self.name))
+        at = head.strand.place.at
+        for record in records(head.batch):
+            value = record_object(at, record)
+            if head.recovered is not None:
+                value["damaged"] = True
+            self._file.write(jsonl.line(value).encode() + b"\n")
+        return self.name, None
+
+    def close(self) -> None:
+        """All batches have been taken."""
+        self._stack.close()
+
+    def abandon(self) -> None:
+        """Nothing more comes, and what is not whole is to go."""
+        error = RuntimeError("abandoned")
+        self._stack.__exit__(RuntimeError, error, None)

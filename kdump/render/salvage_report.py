@@ -1,0 +1,199 @@
+"""`kdump salvage` for people: what was kept of each partition, what was lost, where and why, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.forensics.abort import abort_command
+from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, WRITTEN, Hole, Span
+from kdump.forensics.salvage.result import Salvaged
+from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
+from kdump.render.style import painter
+from kdump.render.table import Column, Table
+
+TOLD = 10
+"""Losses, and holes, of a partition that are told; all that are known with --full, and all there are in the ledger."""
+FEW = 3
+"""Open transactions that are told one by one."""
+
+
+class SalvageReport:
+    """Writes one partition after the other. `loads`: what was written is for a broker."""
+
+    def __init__(self, output: Output, *, full: bool = False, loads: bool = True) -> None:
+        self.output = output
+        self.full = full
+        self.loads = loads
+        self.paint = painter(output.colour)
+        self.written = self.detailed = False
+
+    def write(self, made: Salvaged) -> None:
+        """One line for a partition of which all was kept; everything about another."""
+        quiet = made.is_whole and not (
+            made.lostPlaces or made.openTransactions or made.odd or made.mended or made.notes
+        )
+        if (self.written and not quiet) or self.detailed:
+            self.output.line("")
+        self.written, self.detailed = True, not quiet
+        self._head(made)
+        if quiet:
+            return
+        if made.lostPlaces or not made.is_whole:
+            self._table(made)
+        lines = [*self._lost(made), *self._changed(made)]
+        for line in lines:
+            self._text("  " + line)
+        self._open(made)
+        self._doubtful(made)
+        for note in made.notes:
+            self._text(f"  note: {note}")
+
+    def _head(self, made: Salvaged) -> None:
+        kept = sum(made.records.get(fate, 0) for fate in WRITTEN)
+        name = printable(made.name)
+        if not made.is_written:
+            self._loud(f"{name}: NOTHING could be kept", "NOTHING")
+            return
+        said = f"{kept:,} record{'' if kept == 1 else 's'}"
+        if made.logStartOffset is not None and made.logEndOffset is not None:
+            said += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
+        if not made.is_whole:
+            self._loud(f"{name}: kept {said}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
+        elif made.lostPlaces:
+            places = _many(made.lostPlaces, "place is", "places are")
+            self._text(f"{name}: whole: {said}; {places} damaged, and no offset is lacking for that")
+        else:
+            self._text(f"{name}: whole: {said}")
+
+    def _table(self, made: Salvaged) -> None:
+        fates = [fate for fate in FATES if fate in made.bytes]
+        columns = [
+            Column("fate", "", lambda fate: fate),
+            Column("bytes", "bytes", lambda fate: f"{made.bytes[fate]:,}", True),
+            Column("batches", "batches", lambda fate: _count(made.batches.get(fate, 0)), True, 5),
+            Column("records", "records", lambda fate: _count(made.records.get(fate, 0)), True, 6),
+            Column("meaning", "", lambda fate: FATES[fate], False, 1, 20),
+        ]
+        table = Table(columns, self.output, full=self.full)
+        for fate in fates:
+            table.add(fate, "bad" if fate in LOST else "torn" if fate == RECOVERED else "")
+        table.flush()
+
+    def _lost(self, made: Salvaged) -> Iterator[str]:
+        most = len(made.losses) if self.full else TOLD
+        for span in made.losses[:most]:
+            yield span_text(span)
+        if made.lostPlaces > most:
+            yield f"… and {made.lostPlaces - len(made.losses[:most]):,} more places, in the ledger"
+        guesses = made.guesses if self.full else made.guesses[:TOLD]
+        for span in guesses:
+            yield f"a guess, {span.reason}: {span_text(span)}"
+        if made.batches.get(RECOVERED, 0) > len(guesses):
+            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more guesses, in the ledger"
+        known = [hole for hole in made.holes if not _is_told(hole, made.losses[:most])]
+        for hole in known[:most]:
+            yield f"no record of {hole_text(hole)}"
+        if made.absentOffsets:
+            many = f"{made.absentOffsets:,} offsets in {made.absentHoles:,} hole{'' if made.absentHoles == 1 else 's'}"
+            yield f"{many} are in no source: compaction, retention, or a file that is gone"
+
+    def _changed(self, made: Salvaged) -> Iterator[str]:
+        for name, count in made.mended.items():
+            yield f"{name} put right in {_many(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
+        for code, count in made.odd.items():
+            yield f"{code} in {_many(count, 'batch', 'batches')} stays as it was: kdump verify says what it does"
+
+    def _open(self, made: Salvaged) -> None:
+        if not made.openTransactions:
+            return
+        offset = made.lastStableOffset
+        lost = [each for each in made.openTransactions if each.lost]
+        count = _many(len(made.openTransactions), "transaction is", "transactions are")
+        self._text(f"  {count} open in what was written: read_committed consumers STOP at offset {offset}", "bad")
+        for each in made.openTransactions[: None if self.full else FEW]:
+            why = "its marker may be lost" if each.lost else "nothing behind it was lost: it was open before"
+            who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
+            self._text(f"    {who}: {_many(each.records, 'record', 'records')}; {why}")
+        if lost:
+            command = abort_command(made.topic, made.partition, lost[0].firstOffset)
+            self._text("    once the broker serves it, end those whose marker is lost, each by its first offset:")
+            self.output.line(printable(f"      {command}"))  # in one piece, to be copied
+
+    def _doubtful(self, made: Salvaged) -> None:
+        found = made.doubtfulTransactions
+        for each in found[: None if self.full else FEW]:
+            where = f"between offsets {each.firstOffset} and {each.markerOffset}, where {each.marker} ends"
+            who = f"  producer {each.producerId}, epoch {each.producerEpoch}: something is lost {where} its transaction"
+            self._text(f"{who}: if a marker was lost there, this one now decides over what it had decided", "torn")
+        if len(found) > FEW and not self.full:
+            self._text(f"  … and {len(found) - FEW} more transactions like that: --json has them")
+
+    def _loud(self, text: str, word: str) -> None:
+        """A line with a word that is not to be missed."""
+        for line in self.output.wrapped(text, 2):
+            self.output.line(line.replace(word, self.paint(word, "bad"), 1))
+
+    def _text(self, text: str, style: str = "") -> None:
+        indent = len(text) - len(text.lstrip()) + 2
+        for line in self.output.wrapped(printable(path_text(text)), indent):
+            self.output.line(self.paint(line, style) if style else line)
+
+    def end(self, found: list[Salvaged], out: str, ledger: str) -> None:
+        """What all came to, and what to do with it."""
+        whole = sum(each.is_whole for each in found)
+        written = [each for each in found if each.is_written]
+        self.output.line("")
+        if len(found) > 1:
+            empty = len(found) - len(written)
+            parts = [f"{whole:,} whole"] if whole else []
+            parts += [f"{len(found) - whole - empty:,} in part"] if len(found) - whole - empty else []
+            parts += [f"{empty:,} of which nothing could be kept"] if empty else []
+            self._text(f"{len(found):,} partitions: {', '.join(parts)}")
+        self._text(f"written to {out}; what became of every byte: {ledger}")
+        if not written or not self.loads:
+            return
+        self.output.line(self.paint("what next", "head"))
+        name = written[0].name if len(written) == 1 else "each directory"
+        self._text(f"  check it: kdump verify {out}")
+        self._text(
+            f"  use it: stop the broker, move its own directory of the partition away, put {name} in its place, and"
+            " delete .kafka_cleanshutdown beside it: there are no snapshots, and after a clean shutdown a broker would"
+            " not read the batches anew, and so know nothing of producers and open transactions"
+        )
+
+
+def span_text(span: Span) -> str:
+    """What was lost, where and why."""
+    offsets = "" if span.offset is None else f"offsets {span.offset}..{span.lastOffset}: "
+    if span.offset is not None and span.offset == span.lastOffset:
+        offsets = f"offset {span.offset}: "
+    size = "the rest" if span.size is None else _many(span.size, "byte", "bytes")
+    code = f"{span.code}: " if span.code else f"{span.fate}: "
+    where = f"{offsets}{size} at {span.position} of {span.file}"
+    return f"{where}: {span.code}" if span.fate == RECOVERED else f"{where}: {code}{span.reason}"
+
+
+def hole_text(hole: Hole) -> str:
+    """offsets 5..9"""
+    if hole.lastOffset is None:
+        return f"offsets from {hole.offset} on, if there were any"
+    return f"offset {hole.offset}" if hole.offset == hole.lastOffset else f"offsets {hole.offset}..{hole.lastOffset}"
+
+
+def _is_told(hole: Hole, losses: list[Span]) -> bool:
+    return any(span.offset == hole.offset and span.lastOffset == hole.lastOffset for span in losses)
+
+
+def _lost_text(made: Salvaged) -> str:
+    size = sum(made.bytes.get(fate, 0) for fate in LOST)
+    offsets = f"{_many(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
+    return f"{offsets}{_many(size, 'byte', 'bytes')} in {_many(made.lostPlaces, 'place', 'places')}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"

@@ -1,0 +1,96 @@
+"""Salvage with what has to hold of every run: the ledger tiles the sources, what was kept is what it was, and verify
+has nothing to say of the output but what the ledger names."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from kdump.forensics.salvage.fates import KEPT, LOST
+from kdump.forensics.salvage.result import Salvaged
+from kdump.forensics.salvage.run import LEDGER, salvage
+
+Line = dict[str, Any]
+FOLLOWS = {"kraft-snapshot-missing"}
+"""Errors that verify has for the output because of what salvage leaves out, and its notes say so."""
+
+
+class Run:
+    """One run, checked. `made` are the partitions, `lines` the ledger's."""
+
+    def __init__(self, out: Path, *sources: Path, **wishes: Any) -> None:
+        self.out = out
+        self.made: list[Salvaged] = salvage([str(path) for path in sources], str(out), **wishes)
+        self.lines: list[Line] = [json.loads(line) for line in (out / LEDGER).read_text().splitlines()]
+        self.spans = [line for line in self.lines if line["type"] == "salvageSpan"]
+        self.holes = [(line["offset"], line["lastOffset"]) for line in self.lines if line["type"] == "salvageHole"]
+        self.tiles()
+        self.is_as_it_was()
+        if all(each.files and each.files[0].endswith(".log") for each in self.made):
+            self.is_sound()
+
+    @property
+    def only(self) -> Salvaged:
+        (made,) = self.made
+        return made
+
+    def fates(self) -> dict[str, int]:
+        return self.only.batches
+
+    def tiles(self) -> None:
+        """Every byte of every source has one fate, and the sums are those of the lines."""
+        ends: dict[str, int] = defaultdict(int)
+        sums: dict[str, int] = defaultdict(int)
+        for span in self.spans:
+            assert span["position"] == ends[span["file"]], span
+            ends[span["file"]] += span["size"]
+            sums[span["fate"]] += span["size"]
+        for file, end in ends.items():
+            assert Path(file).stat().st_size == end, file
+        total: dict[str, int] = defaultdict(int)
+        for made in self.made:
+            for fate, size in made.bytes.items():
+                total[fate] += size
+        assert {fate: size for fate, size in total.items() if size} == {f: size for f, size in sums.items() if size}
+
+    def is_as_it_was(self) -> None:
+        for span in self.spans:
+            if span["fate"] == KEPT and span["outPosition"] is not None:
+                was = Path(span["file"]).read_bytes()[span["position"] :][: span["size"]]
+                now = (self.out / span["outFile"]).read_bytes()[span["outPosition"] :][: span["size"]]
+                assert was == now, span
+
+    def is_sound(self) -> None:
+        said = {code for made in self.made for code in made.odd}
+        result = CliRunner().invoke(cli, ["verify", str(self.out), "--json"])
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        wrong = [each for each in found if each["type"] == "finding" and each["severity"] == "error"]
+        assert {each["code"] for each in wrong} <= said | FOLLOWS, wrong
+        names = {path.name for made in self.made for path in (self.out / made.directory).iterdir()}
+        assert not any(name.endswith((".snapshot", ".kdump-part")) for name in names)
+
+    def holds(self, offsets: Iterable[int]) -> None:
+        """What is missing of these offsets lies in the ledger's holes."""
+        missing = set(offsets) - self.offsets()
+        for first, last in self.holes:
+            missing = {each for each in missing if each < first or (last is not None and each > last)}
+        assert not missing
+
+    def offsets(self) -> set[int]:
+        return offsets(self.out / self.only.directory)
+
+    def lost(self) -> list[Line]:
+        return [span for span in self.spans if span["fate"] in LOST]
+
+
+def offsets(path: Path) -> set[int]:
+    """The offsets of the records in sound batches."""
+    import kdump
+
+    return {record.offset for record in kdump.open(str(path)).records() if record.offset is not None}

@@ -1,0 +1,528 @@
+"""What salvage writes: on real disks, sound and damaged by every recipe, and from replicas that part."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kdump
+from kdump.forensics.salvage.fates import (
+    DAMAGED,
+    DIVERGED,
+    DUPLICATE,
+    MENDED,
+    RECOVERED,
+    SUPERSEDED,
+    UNDECIDED,
+    UNREAD,
+    UNTAKEN,
+    UNUSED,
+)
+from kdump.format.batch import BATCH_HEADER
+from kdump.log.careful import BLOCK, CarefulSource
+from kdump.log.source import FileSource, Source, open_source
+from tests import craft, damages
+from tests.conftest import FIXTURES
+from tests.forensics.salvaging import Run, offsets
+
+FIRST = f"{0:020}.log"
+
+
+def place(root: Path, name: str, *batches: bytes, base: int = 0, ending: str = "") -> Path:
+    """A partition's directory with a segment of these batches."""
+    (root / name).mkdir(parents=True, exist_ok=True)
+    (root / name / f"{base:020}.log{ending}").write_bytes(b"".join(batches))
+    return root / name
+
+
+def ten(first: int, epoch: int = 0, text: str = "v", codec: str = "none", **fields: Any) -> bytes:
+    """A batch of ten records."""
+    records = [craft.record(delta, b"k%d" % delta, f"{text}-{first + delta}".encode()) for delta in range(10)]
+    return craft.batch(records, codec, offset=first, partitionLeaderEpoch=epoch, **fields)
+
+
+def broken(batch: bytes) -> bytes:
+    """The batch with two bytes of its last value changed: no single bit explains that."""
+    return batch[:-4] + b"##" + batch[-2:]
+
+
+def epoch_file(directory: Path, *entries: tuple[int, int]) -> None:
+    lines = [f"{epoch} {start}\n" for epoch, start in entries]
+    (directory / "leader-epoch-checkpoint").write_text(f"0\n{len(lines)}\n" + "".join(lines))
+
+
+# --- Sound disks ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("disk", ["clean-1", "clean-2", "crash-1", "legacy", "tiered", "framed", "live-1"])
+def test_a_sound_disk_comes_out_as_it_went_in(disk: str, tmp_path: Path) -> None:
+    run = Run(tmp_path / "out", FIXTURES / disk)
+    for made in run.made:
+        assert made.is_whole, made.losses
+        for file in made.files:
+            was = (FIXTURES / disk / file).read_bytes()
+            now = (run.out / file).read_bytes()
+            assert was.startswith(now)
+            assert len(was) - len(now) == made.bytes.get("padding", 0)
+    for name in ("leader-epoch-checkpoint", "partition.metadata"):
+        for path in (FIXTURES / disk).glob(f"*-0/{name}"):
+            if (run.out / path.parent.name).exists():
+                assert (run.out / path.parent.name / name).read_bytes() == path.read_bytes()
+
+
+def test_an_empty_last_segment_keeps_the_log_end(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", ten(0))
+    place(tmp_path, "t-0", base=500)
+    run = Run(tmp_path / "out", source)
+    assert run.only.files == [f"t-0/{FIRST}", f"t-0/{500:020}.log"]
+    assert (run.only.logEndOffset, run.only.is_whole) == (500, True)
+
+
+def test_a_name_above_its_first_offset_moves_no_end(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", ten(0))
+    place(tmp_path, "t-0", ten(10), base=16)
+    run = Run(tmp_path / "out", source)
+    assert run.only.files == [f"t-0/{FIRST}", f"t-0/{10:020}.log"] or run.only.files == [f"t-0/{FIRST}"]
+    assert (run.only.logEndOffset, run.only.is_whole) == (20, True)
+
+
+# --- Damaged disks ----------------------------------------------------------------------------------------------------
+
+RECIPES = [each for each in (*damages.DAMAGES, *damages.DOUBTS) if each.disk in damages.DISKS]
+USUAL = (
+    "value-bit",
+    "crc-magic-1-wrapper",
+    "length-past-the-end",
+    "torn-clean",
+    "junk-clean",
+    "zeros-for-a-batch",
+    "magic-3",
+    "count-zero",
+    "zstd-cut",
+    "control-type-unknown",
+    "wrapper-null",
+    "offset-bit",
+    "offset-back",
+    "name-above-first-offset",
+    "offset-too-far-clean",
+    "overlap-stale",
+    "epoch-falls-clean",
+    "data-outside-transaction",
+    "txn-index-lost",
+    "epochs-falling",
+    "partition-metadata-other-id",
+)
+"""Recipes that stand for the others in the normal run."""
+
+
+def each_recipe() -> list[Any]:
+    usual = [each for each in RECIPES if each.name in USUAL]
+    assert len(usual) == len(USUAL)
+    rest = [each for each in RECIPES if each.name not in USUAL]
+    marked = [pytest.param(each, id=each.name, marks=pytest.mark.every_disk) for each in rest]
+    return [*(pytest.param(each, id=each.name) for each in usual), *marked]
+
+
+@pytest.mark.parametrize("damage", each_recipe())
+def test_what_a_recipe_leaves(damage: Any, shared: Path, tmp_path: Path) -> None:
+    source = shared / "disks" / damages.DISKS[damage.disk]
+    root = damages.copy_disk(source, tmp_path / "disk")
+    hit = damage.apply(root).file.split("/")[0]
+    if not (root / hit).is_dir() or not any((root / hit).glob("*.log")):
+        hit = "__cluster_metadata-0" if damage.disk == "clean-0" else "trimmed-0"
+    run = Run(tmp_path / "out", root / hit)
+    name = run.only.directory
+    begins = min(int(path.stem) for path in (root / name).glob("0*.log"))  # a recipe may move that up
+    run.holds(offset for offset in offsets(source / name) if offset >= begins)
+    assert (run.out / name / "leader-epoch-checkpoint").exists() or damage.disk == "legacy"
+    metadata = source / name / "partition.metadata"
+    if metadata.exists():
+        assert (run.out / name / "partition.metadata").read_bytes() == metadata.read_bytes()
+
+
+def test_what_no_checksum_covers_is_put_right(tmp_path: Path) -> None:
+    """Base offset, leader epoch and length of one batch, each where its neighbours leave one answer."""
+    middle = ten(10)
+    sound = [ten(0), middle, ten(20), ten(30)]
+    wrong = {
+        "baseOffset": craft.rebase(middle, 14),
+        "partitionLeaderEpoch": craft.patch(middle, crc=False, partitionLeaderEpoch=7),
+        "batchLength": craft.overwrite(middle, 8, (len(middle) + 500).to_bytes(4, "big")),
+    }
+    for field, changed in wrong.items():
+        source = place(tmp_path / field, "t-0", sound[0], changed, *sound[2:])
+        run = Run(tmp_path / field / "out", source)
+        assert run.only.mended == {field: 1}
+        assert run.only.is_whole
+        assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(sound)
+        (span,) = [each for each in run.spans if each["fate"] == MENDED]
+        assert (span["offset"], span["lastOffset"], span["mended"]) == (10, 19, [field])
+
+
+def test_an_offset_that_fits_nowhere_is_lost(tmp_path: Path) -> None:
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", ten(0), craft.rebase(ten(10), 3), ten(30)))
+    assert [(span["code"], span["offset"]) for span in run.lost()] == [("offset-not-monotonic", None)]
+    assert run.holes == [(10, 29)]
+    assert run.offsets() == {*range(10), *range(30, 40)}
+
+
+# --- Files that overlap -----------------------------------------------------------------------------------------------
+
+
+def test_deleted_files_only_when_asked(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", ten(10), broken(ten(20)), ten(30), base=10)
+    place(tmp_path, "t-0", ten(0), base=0, ending=".deleted")
+    place(tmp_path, "t-0", ten(10, text="old"), ten(20), ten(30), base=10, ending=".swap")
+    spare = sum(path.stat().st_size for path in source.iterdir() if path.suffix != ".log")
+    run = Run(tmp_path / "out", source)
+    assert (run.holes, run.only.bytes.get(UNUSED)) == ([(20, 29)], spare)
+    run = Run(tmp_path / "all", source, deleted=True)
+    assert run.offsets() == set(range(40))
+    assert run.only.batches == {"kept": 4, DAMAGED: 1, SUPERSEDED: 1, DUPLICATE: 1}
+    assert run.only.files == [f"t-0/{FIRST}", f"t-0/{10:020}.log"]
+    assert b"old-10" not in (run.out / "t-0" / f"{10:020}.log").read_bytes()
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_deleted_files_of_another_history(checkpoint: bool, tmp_path: Path) -> None:
+    """A follower that cuts its log where it parted from the leader leaves what it cut off as .deleted."""
+    source = place(tmp_path, "t-0", ten(0), ten(10, 2))
+    place(tmp_path, "t-0", ten(10, text="old"), base=10, ending=".deleted")
+    place(tmp_path, "t-0", ten(20, text="old"), ten(30, 2), base=20, ending=".deleted")
+    if checkpoint:
+        epoch_file(source, (0, 0), (2, 10))
+    run = Run(tmp_path / "out", source, deleted=True)
+    assert run.offsets() == {*range(20), *range(30, 40)}
+    assert run.only.batches[DIVERGED] == 2 if checkpoint else 1
+    assert b"old" not in b"".join((run.out / file).read_bytes() for file in run.only.files)
+
+
+def test_what_the_cleaner_dropped_stays_away(tmp_path: Path) -> None:
+    """In a compacted log others fill what is damaged, and nothing else."""
+    thin = craft.batch([craft.record(9, b"k9", b"v-19")], offset=10, lastOffsetDelta=9, count=1)
+    source = place(tmp_path / "a", "t-0", ten(0), thin, broken(ten(30)), ten(40))
+    other = place(tmp_path / "b", "t-0", *(ten(first) for first in range(0, 50, 10)))
+    run = Run(tmp_path / "out", source, replicas=[str(other)])
+    assert run.offsets() == {*range(10), 19, *range(30, 50)} | set(range(20, 30))
+    assert run.holes == []
+    source = place(tmp_path / "c", "t-0", ten(0), thin, ten(30), ten(40))
+    run = Run(tmp_path / "without", source, replicas=[str(other)])
+    assert run.offsets() == {*range(10), 19, *range(30, 50)}
+    assert run.only.batches[UNUSED] == 1
+
+
+# --- Replicas ---------------------------------------------------------------------------------------------------------
+
+
+def test_replicas_fill_each_others_holes(tmp_path: Path) -> None:
+    batches = [ten(first) for first in range(0, 60, 10)]
+    one = place(tmp_path / "a", "t-0", batches[0], broken(batches[1]), batches[2], *batches[3:])
+    other = place(tmp_path / "b", "t-0", batches[0], batches[1], b"junk" * 40, batches[3], batches[4])
+    run = Run(tmp_path / "out", one, replicas=[str(other)])
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(batches)
+    assert (run.holes, run.only.is_whole) == ([], True)
+    assert run.only.batches[DUPLICATE] == 3
+    assert {span["fate"] for span in run.lost()} == {DAMAGED}
+    run = Run(tmp_path / "round", other, replicas=[str(one)])
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(batches)
+
+
+def test_the_higher_leader_epoch_is_followed(tmp_path: Path) -> None:
+    one, other = FIXTURES / "diverged-1" / "ledger-0", FIXTURES / "diverged-2" / "ledger-0"
+    for number, (first, second) in enumerate(((one, other), (other, one))):
+        run = Run(tmp_path / str(number), first, replicas=[str(second)])
+        assert run.only.sources[0] == str(other)
+        assert (run.out / "ledger-0" / FIRST).read_bytes() == (other / FIRST).read_bytes()
+        (span,) = run.lost()
+        assert (span["fate"], span["offset"], span["records"]) == (DIVERGED, 50, 20)
+    run = Run(tmp_path / "preferred", other, replicas=[str(one)], prefer=str(one))
+    assert (run.out / "ledger-0" / FIRST).read_bytes() == (one / FIRST).read_bytes()
+    assert [span["records"] for span in run.lost()] == [15]
+
+
+def test_a_hole_is_not_filled_from_another_history(tmp_path: Path) -> None:
+    """The followed copy is damaged just where the other one went its own way: only the epochs can tell."""
+    one = place(tmp_path / "a", "t-0", ten(0), broken(ten(10, 2)), ten(20, 2))
+    epoch_file(one, (0, 0), (2, 10))
+    other = place(tmp_path / "b", "t-0", ten(0), ten(10, text="other"))
+    run = Run(tmp_path / "out", other, replicas=[str(one)])
+    assert run.only.sources[0] == str(one)
+    assert run.offsets() == {*range(10), *range(20, 30)}
+    assert run.only.batches == {"kept": 2, DUPLICATE: 1, DAMAGED: 1, DIVERGED: 1}
+    assert run.holes == [(10, 19)]
+    assert (run.out / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n2 10\n"
+
+
+def test_where_nothing_decides_it_stops(tmp_path: Path) -> None:
+    one = place(tmp_path / "a", "t-0", ten(0), ten(10), ten(20))
+    other = place(tmp_path / "b", "t-0", ten(0), ten(10, text="other"), ten(20))
+    run = Run(tmp_path / "out", one, replicas=[str(other)])
+    assert (run.offsets(), run.only.stop) == (set(range(10)), 10)
+    assert run.only.batches[UNDECIDED] == 4
+    assert "--prefer" in run.only.notes[0]
+    for path, text in ((one, b"v-11"), (other, b"other-11")):
+        run = Run(tmp_path / text.decode(), one, replicas=[str(other)], prefer=str(path))
+        assert run.offsets() == set(range(30))
+        assert text in (run.out / "t-0" / FIRST).read_bytes()
+
+
+def test_fillers_that_disagree(tmp_path: Path) -> None:
+    """Neither is taken, and the copy that is followed goes on."""
+    one = place(tmp_path / "a", "t-0", ten(0, 1), broken(ten(10, 1)), ten(20, 1))
+    others = [place(tmp_path / text, "t-0", ten(0, 1), ten(10, 1, text), ten(20, 1)) for text in ("x", "y")]
+    run = Run(tmp_path / "out", one, replicas=[str(path) for path in others])
+    assert (run.offsets(), run.only.stop) == ({*range(10), *range(20, 30)}, None)
+    assert run.holes == [(10, 19)]
+    run = Run(tmp_path / "preferred", one, replicas=[str(path) for path in others], prefer=str(others[0]))
+    assert run.offsets() == set(range(30))
+
+
+def test_three_replicas(tmp_path: Path) -> None:
+    batches = [ten(first) for first in range(0, 40, 10)]
+    paths = []
+    for number in range(3):
+        mine = [broken(each) if index == number else each for index, each in enumerate(batches)]
+        paths.append(place(tmp_path / str(number), "t-0", *mine))
+    run = Run(tmp_path / "out", paths[0], replicas=[str(path) for path in paths[1:]])
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(batches)
+
+
+def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
+    one = place(tmp_path / "a", "t-0", ten(0))
+    other = place(tmp_path / "b", "t-0", ten(0))
+    third = place(tmp_path / "b", "t-1", ten(0))
+    nameless = place(tmp_path / "c", "copy", ten(0), ten(10))
+    out = tmp_path / "out"
+
+    def refuses(words: str, *sources: Path, **wishes: Any) -> None:
+        with pytest.raises(kdump.SalvageError, match=words):
+            kdump.salvage([str(path) for path in sources], str(out), **wishes)
+        assert not out.exists()
+
+    refuses("replicas of one partition", one, other)
+    refuses("none of the partitions", one, replicas=[str(third)])
+    refuses("--name", nameless)
+    refuses("no topic-partition", nameless, name="copy")
+    refuses("given twice", one, replicas=[str(one)])
+    refuses("none of the sources", one, prefer=str(third))
+    for path, name in ((one, "A" * 22), (other, "B" * 22)):
+        (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {name}\n")
+    refuses("two topics of one name", one, replicas=[str(other)])
+    run = Run(out, nameless, name="t-3")
+    assert run.only.files == [f"t-3/{FIRST}"]
+    run = Run(tmp_path / "filled", one, replicas=[str(nameless)])
+    assert run.offsets() == set(range(20))
+
+
+# --- Records out of damaged batches -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", craft.CODECS)
+def test_records_of_damaged_batches(codec: str, tmp_path: Path) -> None:
+    """Several bytes are wrong: what decodes is taken, up to where it does not."""
+    records = [craft.record(delta, b"key", bytes(range(200)) * 20) for delta in range(100)]
+    damaged = bytearray(craft.batch(records, codec, offset=10))
+    damaged[17:19] = bytes(byte ^ 0xFF for byte in damaged[17:19])
+    if codec == "none":
+        at = len(damaged) // 2
+        damaged[at : at + 5000] = b"\xff" * 5000
+    source = place(tmp_path, "t-0", ten(0), bytes(damaged), ten(110))
+    assert Run(tmp_path / "plain", source).offsets() == {*range(10), *range(110, 120)}
+    run = Run(tmp_path / "out", source, damaged_records=True)
+    found = run.offsets() - {*range(10), *range(110, 120)}
+    assert found == (set(range(10, 110)) if codec != "none" else set(range(10, 10 + len(found))))
+    assert len(found) > 40
+    (span,) = [each for each in run.spans if each["fate"] == RECOVERED]
+    assert (span["records"], span["code"], run.only.is_whole) == (len(found), "crc-mismatch", False)
+    values = {record.value for record in kdump.open(str(run.out / "t-0")).records() if 10 <= (record.offset or 0) < 50}
+    assert values == {bytes(range(200)) * 20}
+
+
+def test_one_flipped_bit_is_put_right(tmp_path: Path) -> None:
+    batches = [ten(0), ten(10), ten(20)]
+    for bit in (17 * 8, 21 * 8 + 15, 30 * 8 + 3, 100 * 8):
+        source = place(tmp_path / str(bit), "t-0", batches[0], craft.flip(batches[1], bit), batches[2])
+        run = Run(tmp_path / str(bit) / "out", source, damaged_records=True)
+        assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(batches)
+        assert run.only.batches == {"kept": 2, RECOVERED: 1}
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
+    """Each message inside has a checksum of its own, and those that hold are taken."""
+    inner = [craft.message(magic, b"value-%d" % n, offset=n if magic else 5 + n) for n in range(4)]
+    inner[2] = inner[2][:-3] + b"###"
+    damaged = bytearray(craft.wrapper(magic, inner, offset=8))
+    damaged[12:14] = bytes(byte ^ 0xFF for byte in damaged[12:14])
+    lone = [craft.message(magic, b"x", offset=n) for n in range(5)]
+    source = place(tmp_path, "t-0", *lone, bytes(damaged), craft.message(magic, b"y", offset=9))
+    run = Run(tmp_path / "out", source, damaged_records=True)
+    assert run.offsets() == {0, 1, 2, 3, 4, 5, 6, 8, 9}
+    (span,) = [each for each in run.spans if each["fate"] == RECOVERED]
+    assert (span["records"], span["reason"]) == (3, "3 of 4 records")
+
+
+def test_a_sound_copy_is_better_than_a_guess(tmp_path: Path) -> None:
+    one = place(tmp_path / "a", "t-0", ten(0), broken(ten(10)), ten(20))
+    other = place(tmp_path / "b", "t-0", ten(0), ten(10))
+    run = Run(tmp_path / "out", one, replicas=[str(other)], damaged_records=True)
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join((ten(0), ten(10), ten(20)))
+    assert RECOVERED not in run.only.batches
+
+
+# --- Transactions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_marker_leaves_a_transaction_open(tmp_path: Path) -> None:
+    source = tmp_path / "payments-0"
+    shutil.copytree(FIXTURES / "crash-1" / "payments-0", source)
+    sound = Run(tmp_path / "sound", source).only
+    assert [(each.firstOffset, each.lost) for each in sound.openTransactions] == [(114, False)]
+    batches = craft.split((source / FIRST).read_bytes())
+    marker = next(n for n, each in enumerate(batches) if BATCH_HEADER.read(each).isControlBatch)
+    batches[marker] = broken(batches[marker])
+    (source / FIRST).write_bytes(b"".join(batches))
+    made = Run(tmp_path / "out", source, damaged_records=True).only  # a marker is never guessed
+    assert (made.lostPlaces, made.batches[DAMAGED], made.batches.get(RECOVERED)) == (1, 1, None)
+    assert any(each.lost for each in made.openTransactions) or made.doubtfulTransactions
+
+
+def test_a_marker_lost_for_good(tmp_path: Path) -> None:
+    who = {"producerId": 7, "producerEpoch": 0}
+    data = ten(0, baseSequence=0, attributes=16, **who)
+    after = ten(11)
+    source = place(tmp_path, "t-0", data, b"\xff" * 78, after)
+    made = Run(tmp_path / "out", source).only
+    (open_,) = made.openTransactions
+    assert (open_.producerId, open_.firstOffset, open_.lost, made.lastStableOffset) == (7, 0, True, 0)
+
+
+def test_a_marker_that_may_decide_over_two_transactions(tmp_path: Path) -> None:
+    who = {"producerId": 7, "producerEpoch": 0}
+    data = [ten(first, baseSequence=first, attributes=16, **who) for first in (0, 11)]
+    abort = craft.batch([craft.record(0, b"\0\0\0\0", b"\0\0\0\0\0\0")], offset=21, attributes=48, **who)
+    source = place(tmp_path, "t-0", data[0], b"\xff" * 78, data[1], abort)
+    made = Run(tmp_path / "out", source).only
+    assert [tuple(each) for each in made.doubtfulTransactions] == [(7, 0, 0, 21, "ABORT")]
+    assert made.openTransactions == []
+    assert Run(tmp_path / "sound", place(tmp_path / "s", "t-0", *data, abort)).only.doubtfulTransactions == []
+
+
+def test_what_a_replica_filled_leaves_no_doubt(tmp_path: Path) -> None:
+    sound = FIXTURES / "crash-1" / "payments-0"
+    source = tmp_path / "payments-0"
+    shutil.copytree(sound, source)
+    batches = craft.split((source / FIRST).read_bytes())
+    (source / FIRST).write_bytes(b"".join(each if n % 4 else broken(each) for n, each in enumerate(batches)))
+    alone = Run(tmp_path / "alone", source).only
+    assert alone.doubtfulTransactions
+    made = Run(tmp_path / "out", source, replicas=[str(sound)]).only
+    assert (made.doubtfulTransactions, [each.lost for each in made.openTransactions]) == ([], [False])
+    assert made.is_whole
+
+
+def test_what_a_broker_would_not_load_is_left_out(tmp_path: Path) -> None:
+    """Data outside of the transaction that its producer has open: a broker that recovers the log ends there."""
+    who = {"producerId": 7, "producerEpoch": 0}
+    data = ten(0, baseSequence=0, attributes=16, **who)
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", data, ten(10, baseSequence=10, **who), ten(20)))
+    assert run.only.batches == {"kept": 2, UNTAKEN: 1}
+    assert run.holes == [(10, 19)]
+
+
+# --- The shape of what is written -------------------------------------------------------------------------------------
+
+
+def test_boundaries_and_reach(tmp_path: Path) -> None:
+    """A segment's name may lie below its first batch; offsets beyond 31 bits of it begin another."""
+    source = place(tmp_path, "t-0", broken(ten(0)), ten(10))
+    place(tmp_path, "t-0", ten(20), base=20)
+    far = 20 + (1 << 31)
+    with (source / f"{20:020}.log").open("ab") as file:
+        file.write(ten(far))
+    run = Run(tmp_path / "out", source)
+    assert run.only.files == [f"t-0/{base:020}.log" for base in (0, 20, far)]
+
+
+def test_nothing_that_is_not_whole_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kdump.forensics.salvage import segments
+
+    def fails(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    source = place(tmp_path, "t-0", ten(0))
+    monkeypatch.setattr(segments, "write_batch", fails)
+    with pytest.raises(kdump.OutputError, match="No space left"):
+        kdump.salvage(str(source), str(tmp_path / "out"))
+    assert list((tmp_path / "out").rglob("*")) == []
+
+
+def test_large_batches_and_small_windows(tmp_path: Path) -> None:
+    """Whatever the window, the same bytes come out."""
+    source = FIXTURES / "clean-1" / "orders-none-0"
+    for size in (4096, 1 << 20):
+        run = Run(tmp_path / str(size), source, options=kdump.Options(window=size))
+        assert (run.out / "orders-none-0" / FIRST).read_bytes() == (source / FIRST).read_bytes()
+
+
+def test_bad_sectors(tmp_path: Path) -> None:
+    """What the device does not give is told as such, and what lies behind it is kept; a replica fills it."""
+
+    class Failing(CarefulSource):
+        def _pread(self, count: int, position: int) -> bytes:
+            if position // BLOCK <= 2 < -(-(position + count) // BLOCK) and self.name.startswith(str(tmp_path / "bad")):
+                raise OSError(errno.EIO, "Input/output error")
+            return super()._pread(count, position)
+
+    def failing(path: str) -> Source:
+        found = open_source(path)
+        assert isinstance(found, FileSource)
+        return Failing(path, found.fd, page_cache=False)
+
+    source = FIXTURES / "clean-1" / "orders-none-0"
+    shutil.copytree(source, tmp_path / "bad" / "orders-none-0")
+    options = kdump.Options(open_source=failing)
+    run = Run(tmp_path / "out", tmp_path / "bad" / "orders-none-0", options=options)
+    assert [span["fate"] for span in run.lost()] == [UNREAD, UNREAD, DAMAGED]  # the last has lost its header
+    assert "the device cannot read" in run.lost()[0]["reason"]
+    assert (run.holes, run.only.records["kept"]) == ([(60, 179)], 180)
+    run = Run(tmp_path / "both", tmp_path / "bad" / "orders-none-0", options=options, replicas=[str(source)])
+    assert (run.out / "orders-none-0" / FIRST).read_bytes() == (source / FIRST).read_bytes()
+
+
+def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A live broker may truncate it: nothing that is not whole is written."""
+    from kdump.forensics.salvage import segments
+
+    large = craft.one(bytes(3 << 20))
+    source = place(tmp_path, "t-0", large, craft.one(b"x", offset=1))
+    write = segments.write_batch
+
+    def cuts(file: Any, batch: Any) -> int:
+        (source / FIRST).write_bytes(large[:100_000])
+        return write(file, batch)
+
+    monkeypatch.setattr(segments, "write_batch", cuts)
+    with pytest.raises(kdump.SourceError, match="changed while it was read"):
+        kdump.salvage(str(source), str(tmp_path / "out"))
+    assert list((tmp_path / "out").rglob("*")) == []
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    """It is one span whose bytes are lost, and its neighbours are kept."""
+
+    def refusing(path: str) -> Source:
+        if path.endswith(f"{10:020}.log"):
+            raise kdump.SourceError(f"{path}: Permission denied")
+        return open_source(path)
+
+    source = place(tmp_path, "t-0", ten(0))
+    place(tmp_path, "t-0", ten(10), base=10)
+    place(tmp_path, "t-0", ten(20), base=20)
+    run = Run(tmp_path / "out", source, options=kdump.Options(open_source=refusing))
+    assert [(span["fate"], span["size"]) for span in run.lost()] == [(UNREAD, len(ten(10)))]
+    assert (run.holes, run.only.is_whole) == ([(10, 19)], False)

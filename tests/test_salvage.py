@@ -1,0 +1,172 @@
+"""`kdump salvage` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from kdump.commands.salvage import EXAMPLES
+from kdump.forensics.salvage.fates import FATES, LOST
+from kdump.render.salvage_keys import SALVAGE_TYPES
+from tests import craft
+from tests.conftest import FIXTURES, ROOT
+from tests.test_damaged_disks import DAMAGES
+
+FIRST = f"{0:020}.log"
+ORDERS = FIXTURES / "clean-1" / "orders-none-0"
+
+
+def run(*args: str | Path, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(cli, ["salvage", *map(str, args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def hurt(tmp_path: Path, source: Path = ORDERS) -> Path:
+    """A copy with a batch that several wrong bytes spoil."""
+    copy = tmp_path / source.name
+    shutil.copytree(source, copy)
+    data = bytearray((copy / FIRST).read_bytes())
+    data[12000:12040] = b"#" * 40
+    (copy / FIRST).write_bytes(data)
+    return copy
+
+
+def test_exit_statuses(tmp_path: Path) -> None:
+    damaged = hurt(tmp_path)
+    assert run(ORDERS, "--out", tmp_path / "1").exit_code == 0
+    assert run(damaged, "--out", tmp_path / "2").exit_code == 1
+    assert run(damaged, "--out", tmp_path / "2").exit_code == 2  # it is there
+    assert run(damaged, "--out", damaged / "out").exit_code == 2  # beside the source
+    assert not (damaged / "out").exists()
+    assert run(tmp_path / "none", "--out", tmp_path / "3").exit_code == 2
+    assert run(ORDERS, damaged, "--out", tmp_path / "4").exit_code == 2
+    assert run(ORDERS, "-q", "--json", "--out", tmp_path / "5").exit_code == 2
+    assert run(ORDERS / f"{0:020}.index", "--out", tmp_path / "6").exit_code == 2
+    assert run("-", "--out", tmp_path / "7", stdin=(ORDERS / FIRST).read_bytes()).exit_code == 2  # which partition?
+    quiet = run("-", "--name", "t-7", "-q", "--out", tmp_path / "8", stdin=(ORDERS / FIRST).read_bytes())
+    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    assert (tmp_path / "8" / "t-7" / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
+    (tmp_path / "junk-0").mkdir()
+    (tmp_path / "junk-0" / FIRST).write_bytes(b"#" * 1000)
+    result = run(tmp_path / "junk-0", "--out", tmp_path / "9")
+    assert result.exit_code == 2
+    assert "junk-0: NOTHING could be kept" in result.stdout
+    assert [path.name for path in (tmp_path / "9").iterdir()] == ["ledger.jsonl"]
+
+
+def test_the_source_is_not_touched(tmp_path: Path) -> None:
+    damaged = hurt(tmp_path)
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in damaged.iterdir()}
+    run(damaged, "--out", tmp_path / "out", "--damaged-records")
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in damaged.iterdir()} == before
+
+
+def test_json_and_ledger_are_what_is_declared(tmp_path: Path) -> None:
+    damaged = hurt(tmp_path)
+    result = run(damaged, "--out", tmp_path / "out", "--json")
+    objects = [json.loads(line) for line in result.stdout.splitlines()]
+    ledger = [json.loads(line) for line in (tmp_path / "out" / "ledger.jsonl").read_text().splitlines()]
+    assert [each["type"] for each in objects] == ["salvage", "salvageSummary"]
+    assert {each["type"] for each in ledger} == {"salvageSpan", "salvageHole"}
+    for each in (*objects, *ledger):
+        assert list(each) == ["type", *(key.name for key in SALVAGE_TYPES[each["type"]])]
+    made = objects[0]
+    assert (made["whole"], made["lostOffsets"], made["logEndOffset"]) == (False, 60, 300)
+    assert sum(made["bytes"].values()) == (damaged / FIRST).stat().st_size
+    assert set(LOST) < set(FATES)
+
+
+def test_records_as_json(tmp_path: Path) -> None:
+    """The same objects as inspect's, and those of damaged batches are marked."""
+    run(ORDERS, "--out", tmp_path / "out", "--format", "jsonl")
+    inspected = CliRunner().invoke(cli, ["inspect", "--records", "--json", str(ORDERS)]).stdout
+    assert (tmp_path / "out" / "orders-none-0.jsonl").read_text() == inspected
+    result = run(hurt(tmp_path), "--out", tmp_path / "all", "--format", "jsonl", "--damaged-records")
+    assert "what next" not in result.stdout
+    rows = [json.loads(line) for line in (tmp_path / "all" / "orders-none-0.jsonl").read_text().splitlines()]
+    damaged = [row["offset"] for row in rows if row.get("damaged")]
+    assert damaged
+    assert set(damaged) <= set(range(120, 180))
+    assert all(row["damaged"] is True for row in rows if 120 <= row["offset"] < 180)
+
+
+def test_topics_are_chosen(tmp_path: Path) -> None:
+    result = run(FIXTURES / "clean-1", "--topic", "franz*", "--topic", "acks0", "--out", tmp_path / "out")
+    names = sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_dir())
+    assert (result.exit_code, names) == (0, ["acks0-0", "franz-lz4-0", "franz-snappy-0", "franz-zstd-0"])
+
+
+def test_control_characters_stay_out(tmp_path: Path) -> None:
+    directory = tmp_path / "a\x1b[31m" / "t-0"
+    directory.mkdir(parents=True)
+    (directory / FIRST).write_bytes(craft.one(b"\x1b[2J") + b"#" * 100)
+    for number, options in enumerate(([], ["--full"], ["--json"], ["--format", "jsonl"])):
+        out = tmp_path / str(number)
+        result = run(directory, "--out", out, *options)
+        written = list(out.rglob("*.jsonl"))
+        assert "\x1b" not in result.stdout + result.stderr
+        assert all(b"\x1b" not in path.read_bytes() for path in written)
+
+
+def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FIXTURES)
+    lines = [line.split() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump salvage")]
+    assert len(lines) > 1
+    for number, line in enumerate(lines):
+        words = [str(tmp_path / str(number)) if word == "/tmp/saved" else word.strip("'") for word in line[2:]]
+        assert run(*words).exit_code in (0, 1)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    """Every file of a disk is damaged: there is no traceback, and what is written is sound."""
+    dice = random.Random(damage.__name__)
+    disks = [FIXTURES / "crash-1", FIXTURES / "clean-2", FIXTURES / "legacy", FIXTURES / "diverged-2"]
+    for number, disk in enumerate(disks):
+        copy = tmp_path / f"{number}" / "disk"
+        for path in sorted(disk.rglob("*")):
+            if not path.is_file() or not 0 < path.stat().st_size < 300_000:
+                continue
+            data = bytearray(path.read_bytes())
+            damage(data, dice)
+            target = copy / path.relative_to(disk)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        for options in ([], ["--damaged-records", "--deleted"])[number % 2 :]:
+            out = tmp_path / f"{number}" / f"out{len(options)}"
+            result = run(copy, "--out", out, "--json", *options)
+            made = [json.loads(line) for line in result.stdout.splitlines()]
+            kept = made[-1]["partitions"] - made[-1]["empty"]
+            assert result.exit_code in ((0, 1) if kept else (2,)), result.stderr
+            odd: set[Any] = {code for each in made if each["type"] == "salvage" for code in each["odd"]}
+            verified = CliRunner().invoke(cli, ["verify", str(out), "--json"]) if kept else None
+            found = [json.loads(line) for line in verified.stdout.splitlines()] if verified else []
+            wrong = {each["code"] for each in found if each["type"] == "finding" and each["severity"] == "error"}
+            assert wrong <= odd, (disk, options, [each for each in found if each.get("severity") == "error"][:3])
+
+
+def test_real_brokers_serve_what_was_kept() -> None:
+    """docs/salvage-trials.json, which tools/salvage_trials.py writes: docs/salvage.md speaks of it."""
+    results = json.loads((ROOT / "docs" / "salvage-trials.json").read_text())
+    assert (
+        f"by {sum(each['code'] != 'salvage' for each in results)} recipes" in (ROOT / "docs" / "salvage.md").read_text()
+    )
+    for each in results:
+        assert (each["dumpLog"], each["broker"]) == ("nothing is wrong", "serves all of it"), each
+        assert each["consumer"] == "reads all that was kept", each
+        if each["name"] == "clean-mark-left":
+            assert each["consumerCommitted"] == "reads 114 too"
+        else:
+            assert each.get("consumerCommitted", each["consumer"]) == each["consumer"], each
+    lost = next(each for each in results if each["name"] == "marker-lost")
+    assert lost["readsBehindIt"] is True
+    assert lost["consumedAfterAbort"] > lost["consumedCommitted"]

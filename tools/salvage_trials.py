@@ -1,0 +1,351 @@
+"""python -m tools.salvage_trials JARS DISKS [--only NAME,…] [--out docs/salvage-trials.json] [--compare]
+
+Damages copies of real disks by the recipes of tests/damages.py, has kdump salvage what is left of the partitions, puts
+that in their place, starts a real broker on it, and reads every partition with Kafka's own console consumer and
+kafka-dump-log: what is read has to be what kdump kept, record for record.
+
+JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3 and kafka-2.8-legacy. --compare
+writes nothing: it says where something else happened than OUT has, and then ends with 1. Needs Java 17.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdump.check.catalogue import CATALOGUE
+from tools.trials.cluster import KAFKA, TOOL, Cluster
+from tools.trials.disk import files
+from tools.trials.trial import LEGACY_HOSTS
+from tools.trials.wording import once, ranges
+
+Recipe = Any
+Result = dict[str, Any]
+TRIES = 3
+"""How often a partition is read that does not give what it should: a busy machine may be slower than the consumer
+waits."""
+AT_ONCE = 24
+"""Partitions that one broker is started on."""
+FAMILIES = ("bytes", "records", "offsets", "epochs", "producers", "transactions")
+COMPLAINTS = ("isvalid: false", "Found", "Mismatch", "Exception", "Following offsets", "Messages not found")
+"""What kafka-dump-log says of a segment or an index that is not sound."""
+
+
+PAYMENTS = "payments-0/00000000000000000000.log"
+
+
+class Case(NamedTuple):
+    """A trial beyond the recipes. `options` are those of kdump salvage, given the root of the damaged disk. `clean`:
+    the mark of a clean shutdown is left where it is; `abort`: what is open is ended as kdump's report says, and then
+    read once more."""
+
+    name: str
+    code: str
+    disk: str
+    what: str
+    apply: Callable[[Path], Any]
+    options: Callable[[Path], list[str]] = lambda root: []
+    clean: bool = False
+    abort: bool = False
+
+
+def cases(recipes: Any) -> list[Case]:
+    """What kdump salvage can be asked for, and what its report tells operators to do."""
+
+    def nothing(file: str) -> Callable[[Path], Any]:
+        return lambda root: recipes.Expected("", "", file)
+
+    def lose_marker(root: Path) -> Any:
+        log = recipes.Log(root, "payments-0")
+        headers = [recipes.BATCH_HEADER.read(each) for each in log.batches]
+        last = max(number for number, header in enumerate(headers) if header.isControlBatch)
+        log.batches[last] = bytes(byte ^ 0xFF for byte in log.batches[last])
+        log.path.write_bytes(b"".join(log.batches))
+        return recipes.Expected("", "", log.file)
+
+    def two_replicas(root: Path) -> Any:
+        other = root.with_name(root.name + "-replica")
+        shutil.copytree(root / "orders-none-0", other / "orders-none-0")
+        for number, place in ((1, root), (3, other)):
+            log = recipes.Log(place, "orders-none-0")
+            log.batches[number] = log.batches[number][:-40] + b"#" * 40
+            log.path.write_bytes(b"".join(log.batches))
+        return recipes.Expected("", "", log.file)
+
+    def cut_in_two(root: Path) -> Any:
+        log = recipes.Log(root, "orders-none-0")
+        half = len(log.batches[2]) // 2
+        log.batches[2] = log.batches[2][:half] + bytes(len(log.batches[2]) - half)
+        log.path.write_bytes(b"".join(log.batches))
+        return recipes.Expected("", "", log.file)
+
+    beside = lambda root: ["--replica", str(root.with_name(root.name + "-replica") / "orders-none-0")]  # noqa: E731
+    return [
+        Case(
+            "clean-mark-left",
+            "salvage",
+            "clean-1",
+            "nothing is damaged, and .kafka_cleanshutdown is left where it is",
+            nothing(PAYMENTS),
+            clean=True,
+        ),
+        Case(
+            "marker-lost",
+            "salvage",
+            "clean-1",
+            "the last marker of a transaction is lost, and what is open is aborted as the report says",
+            lose_marker,
+            abort=True,
+        ),
+        Case(
+            "two-replicas",
+            "salvage",
+            "clean-1",
+            "two replicas, each with another batch damaged; --replica",
+            two_replicas,
+            beside,
+        ),
+        Case(
+            "half-a-batch",
+            "salvage",
+            "clean-1",
+            "zeros in the second half of a batch; --damaged-records",
+            cut_in_two,
+            lambda root: ["--damaged-records"],
+        ),
+        Case(
+            "deleted-files",
+            "salvage",
+            "clean-1",
+            "a compacted partition with .deleted files; --deleted",
+            nothing("users-0/00000000000000000000.log"),
+            lambda root: ["--deleted"],
+        ),
+    ]
+
+
+class Trial(NamedTuple):
+    """A damaged partition: `source` is its directory, `host` the partition in whose place it is served."""
+
+    recipe: Recipe
+    source: Path
+    host: str
+
+
+def chosen(recipes: Any, only: set[str]) -> Iterator[Recipe]:
+    """The recipes that damage batches, or what is made from them, in partitions that clients read."""
+    for recipe in (*recipes.DAMAGES, *cases(recipes)):
+        code = CATALOGUE.get(recipe.code)
+        wanted = code is None or code.family in FAMILIES or recipe.code.startswith("txn-")
+        if wanted and recipe.disk != "clean-0" and (not only or {recipe.name, recipe.code} & only):
+            yield recipe
+
+
+def groups(found: Iterable[Recipe], disks: Path, recipes: Any) -> Iterator[list[Recipe]]:
+    """Those that can be served by one broker: of one disk, each in a partition of its own."""
+    open_groups: dict[str, list[tuple[set[str], list[Recipe]]]] = {}
+    for recipe in found:
+        with tempfile.TemporaryDirectory() as name:
+            root = recipes.copy_disk(disks / recipes.DISKS[recipe.disk], Path(name) / "disk")
+            place = recipe.apply(root).file.split("/")[0]
+            if not (root / place).is_dir() or place.startswith("__") or not any((root / place).glob("0*.log")):
+                continue
+        if "." in place:
+            continue
+        for places, group in open_groups.setdefault(recipe.disk, []):
+            alone = getattr(recipe, "clean", False) or getattr(group[0], "clean", False)
+            if not alone and len(group) < AT_ONCE and (place not in places or recipe.disk == "legacy"):
+                places.add(place)
+                group.append(recipe)
+                break
+        else:
+            open_groups[recipe.disk].append(({place}, [recipe]))
+    for of_disk in open_groups.values():
+        yield from (group for _, group in of_disk)
+
+
+def kdump(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "kdump", *arguments], capture_output=True, text=True, check=False)
+
+
+def offsets(directory: Path, *options: str) -> list[int]:
+    """Of the records that a consumer is to get."""
+    lines = kdump("inspect", "--records", "--json", *options, str(directory)).stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [row["offset"] for row in rows if row["type"] == "record" and "control" not in row]
+
+
+class Lab:
+    """Salvages, serves and reads a group of damaged partitions."""
+
+    def __init__(self, jars: Path, disks: Path, recipes: Any) -> None:
+        self.jars, self.disks, self.recipes = jars, disks, recipes
+
+    def copy(self, disk: str, target: Path) -> Path:
+        return Path(self.recipes.copy_disk(self.disks / self.recipes.DISKS[disk], target))
+
+    def run(self, group: list[Recipe]) -> list[Result]:
+        print(f"{group[0].disk}: {', '.join(recipe.name for recipe in group)}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(prefix="salvage-") as name:
+            work = Path(name)
+            disk = "clean-1" if group[0].disk == "legacy" else group[0].disk
+            controller, root = self.copy("clean-0", work / "disk-0"), self.copy(disk, work / "disk-1")
+            trials = []
+            for number, recipe in enumerate(group):
+                target = self.copy("legacy", work / f"legacy-{number}") if recipe.disk == "legacy" else root
+                place = recipe.apply(target).file.split("/")[0]
+                host = LEGACY_HOSTS[number] if recipe.disk == "legacy" else place
+                trials.append(Trial(recipe, target / place, host))
+            results = [self.salvage(trial, root, work / f"out-{number}") for number, trial in enumerate(trials)]
+            if not getattr(group[0], "clean", False):
+                (root / ".kafka_cleanshutdown").unlink(missing_ok=True)
+            self.dump(results, trials, root)
+            before = files(root)
+            with Cluster(self.jars, work, controller, [root]) as cluster:
+                if not cluster.started():
+                    raise SystemExit("the broker does not start:\n" + "\n".join(cluster.log("broker")[-30:]))
+                after = files(root)
+                ends = cluster.ends()
+                with ThreadPoolExecutor(3) as pool:
+                    jobs = [
+                        pool.submit(self.judge, *each, root, cluster, ends, before, after)
+                        for each in zip(results, trials)
+                    ]
+                    for job in jobs:
+                        job.result()
+            return results
+
+    def salvage(self, trial: Trial, root: Path, out: Path) -> Result:
+        """What kdump made of it, in the place of what was there."""
+        wishes = trial.recipe.options(trial.source.parent) if isinstance(trial.recipe, Case) else []
+        done = kdump("salvage", str(trial.source), "--out", str(out), "--json", *wishes)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"{trial.recipe.name}: kdump salvage: {done.stderr}")
+        made = json.loads(done.stdout.splitlines()[0])
+        directory = out / f"{made['topic']}-{made['partition']}"
+        if trial.recipe.disk == "legacy":
+            for path in (root / trial.host).iterdir():
+                if path.name != "partition.metadata":
+                    path.unlink()
+            for path in directory.iterdir():
+                if path.name != "partition.metadata":
+                    shutil.copy(path, root / trial.host)
+        else:
+            shutil.rmtree(root / trial.host)
+            shutil.copytree(directory, root / trial.host)
+        return {
+            "name": trial.recipe.name,
+            "code": trial.recipe.code,
+            "disk": trial.recipe.disk,
+            "what": trial.recipe.what,
+            "kafka": KAFKA,
+            "exit": done.returncode,
+            "partition": f"{made['topic']}-{made['partition']}",
+            "servedAs": trial.host,
+            "bytes": made["bytes"],
+            "lostOffsets": made["lostOffsets"],
+            "logEnd": made["logEndOffset"],
+            "open": made["openTransactions"],
+        }
+
+    def dump(self, results: list[Result], trials: list[Trial], root: Path) -> None:
+        """What kafka-dump-log says of segments and indexes: nothing is right."""
+        for result, trial in zip(results, trials):
+            names = sorted(str(path) for path in (root / trial.host).glob("0*.log"))
+            command = ["java", "-cp", f"{self.jars}/*", f"{TOOL}DumpLogSegments", "--deep-iteration"]
+            done = subprocess.run([*command, "--files", ",".join(names)], capture_output=True, text=True, check=False)
+            lines = (done.stdout + done.stderr).replace(str(root), "…").splitlines()
+            said = once(line for line in lines if any(word in line for word in COMPLAINTS))
+            result["dumpLog"] = said or ("nothing is wrong" if done.returncode == 0 else "fails")
+
+    def judge(
+        self, result: Result, trial: Trial, root: Path, cluster: Cluster, ends: dict[str, int], before: Any, after: Any
+    ) -> None:
+        """The broker keeps what was written, and a consumer reads it all."""
+        of_log = [name for name in before if name.startswith(trial.host + "/") and name.endswith(".log")]
+        changed = [name for name in of_log if after.get(name) != before[name]]
+        cleaned = any("lean" in line and trial.host in line for line in cluster.log("broker"))
+        result["broker"] = "serves all of it" if cleaned or not changed else f"changes {', '.join(changed)}"
+        if ends.get(trial.host) != result["logEnd"]:
+            result["broker"] = f"ends the log at {ends.get(trial.host)}"
+        for committed in (False, True):
+            wanted = offsets(root / trial.host, *(["--read-committed"] if committed else []))
+            if committed and wanted == offsets(root / trial.host):
+                continue  # no transaction that would make a difference
+            for _ in range(TRIES):
+                got = cluster.consume(trial.host, committed=committed)
+                if got.offsets == wanted:
+                    break
+            suffix = "Committed" if committed else ""
+            result[f"consumed{suffix}"] = len(got.offsets)
+            result[f"consumer{suffix}"] = verdict(wanted, got.offsets, got.lines)
+        if getattr(trial.recipe, "abort", False):
+            self.end_open(result, trial, root, cluster)
+
+    @staticmethod
+    def end_open(result: Result, trial: Trial, root: Path, cluster: Cluster) -> None:
+        """End what is open as the report says; read_committed consumers then read to the end."""
+        topic, _, number = trial.host.rpartition("-")
+        said = []
+        for each in result["open"]:
+            start = ["--start-offset", str(each["firstOffset"])]
+            out, err = cluster.tool("TransactionsCommand", "abort", "--topic", topic, "--partition", number, *start)
+            said += once(line for line in (out + err).splitlines() if "AppInfoParser" not in line)
+        result["abort"] = said or "ends without a word"
+        committed = cluster.consume(trial.host, committed=True)
+        behind = [
+            offset
+            for offset in offsets(root / trial.host)
+            if offset > max(each["lastOffset"] for each in result["open"])
+        ]
+        result["consumedAfterAbort"] = len(committed.offsets)
+        result["readsBehindIt"] = set(behind) <= set(committed.offsets) or max(committed.offsets, default=-1)
+
+
+def verdict(wanted: list[int], got: list[int], lines: list[str]) -> str:
+    """What the consumer read, next to what was kept."""
+    if got == wanted and not lines:
+        return "reads all that was kept"
+    missing, more = sorted(set(wanted) - set(got)), sorted(set(got) - set(wanted))
+    parts = [f"does not read {ranges(missing)}"] if missing else []
+    parts += [f"reads {ranges(more)} too"] if more else []
+    return ", ".join([*parts, *once(lines)]) or "reads it in another order"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("disks", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=Path("docs/salvage-trials.json"))
+    parser.add_argument("--compare", action="store_true")
+    options = parser.parse_args()
+    recipes = importlib.import_module("tests.damages")
+    only = set(filter(None, options.only.split(",")))
+    lab = Lab(options.jars.resolve(), options.disks.resolve(), recipes)
+    known = {each["name"]: each for each in json.loads(options.out.read_text())} if options.out.exists() else {}
+    results = dict(known) if only or options.compare else {}
+    differing = 0
+    for group in groups(chosen(recipes, only), lab.disks, recipes):
+        for result in lab.run(group):
+            if options.compare and result != known.get(result["name"]):
+                differing += 1
+                print(f"{result['name']}: {result}, before {known.get(result['name'])}")
+            results[result["name"]] = result
+        if not options.compare:
+            rows = sorted(results.values(), key=lambda each: (each["code"], each["name"]))
+            options.out.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+    sys.exit(int(differing > 0))
+
+
+if __name__ == "__main__":
+    main()
