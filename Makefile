@@ -7,11 +7,9 @@ JARS ?= build/kafka-jars
 DISKS ?= ../shared/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
-ON_CORE := tests/format/test_gather.py tests/format/test_head_columns.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
-ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
+ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/format/test_head_columns.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas
 
-ON_CORE := tests/format/test_gather.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
@@ -45,11 +43,10 @@ test: lint
 
 # The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
-	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster' tests/spark
+	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster'
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
-	$(BIN)/python -m pytest -n 2 -m every_disk tests/forensics
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS) --compare --only $(SALVAGED)
 
 $(JARS):

@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from kdump.forensics.opened import open as open
     from kdump.forensics.output_directory import OutputError as OutputError
     from kdump.forensics.read_stats import stats as stats
-    from kdump.forensics.retention.ask import retention as retention
-    from kdump.forensics.restart.plan import RestartPlan as RestartPlan
-    from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
     from kdump.forensics.reindex.run import Reindexed as Reindexed
     from kdump.forensics.reindex.run import reindex as reindex
+    from kdump.forensics.restart.plan import RestartPlan as RestartPlan
+    from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
+    from kdump.forensics.retention.ask import retention as retention
     from kdump.forensics.salvage.result import Salvaged as Salvaged
     from kdump.forensics.salvage.run import salvage as salvage
     from kdump.forensics.salvage.sources import SalvageError as SalvageError

@@ -11,16 +11,11 @@ import pytest
 
 from kdump.engine import COMPILED, PLAIN, running
 from kdump.forensics import tally
-from kdump.format import columns, gather, head_columns, heads, message_set, runs, sound
+from kdump.format import candidates, columns, gather, head_columns, heads, message_set, runs, sound
 from kdump.render import cells, record_lines
 from tests.conftest import ROOT, segment
 
-CORE = (columns, gather, head_columns, heads, message_set, runs, sound, cells, record_lines, tally)
-from kdump.format import candidates, columns, gather, heads, message_set, runs, sound
-from kdump.render import cells, record_lines
-from tests.conftest import ROOT, segment
-
-CORE = (candidates, columns, gather, heads, message_set, runs, sound, cells, record_lines, tally)
+CORE = (candidates, columns, gather, head_columns, heads, message_set, runs, sound, cells, record_lines, tally)
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")
 
 

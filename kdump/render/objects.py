@@ -27,8 +27,8 @@ from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
 from kdump.render.key import Key as Key
 from kdump.render.overview_keys import OVERVIEW_TYPES
-from kdump.render.restart_keys import RESTART_TYPES
 from kdump.render.reindex_keys import REINDEX_TYPES
+from kdump.render.restart_keys import RESTART_TYPES
 from kdump.render.salvage_keys import SALVAGE_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.render.state_keys import STATE_TYPES
