@@ -207,13 +207,15 @@ def future_timestamp(disk: Disk) -> None:
 
 @incident("compaction-stopped")
 def compaction_stopped(disk: Disk) -> None:
-    """A bit flipped in the first segment of users-0, which is compacted, below what has been cleaned."""
+    """A bit flipped in the first segment of users-0, which is compacted; cleaner-offset-checkpoint says that the cleaner
+    has come as far as offset 60."""
     path = disk.file(f"users-0/{ZERO}.log")
     data = path.read_bytes()
     position = 0
     for _ in range(6):
         position += BATCH_HEADER.read(data, position).size
     disk.flip(path, position + 70)
+    disk.checkpoint("cleaner-offset-checkpoint", "users-0", 60)
 
 
 @incident("disk-full")
