@@ -15,8 +15,9 @@ from kdump.commands.state_options import Teller, carry_out, clock, column_names,
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
-from kdump.forensics.retention.ask import Question, ask
+from kdump.forensics.retention.ask import ask
 from kdump.forensics.retention.configs import Given, known_names
+from kdump.forensics.retention.partition import Question
 from kdump.forensics.retention.properties import read_properties
 from kdump.log.region import Limits
 from kdump.render.forensic_objects import answer_line, answer_object

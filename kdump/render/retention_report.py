@@ -244,7 +244,8 @@ class RetentionReport:
         if found.nextDeleteHorizonMs is not None:
             text += f"{';' if due else ':'} the next delete horizon is {self._iso(found.nextDeleteHorizonMs)}"
         if not due and found.nextDeleteHorizonMs is None:
-            text += ", without a delete horizon: the next cleaning that reaches them gives them one"
+            text += ", without a delete horizon yet: a cleaning gives one to tombstones, and to markers once nothing of"
+            text += " their transaction is left"
         yield text
 
     def _all_holds(self, kept: list[Hold]) -> None:
