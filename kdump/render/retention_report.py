@@ -92,7 +92,8 @@ class RetentionReport:
             return
         if len(self._rows) > 1:
             self._summary()
-        self.tables.write("retention", map(answer_object, self._rows))
+        without = () if len({row.source for row in self._rows}) > 1 else ("source",)
+        self.tables.write("retention", map(answer_object, self._rows), without)
         for found, kept in self._held:
             self.output.line("")
             self._verdict(found, kept)
