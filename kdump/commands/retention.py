@@ -15,8 +15,9 @@ from kdump.commands.state_options import Teller, carry_out, clock, column_names,
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
-from kdump.forensics.retention.ask import Question, ask
+from kdump.forensics.retention.ask import ask
 from kdump.forensics.retention.configs import Given, known_names
+from kdump.forensics.retention.partition import Question
 from kdump.forensics.retention.properties import read_properties
 from kdump.log.region import Limits
 from kdump.render.forensic_objects import answer_line, answer_object
@@ -114,11 +115,10 @@ class _Run:
             topic=matcher(options["topics"]),
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
         )
-        single = options["listing"] or (self.names is None and not all(map(is_log_directory, paths)))
-        report = RetentionReport(self.output, self.tables, self.now, single=single)
+        report: RetentionReport | None = None
         seen = 0
         kept: list[Hold] = []
-        with Progress("retention", self.output, always=not options["as_json"]) as progress:
+        with Progress("retention", self.output, always=self._waits(paths)) as progress:
 
             def met(size: int) -> None:
                 self.done += size
@@ -128,8 +128,11 @@ class _Run:
                 self.total = size
 
             def started(place: Asked) -> None:
-                nonlocal seen
+                nonlocal seen, report
                 seen += 1
+                if report is None:
+                    single = options["listing"] or (self.names is None and place.was_named)
+                    report = RetentionReport(self.output, self.tables, self.now, single=single)
 
             for answer in ask(paths, question, refused=self.teller.refuse, met=met, started=started, total=total):
                 self._status(answer)
@@ -142,13 +145,18 @@ class _Run:
                 elif options["holds"]:
                     assert isinstance(answer, Hold)
                     kept.append(answer)
-                else:
+                elif report is not None:
                     report.add(answer)
         if not seen:
             complain("no partition matches")
             self.teller.failed = True
         self._holds(kept)
-        report.finish()
+        if report is not None:
+            report.finish()
+
+    def _waits(self, paths: tuple[str, ...]) -> bool:
+        """Whether the rows come at the end: one a partition."""
+        return not self.options["as_json"] and not self.options["listing"] and all(map(is_log_directory, paths))
 
     def _status(self, answer: SegmentRetention | Hold | PartitionRetention | Note) -> None:
         if isinstance(answer, PartitionRetention):
@@ -160,7 +168,8 @@ class _Run:
             return
         if not kept:
             complain("nothing is kept but by the configs")
-        table = self.tables.open("retentionHold")
+        without = () if len({hold.source for hold in kept}) > 1 else ("source",)
+        table = self.tables.open("retentionHold", without)
         for hold in kept:
             value = answer_object(hold)
             table.add(value, style(value))

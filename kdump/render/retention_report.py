@@ -92,7 +92,8 @@ class RetentionReport:
             return
         if len(self._rows) > 1:
             self._summary()
-        self.tables.write("retention", map(answer_object, self._rows))
+        without = () if len({row.source for row in self._rows}) > 1 else ("source",)
+        self.tables.write("retention", map(answer_object, self._rows), without)
         for found, kept in self._held:
             self.output.line("")
             self._verdict(found, kept)
@@ -244,7 +245,8 @@ class RetentionReport:
         if found.nextDeleteHorizonMs is not None:
             text += f"{';' if due else ':'} the next delete horizon is {self._iso(found.nextDeleteHorizonMs)}"
         if not due and found.nextDeleteHorizonMs is None:
-            text += ", without a delete horizon: the next cleaning that reaches them gives them one"
+            text += ", without a delete horizon yet: a cleaning gives one to tombstones, and to markers once nothing of"
+            text += " their transaction is left"
         yield text
 
     def _all_holds(self, kept: list[Hold]) -> None:

@@ -30,6 +30,7 @@ RETENTION_TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("emptyBatches", "empty", 2),
     ),
     "retentionHold": (
+        Shown("source", "in", 7, 12),
         Shown("topic", "", 9, 12),
         Shown("partition"),
         Shown("hold"),
@@ -43,6 +44,7 @@ RETENTION_TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("message", "", 5, 24),
     ),
     "retention": (
+        Shown("source", "in", 7, 12),
         Shown("topic", "", 9, 12),
         Shown("partition"),
         Shown("verdict"),

@@ -19,8 +19,9 @@ from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts,
 DELETION, COMPACTION = "deletion", "compaction"
 TRIM = (
     "raise the log start offset above it with kafka-delete-records.sh, or bound the log by retention.bytes, which does"
-    " not look at timestamps; message.timestamp.after.max.ms refuses the next one"
+    " not look at timestamps"
 )
+REFUSE = "; message.timestamp.after.max.ms refuses the next one"
 REPLACE = "kdump verify says what is damaged; where another replica is sound, let this one be fetched anew"
 
 
@@ -112,7 +113,8 @@ def _future(case: Case) -> Iterator[Hold]:
         message = "its .timeindex ends with a timestamp of the future, which a broker that starts goes by"
     if len(kept) > 1:
         message += f"; {len(kept) - 1} later segments that are old enough wait for it"
-    made = _hold(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=TRIM)
+    fix = TRIM + (REFUSE if segment.timestamp_from == BATCH else "")
+    made = _hold(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
     found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
     yield made._replace(
         position=segment.largest_at if segment.timestamp_from == BATCH else None,

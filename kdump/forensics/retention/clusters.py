@@ -1,0 +1,74 @@
+"""What is known of the cluster that a log directory belongs to: its configs, and how far a tier has its partitions."""
+
+from __future__ import annotations
+
+from kdump.check.known import ids, same_broker
+from kdump.check.options import Options
+from kdump.forensics.places import Refused
+from kdump.log.disk import LogDirectory, place_of
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.listing import is_url
+from kdump.log.region import Limits
+from kdump.state.image import Metadata
+from kdump.state.metadata import read_metadata, replay_metadata
+from kdump.state.remote_log import RemoteLog, read_remote_log
+
+
+class Clusters:
+    """The metadata of the cluster, by log directory; read once each. `named` is where it is taken from, if that is
+    said: a log directory, __cluster_metadata-0, a snapshot."""
+
+    def __init__(self, named: str | None, directories: list[LogDirectory], options: Options, refuse: Refused) -> None:
+        self.directories = directories
+        self.options = options
+        self._read: dict[str, tuple[Metadata | None, int | None]] = {}
+        self._remote: dict[str, RemoteLog] = {}
+        self.given: Metadata | None = None
+        if named is not None:
+            self.given = _named(named, options.limits, refuse)
+
+    def of(self, directory: str) -> tuple[Metadata | None, int | None]:
+        """The metadata for the partitions in a directory, and the id of its broker."""
+        if directory not in self._read:
+            self._read[directory] = self._of(directory)
+        return self._read[directory]
+
+    def remote(self, directory: str) -> RemoteLog:
+        """How far the partitions of tiered topics are copied, as far as this disk says."""
+        if directory not in self._remote:
+            around = place_of(directory) if directory and not is_url(directory) else None
+            here = around.partitions if isinstance(around, LogDirectory) else []
+            paths = [each.path for each in here if each.topic == REMOTE_METADATA_TOPIC and not each.state]
+            metadata, _ = self.of(directory)
+            topic = metadata.topics.get(REMOTE_METADATA_TOPIC) if metadata is not None else None
+            count = len(topic.partitions) if topic is not None else None
+            self._remote[directory] = read_remote_log(paths, count, self.options.limits)
+        return self._remote[directory]
+
+    def _of(self, directory: str) -> tuple[Metadata | None, int | None]:
+        around = place_of(directory) if directory and not is_url(directory) else None
+        if not isinstance(around, LogDirectory):
+            return self.given, None
+        own = ids(around, self.options)
+        node = own.get("node.id", "")
+        number = int(node) if node.isdigit() else None
+        if self.given is not None:
+            return self.given, number
+        found = read_metadata(directory, self.options.limits)
+        for sibling in self.directories:
+            if found is None and same_broker(own, ids(sibling, self.options)):
+                found = read_metadata(sibling.path, self.options.limits)
+        return found, number
+
+
+def _named(path: str, limits: Limits, refuse: Refused) -> Metadata | None:
+    """The metadata that a path has: the newest copy, if there are several."""
+    from kdump.state.locate import metadata_in
+
+    try:
+        copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, refuse)]
+    except SourceError as error:
+        refuse(error)
+        return None
+    return max(copies, key=lambda copy: copy.end_offset)

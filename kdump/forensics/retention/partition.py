@@ -1,0 +1,209 @@
+"""One partition, from its place on a disk to its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kdump.check.totals import Totals
+from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
+from kdump.forensics.ledger import Ledger
+from kdump.forensics.places import Asked, Refused
+from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
+from kdump.forensics.retention.clusters import Clusters
+from kdump.forensics.retention.compaction import compaction, unreadable
+from kdump.forensics.retention.configs import Given, Settings, settings
+from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
+from kdump.forensics.retention.holders import Case, holds
+from kdump.forensics.retention.keys import MOST_ABORTED, MOST_KEYS, drop
+from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
+from kdump.forensics.retention.segments import Facts, SegmentFacts
+from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.forensics.walk import Walk
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.listing import length, parent
+from kdump.log.region import Limits
+from kdump.state.coordinator import Coordinator
+
+Answer = SegmentRetention | Hold | PartitionRetention | Note
+KRAFT = "the metadata log is not kept by a topic's configs: a controller deletes what lies below its snapshots"
+MOVING = "a replica that is being moved here from another log directory: the cleaner does not come to it before"
+OLD_CONFIGS = "the metadata could not be read whole, and configs may be older ones"
+NOT_KNOWN = "no configs of its topics are here: Kafka's defaults are assumed; --metadata or --config has better ones"
+
+
+@dataclass
+class Question:
+    """What is asked. `now`: epoch ms, None for the clock. `timeout`: ms after which an open transaction is old.
+    `metadata`: a log directory, or __cluster_metadata-0, to take the configs from. `deep`: look into records of
+    compacted topics, for tombstones; `keys`: and at their keys, for what a cleaning would drop. `topic`: whether a
+    topic is asked for."""
+
+    now: int | None = None
+    timeout: int = TRANSACTION_TIMEOUT
+    given: Given = field(default_factory=Given)
+    metadata: str | None = None
+    deep: bool = True
+    keys: bool = False
+    topic: Callable[[str], bool] = lambda name: True
+    limits: Limits = field(default_factory=Limits)
+
+
+class OnePartition:
+    """One partition, from its place to its answers."""
+
+    def __init__(self, place: Asked, question: Question, now: int, clusters: Clusters, only: set[str] | None) -> None:
+        self.place = place
+        self.question = question
+        self.now = now
+        self.only = only
+        self.aborted: dict[int, list[tuple[int, int]]] = {}
+        self._counted = 0
+        self.clusters = clusters
+        self.directory = "" if place.partition.path == "-" else parent(place.partition.path)
+        self.metadata, self.node_id = clusters.of(self.directory)
+        self.config = settings(
+            place.known.topic,
+            self.metadata,
+            self.node_id,
+            question.given,
+            was_cleaned="cleaner-offset" in place.known.checkpoints,
+        )
+
+    def answers(self, met: Callable[[int], None], refuse: Refused) -> Iterator[Answer]:
+        place, partition, known = self.place, self.place.partition, self.place.known
+        if known.topic == METADATA_TOPIC:
+            yield Note(partition.path, KRAFT)
+            return
+        config = self.config
+        for problem in config.problems:
+            yield Note(partition.path, problem)
+        if partition.state in ("delete", "stray"):
+            yield from leftover(place, config)
+            return
+        facts = Facts(self.now, deep=self.question.deep and config.compacts)
+        totals = Totals()
+        oldest, summary = self._walk(facts, totals, met)
+        for unread in totals.unread:
+            refuse(SourceError(unread))
+        for note in totals.notes:
+            yield Note("", note)
+        assert summary is not None
+        segments = [self._facts(facts, segment) for segment in partition.segments if segment.log is not None]
+        case = self._case(segments, config, summary, oldest)
+        if self.question.keys and case.compaction is not None:
+            yield from self._drop(case, refuse)
+        found = list(holds(case))
+        yield from segment_answers(case, self.only)
+        yield from found
+        yield partition_answer(case, found, summary)
+
+    def _walk(
+        self, facts: Facts, totals: Totals, met: Callable[[int], None]
+    ) -> tuple[Transaction | None, PartitionTransactions | None]:
+        """Read it: the open transaction that began first, and the partition's offsets."""
+        place = self.place
+        walk = Walk(place.partition, place.known, place.options, totals)
+        walk.met = met
+        coordinator = place.known.coordinator
+        ledger = Ledger(
+            walk, coordinator if isinstance(coordinator, Coordinator) else None, self.now, self.question.timeout
+        )
+        oldest: Transaction | None = None
+        summary: PartitionTransactions | None = None
+        for answer in walk.run(ledger, facts):
+            if isinstance(answer, PartitionTransactions):
+                summary = answer
+            elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
+                if answer.firstOffset is not None and self._counted < MOST_ABORTED:
+                    self._counted += 1
+                    ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)
+                    self.aborted.setdefault(answer.producerId, []).append(ends)
+            elif isinstance(answer, Transaction) and answer.markerOffset is None:
+                first = answer.firstOffset
+                if oldest is None or (first is not None and first < (oldest.firstOffset or 0)):
+                    oldest = answer
+        return oldest, summary
+
+    def _facts(self, facts: Facts, segment: object) -> SegmentFacts:
+        log = segment.log  # type: ignore[attr-defined]
+        found = facts.found.get(log.path)
+        if found is None:
+            found = SegmentFacts(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
+        return found
+
+    def _drop(self, case: Case, refuse: Refused) -> Iterator[Note]:
+        """Read the keys."""
+        found = case.compaction
+        assert found is not None
+        path = self.place.partition.path
+        if path == "-":
+            yield Note(path, "its keys would have to be read again: a pipe cannot be")
+            return
+        try:
+            case.drop = drop(
+                case.segments, found.first_dirty, found.stop, case.settings, self.aborted, self.place.options, self.now
+            )
+        except SourceError as error:
+            refuse(error)
+            return
+        if case.drop is None:
+            yield Note(path, f"more than {MOST_KEYS:,} different keys: what a cleaning would drop is not counted")
+
+    def _remote_end(self, config: Settings) -> int | None:
+        if not config.is_tiered:
+            return None
+        known = self.place.known
+        return self.clusters.remote(self.directory).end_of(known.topic_id, known.partition)
+
+    def _case(
+        self,
+        segments: list[SegmentFacts],
+        config: Settings,
+        summary: PartitionTransactions,
+        oldest: Transaction | None,
+    ) -> Case:
+        known = self.place.known
+        first = segments[0].base
+        end = max(summary.logEndOffset or 0, segments[-1].base)
+        noted = known.log_start
+        mark = summary.highWatermark
+        described = self.metadata.topics.get(known.topic or "") if self.metadata else None
+        replicas = described.partitions.get(known.partition or 0) if described else None
+        if replicas is not None and len(replicas.replicas) == 1:
+            mark = end  # the leader has all that there is
+        log = LogFacts(
+            log_start=max(noted, first) if noted is not None else first,
+            log_end=end,
+            high_watermark=mark,
+            last_stable=summary.lastStableOffset,
+            now=self.now,
+            remote_end=self._remote_end(config),
+        )
+        checkpoint = known.checkpoints.get("cleaner-offset")
+        cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None)
+        gone = deletions(segments, log, config)
+        moves = self.place.partition.state == "future"
+        if moves and config.compacts:
+            gone = [Deletion(KEPT) for _ in segments]
+        elif config.compacts and not config["log.cleaner.enable"]:
+            stopped(gone, "cleanerDisabled")
+        elif config.compacts and cleaned.is_taken and unreadable(segments, cleaned) is not None:
+            stopped(gone, "damage")
+        return Case(
+            source=self.place.partition.source,
+            topic=known.topic,
+            partition=known.partition,
+            path=self.place.partition.path,
+            segments=segments,
+            deletions=gone,
+            compaction=cleaned if config.compacts and not moves else None,
+            state=self.place.partition.state,
+            notes=(MOVING,) if moves else (),
+            log=log,
+            settings=config,
+            oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,
+            timeout=self.question.timeout,
+            options=self.place.options,
+        )
