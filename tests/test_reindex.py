@@ -18,7 +18,9 @@ from kdump.cli import cli
 from kdump.commands.reindex import EXAMPLES
 from kdump.render.reindex_keys import REINDEX_TYPES
 from tests import craft
-from tests.conftest import FIXTURES, ROOT
+from tests.conftest import FIXTURES, ROOT, SHARED
+from tests.damages import DAMAGES as RECIPES
+from tests.damages import DISKS, DOUBTS, Damage, copy_disk
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}"
@@ -113,3 +115,26 @@ def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Ran
                 assert result.exit_code in (0, 1, 2), (path, form)
                 assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout)
             path.write_bytes(before)
+
+
+OF_INDEXES = ("index-", "time-index-", "txn-index-")
+"""How the codes of the recipes begin that are about what this command says."""
+LEGAL = ("index-zeros-deleted", "index-alone")
+"""Recipes of those that leave nothing wrong: in a partition that is being deleted, and without a segment."""
+
+
+@pytest.mark.every_disk
+@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="needs the disks")
+@pytest.mark.parametrize("damage", [*RECIPES, *DOUBTS], ids=lambda damage: damage.name)
+def test_every_damaged_disk(damage: Damage, tmp_path: Path) -> None:
+    """No traceback, of this and of kdump carve; and what is wrong with an index is said."""
+    root = copy_disk(SHARED / "disks" / DISKS[damage.disk], tmp_path / "disk")
+    damage.apply(root)
+    for form in (["--full"], ["--json", "--past-damage"]):
+        result = run(root, *form)
+        assert result.exit_code in (0, 1, 2), form
+    if damage.code.startswith(OF_INDEXES) and damage.name not in LEGAL:
+        assert run(root, "-q").exit_code == 1
+    result = CliRunner().invoke(cli, ["carve", "--runs", str(root)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    assert result.exit_code == 0

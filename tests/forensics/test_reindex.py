@@ -6,6 +6,7 @@ off or the exception, and sizes and hash of the three files.
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from pathlib import Path
@@ -308,3 +309,16 @@ def test_partitions_of_several_log_directories(tmp_path: Path) -> None:
 def test_every_reason_is_in_the_page() -> None:
     page = (FIXTURES.parent / "docs" / "reindex.md").read_text()
     assert [reason for reason in REASONS if f"| `{reason}` |" not in page] == []
+
+
+def test_segments_that_are_no_live_ones(payments: Path) -> None:
+    """One that is being deleted has its indexes beside it; one that is compressed is read all the same."""
+    for path in payments.glob(f"{FIRST}.*"):
+        path.rename(f"{path}.deleted")
+    assert statuses(only(payments / f"{FIRST}.log.deleted")) == [IDENTICAL] * 3
+    data = (payments / f"{FIRST}.log.deleted").read_bytes()
+    (payments / f"{FIRST}.log.gz").write_bytes(gzip.compress(data))
+    made = only(payments / f"{FIRST}.log.gz")
+    assert (made.rebuilt.size, made.rebuilt.valid, made.rebuilt.batches) == (len(data), len(data), 76)
+    assert made.rebuilt.indexes is not None
+    assert made.rebuilt.indexes.txnindex == (PAYMENTS / f"{FIRST}.txnindex").read_bytes()

@@ -12,12 +12,12 @@ from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
-from kdump.log.disk import LogDirectory, Partition, Segment, partition, place_of
+from kdump.log.disk import BESIDE, LogDirectory, Partition, Segment, partition, place_of
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import SEGMENT
+from kdump.log.kinds import SEGMENT, Kind
 from kdump.log.listing import parent
-from kdump.log.paths import Target
+from kdump.log.paths import Target, target
 from kdump.state.topic_config import effective
 
 if TYPE_CHECKING:
@@ -81,8 +81,15 @@ def _segment(at: Target, refused: Refused) -> Segment | None:
     elif at.kind is not SEGMENT:
         refused(SourceError(f"{at.path}: {at.kind.title}, not a segment: name the .log beside it"))
     else:
-        return Segment("", at.name_offset or 0, at)
+        return Segment("", at.name_offset or 0, at, _beside(at))
     return None
+
+
+def _beside(at: Target) -> dict[Kind, Target]:
+    """The indexes of a segment that is no live one: their names end as its name does (.deleted, .swap)."""
+    stem, _, ending = at.path.rpartition(".log")
+    paths = {kind: f"{stem}.{kind.name}{ending}" for kind in BESIDE}
+    return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
 
 
 def _asked(place: Partition, known: Known, wanted: list[Segment], configs: _Configs) -> Asked:

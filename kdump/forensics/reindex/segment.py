@@ -157,6 +157,7 @@ def rebuild(
                 found.batches += 1
                 found.lastOffset = max(item.lastOffset, found.lastOffset or 0)
                 found.valid = item.end if not found.endings else found.valid
+        found.size = window.source.size or found.valid  # that of a compressed file is known now
         try:
             indexes = builder.finish()
         except RecoveryStop as stop:
