@@ -117,6 +117,15 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
         assert all(b"\x1b" not in path.read_bytes() for path in written)
 
 
+def test_a_path_that_is_no_text(tmp_path: Path) -> None:
+    directory = tmp_path / "b\udcff" / "t-0"
+    directory.mkdir(parents=True)
+    (directory / FIRST).write_bytes(craft.one(b"v") + b"#" * 100)
+    assert run(directory, "--out", tmp_path / "out", "--json").exit_code == 1
+    for line in (tmp_path / "out" / "ledger.jsonl").read_text().splitlines():
+        assert "\\xff" in json.loads(line).get("file", "\\xff")
+
+
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES)
     lines = [line.split() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump salvage")]

@@ -136,7 +136,7 @@ def test_what_a_recipe_leaves(damage: Any, shared: Path, tmp_path: Path) -> None
         hit = "__cluster_metadata-0" if damage.disk == "clean-0" else "trimmed-0"
     run = Run(tmp_path / "out", root / hit)
     name = run.only.directory
-    begins = min(int(path.stem) for path in (root / name).glob("0*.log"))  # a recipe may move that up
+    begins = min(int(path.stem) for path in (root / hit).glob("0*.log"))  # a recipe may move that up
     run.holds(offset for offset in offsets(source / name) if offset >= begins)
     assert (run.out / name / "leader-epoch-checkpoint").exists() or damage.disk == "legacy"
     metadata = source / name / "partition.metadata"

@@ -7,6 +7,7 @@ grow with the log; batches that follow each other with one fate are one line.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import Any, BinaryIO
 
@@ -86,7 +87,8 @@ class Ledger:
     def _write(self, kind: str, what: Span | Hole) -> None:
         if self._file is not None:
             place = {"type": kind, "topic": self.topic, "partition": self.partition}
-            self.line(place | what._asdict())
+            values = {name: _text(each) if isinstance(each, str) else each for name, each in what._asdict().items()}
+            self.line(place | values)
 
 
 def _joined(one: Span, other: Span) -> Span | None:
@@ -105,3 +107,8 @@ def _joined(one: Span, other: Span) -> Span | None:
         batches=one.batches + other.batches,
         records=one.records + other.records,
     )
+
+
+def _text(text: str) -> str:
+    """A path, whatever bytes it has, as text that is Unicode."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")

@@ -15,7 +15,7 @@ from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, Recover
 from kdump.forensics.salvage.heads import Head
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
-from kdump.log.region import Batch, BatchV2
+from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.state.transactions import Transactions
 
 LARGEST_FILE = 1 << 30
@@ -139,8 +139,8 @@ def write_batch(file: BinaryIO, batch: Batch) -> int:
         file.write(BATCH_HEADER.struct.pack(*batch.header))
         start = BATCH_HEADER.size
     else:
-        (offset,) = batch.chunks(0, 8)
-        file.write(offset)
+        assert isinstance(batch, BatchLegacy)
+        file.write(batch.header.offset.to_bytes(8, "big", signed=True))
         file.write((batch.size - LOG_OVERHEAD).to_bytes(4, "big"))
         start = LOG_OVERHEAD
     done = start

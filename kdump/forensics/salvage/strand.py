@@ -152,6 +152,10 @@ class Strand:
         if code:
             return self._damaged(batch, code, reason)
         base, last = first_offset(batch), last_record_offset(batch)
+        if isinstance(batch, BatchLegacy) and last != batch.lastOffset:
+            # Readers go by the messages inside, a broker that ends its log here by the wrapper.
+            batch.header, batch.lastOffset = batch.header._replace(offset=last), last
+            mended.append("offset")
         right, reason = self._fit(batch, base, last)
         if reason:
             return self._damaged(batch, "offset-not-monotonic", reason)
