@@ -101,7 +101,7 @@ def packed(tmp_path: Path) -> Path:
     (site,) = home.glob("lib/python*/site-packages")
     for name in closure("kdump", "pyarrow", "fsspec") - {"kdump"}:
         for file in distribution(name).files or ():
-            if ".." not in file.parts and "__pycache__" not in file.parts:
+            if not {"..", "__pycache__", "tests", "include"} & {*file.parts}:
                 (site / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file.locate(), site / file)
     for package in ("kdump", "pyspark_kdump"):
