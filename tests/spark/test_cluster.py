@@ -38,7 +38,11 @@ def scan(out: Path, *more: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return scan(tmp_path_factory.mktemp("alone") / "out", "--master", "local[2]")
+    said = scan(tmp_path_factory.mktemp("alone") / "out", "--master", "local[2]")
+    if DISKS.is_dir():
+        assert [(each["topic"], each["firstDivergentOffset"]) for each in said["replicas"]] == [("ledger", 50)]
+        assert [(each["topic"], each["firstOffset"]) for each in said["openTransactions"]] == [("payments", 114)]
+    return said
 
 
 @pytest.fixture
