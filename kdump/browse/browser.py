@@ -1,0 +1,342 @@
+"""Where one is, and how one gets elsewhere: levels entered one into the other. What reads is called in a thread of its own,
+changes nothing that is shown, and gives back levels; `settle` takes them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from threading import RLock
+
+from kdump.browse.make import Maker
+from kdump.browse.pages import Pages
+from kdump.browse.places import Level, Places
+from kdump.browse.rows import Counted, Met, Part, Row, Whole
+from kdump.log.disk import partition
+from kdump.log.errors import SourceError
+from kdump.log.index import last_entry
+from kdump.log.kinds import BATCHES, TIME_INDEX, by_name
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch, Limits
+from kdump.log.scan import Scan
+from kdump.log.select import Range, Selection
+from kdump.state.partition_log import open_window
+
+ROWS = 64
+"""Rows that are read at once."""
+MOST = 3 * ROWS
+"""Rows of a listing that are kept; those furthest from where one stands go."""
+
+
+class NotThere(Exception):
+    """What was looked for is not there; the message says it to a person."""
+
+
+class Browser:
+    """The levels from the top to where one stands. `depth` is the level that the table shows; deeper ones may be open
+    in the tree."""
+
+    def __init__(self, path: str, maker: Maker | None = None, limits: Limits | None = None) -> None:
+        self.places = Places(path, maker or Maker(), limits)
+        self.levels: list[Level] = []
+        self.depth = 0
+        self.lock = RLock()
+        """Held while anything of the levels' files is read."""
+
+    @property
+    def level(self) -> Level:
+        return self.levels[self.depth]
+
+    def settle(self, levels: list[Level], depth: int | None = None) -> None:
+        """Be there from now on. Files of levels that are left are closed."""
+        kept = {id(level.file) for level in levels}
+        for level in self.levels:
+            if level.file is not None and id(level.file) not in kept:
+                level.file.close()
+        self.levels = levels
+        self.depth = len(levels) - 1 if depth is None else depth
+
+    def open(self, met: Met) -> list[Level]:
+        """The top, and what is in it where that is a single thing. Raises SourceError."""
+        with self.lock:
+            level = self.places.top()
+            return [level.put(level.listing.head(ROWS, met))]
+
+    def enter(self, depth: int, row: Row, met: Met) -> list[Level] | None:
+        """What is in a row of the level at `depth`; None if nothing is. Raises SourceError."""
+        with self.lock:
+            above = self.levels[: depth + 1]
+            level = self.places.into(row, above[-1])
+            if level is None:
+                return None
+            part = level.listing.head(ROWS, met)
+            return [*above, level.put(part, 1 if row.type == "batch" and len(part.rows) > 1 else 0)]
+
+    def more(self, level: Level, *, down: bool, count: int, met: Met) -> Part:
+        """Rows behind the last that is at hand, or before the first. Raises SourceError."""
+        with self.lock:
+            if down:
+                return level.listing.after(level.rows[-1], max(count, ROWS), met)
+            return level.listing.before(level.rows[0], max(count, ROWS), met)
+
+    @staticmethod
+    def grow(level: Level, part: Part, *, down: bool) -> None:
+        """Add what `more` has read, and let go of what is far from it."""
+        if down:
+            level.rows, level.last = [*level.rows, *part.rows], part.last
+            over = max(0, len(level.rows) - MOST)
+            level.rows, level.cursor = level.rows[over:], max(0, level.cursor - over)
+            level.first = level.first and not over
+        else:
+            level.rows, level.first = [*part.rows, *level.rows], part.first
+            level.cursor += len(part.rows)
+            level.last = level.last and len(level.rows) <= MOST
+            level.rows = level.rows[:MOST]
+            level.cursor = min(level.cursor, len(level.rows) - 1)
+
+    def end(self, level: Level, *, down: bool, met: Met) -> Part:
+        """The last rows of a listing, or the first. Raises SourceError."""
+        with self.lock:
+            return level.listing.tail(ROWS, met) if down else level.listing.head(ROWS, met)
+
+    def again(self, met: Met) -> list[Level]:
+        """The same place, read anew: the filter is another, or a broker has written. Raises SourceError."""
+        with self.lock:
+            level = self.level
+            row = level.row
+            if level.file is None or not isinstance(self._pages(), Pages):
+                return self.reach(self._path(), met=met) if level.rows and self.depth else self.open(met)
+            position = row.item.position if row is not None and row.type in ("batch", "region") else None
+            if row is not None and row.type in ("record", "header"):
+                position = row.item.position
+            return self.reach(level.path, position=position, met=met)
+
+    def _pages(self) -> object:
+        return next((each.listing for each in reversed(self.levels) if isinstance(each.listing, Pages)), None)
+
+    def _path(self) -> str:
+        row = self.level.row
+        return row.key if row is not None and isinstance(row.key, str) else self.level.path
+
+    def reach(
+        self,
+        path: str,
+        *,
+        position: int | None = None,
+        offset: int | None = None,
+        index: int | None = None,
+        met: Met,
+    ) -> list[Level]:
+        """The levels down to a file, or directory; to the batch or entry at `position` or with `offset` in it; and to
+        the record of that offset, or that index in its batch. Raises SourceError, and NotThere."""
+        with self.lock:
+            levels = [self.places.top()]
+            wanted = os.path.abspath(path) if "://" not in path else path
+            while isinstance(levels[-1].listing, Whole):
+                level = levels[-1]
+                rows = level.listing.rows  # type: ignore[attr-defined]
+                number = next((n for n, row in enumerate(rows) if _holds(row.key, wanted)), None)
+                if number is None:
+                    if len(levels) > 1 and level.path and _holds(level.path, wanted):
+                        level.put(level.listing.head(ROWS, met))
+                        return levels
+                    raise NotThere(f"{path}: no longer there")
+                part = level.listing.head(len(rows), met)
+                level.put(part, number)
+                if os.path.abspath(rows[number].key) == wanted and position is None and offset is None:
+                    return levels
+                inside = self.places.into(rows[number], level)
+                if inside is None:
+                    return levels
+                levels.append(inside)
+            self._inside(levels, position, offset, index, met)
+            return levels
+
+    def _inside(
+        self, levels: list[Level], position: int | None, offset: int | None, index: int | None, met: Met
+    ) -> None:
+        """Into a file, to where it is asked for."""
+        level = levels[-1]
+        listing = level.listing
+        if isinstance(listing, Counted):
+            part = listing.head(ROWS, met)
+            number = 0
+            while position is not None:
+                at = [n for n, row in enumerate(part.rows) if getattr(row.item, "position", 0) <= position]
+                number = at[-1] if at else 0
+                if part.last or not part.rows or (at and at[-1] < len(part.rows) - 1):
+                    break
+                part = listing.after(part.rows[-1], ROWS, met)
+            level.put(part, number)
+            return
+        assert isinstance(listing, Pages)
+        if position is None and offset is None:
+            level.put(listing.head(ROWS, met))
+            return
+        if position is None:
+            assert level.file is not None
+            position = self._position_of(level.file.at, Selection(offsets=Range(offset, None)), met)
+            if position is None:
+                raise NotThere(f"offset {offset} is behind the last of {os.path.basename(level.path)}")
+        level.put(listing.at(position, ROWS, met))
+        for number, row in enumerate(level.rows):
+            if row.item.position <= position:
+                level.cursor = number
+        row = level.row
+        if row is None or row.type != "batch" or (offset is None and index is None):
+            return
+        records = self.places.into(row, level)
+        assert records is not None
+        for each in records.listing.begin(met):  # type: ignore[attr-defined]
+            if isinstance(each.item, Record) and (
+                each.item.index == index if index is not None else (each.item.offset or 0) >= (offset or 0)
+            ):
+                before = min(each.key, ROWS // 2)
+                part = records.listing.from_number(each.key - before, ROWS, met)  # type: ignore[attr-defined]
+                levels.append(records.put(part, before))
+                return
+
+    def _position_of(self, at: Target, selection: Selection, met: Met) -> int | None:
+        """Where the first batch begins that a selection chooses."""
+        window = open_window(at)
+        with closing(window.source):
+            scan = Scan(selection, self.places.limits)
+            scan.met = met
+            return next((each.position for each in scan.chosen(at, window) if isinstance(each, Batch)), None)
+
+    def directory(self) -> str | None:
+        """The directory of the partition that one is in, or stands on."""
+        row = self.level.row
+        if row is not None and row.type == "partition":
+            return str(row.key)
+        for level in reversed(self.levels[: self.depth + 1]):
+            if level.owner is not None and level.owner.type == "partition":
+                return str(level.owner.key)
+        if self.level.path and self.level.file is None and any(by_name(r.key)[0] for r in self.level.rows if isinstance(r.key, str)):
+            return None if self._has_partitions() else self.level.path
+        return None
+
+    def _has_partitions(self) -> bool:
+        return any(row.type == "partition" for row in self.level.rows)
+
+    def segments(self) -> list[Target]:
+        """The segments that a search goes through: of the partition that one is in, or the one file."""
+        directory = self.directory()
+        if directory is None:
+            file = self.level.file
+            return [file.at] if file is not None and file.kind in BATCHES else []
+        found = [segment.log for segment in partition(directory).segments if segment.log is not None]
+        here = self.level.file
+        if here is not None and here.at.path not in [at.path for at in found] and here.kind in BATCHES:
+            return [here.at]  # a snapshot, or a segment that is being deleted
+        return found
+
+    def to_offset(self, offset: int, met: Met) -> list[Level]:
+        """The record with that offset, or the next. Raises SourceError, and NotThere."""
+        segments = self.segments()
+        if not segments:
+            raise NotThere("an offset of which partition? Go into one, or stand on it")
+        chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
+        try:
+            return self.reach(chosen[-1].path, offset=offset, met=met)
+        except NotThere:
+            following = segments[segments.index(chosen[-1]) + 1 :]
+            if not following:
+                raise
+            return self.reach(following[0].path, offset=offset, met=met)
+
+    def to_position(self, position: int, met: Met) -> list[Level]:
+        """The batch, or the entry, at a byte of the file. Raises SourceError, and NotThere."""
+        file = self.level.file
+        row = self.level.row
+        path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
+        if path is None:
+            raise NotThere("a position in which file? Go into one, or stand on it")
+        size = os.stat(path).st_size if "://" not in path else position + 1
+        if position >= size:
+            raise NotThere(f"position {position} is behind the end: the file has {size} bytes")
+        return self.reach(path, position=position, met=met)
+
+    def to_time(self, time: int, met: Met) -> list[Level]:
+        """The first record that is not older. Raises SourceError, and NotThere."""
+        segments = self.segments()
+        if not segments:
+            raise NotThere("a time in which partition? Go into one, or stand on it")
+        selection = Selection(times=Range(time, None))
+        for at in segments:
+            newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
+            if newest is not None and newest.timestamp < time:
+                continue
+            found = next(self._hits(at, selection, None, met), None)
+            if found is not None:
+                return self.reach(at.path, position=found.batch.position, index=found.index, met=met)
+        raise NotThere("all records here are older")
+
+    def search(self, text: str, met: Met) -> list[Level]:
+        """The next record whose key, value or a header has a match, or the next row. Raises SourceError, NotThere."""
+        level = self.level
+        try:
+            pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
+        except re.error as error:
+            raise NotThere(f"{text!r} is no regular expression: {error}") from None
+        if isinstance(level.listing, Whole):
+            return self._search_rows(level, level.listing.rows, re.compile(text, re.IGNORECASE))
+        segments = self.segments()
+        if not segments:
+            raise NotThere("nothing to search here: go into a segment")
+        here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
+        for at in segments[here:]:
+            after = self._stand() if at.path == level.path else None
+            for record in self._hits(at, self.places.selection, after, met):
+                if _matches(pattern, record):
+                    return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
+        raise NotThere(f"no record from here on has {text!r}")
+
+    def _stand(self) -> tuple[int, int]:
+        """The batch and the index of the record behind which a search goes on."""
+        row = self.level.row
+        if row is None:
+            return 0, -1
+        if row.type == "record":
+            return row.item.batch.position, row.item.index
+        return getattr(row.item, "position", 0), -1
+
+    def _search_rows(self, level: Level, rows: list[Row], pattern: re.Pattern[str]) -> list[Level]:
+        here = rows.index(level.row) if level.row in rows else -1
+        for step in range(1, len(rows) + 1):
+            number = (here + step) % len(rows)
+            if any(pattern.search(cell) for cell in (*rows[number].cells, rows[number].text)):
+                level.put(Part(rows, True, True), number)
+                return self.levels[: self.depth + 1]
+        raise NotThere(f"no line has {pattern.pattern!r}")
+
+    def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
+        """The records of a segment that are chosen, behind a place in it."""
+        window = open_window(at)
+        with closing(window.source):
+            scan = Scan(selection, self.places.limits)
+            scan.met = met
+            start = after[0] if after else None
+            for region in scan.chosen(at, window, start):
+                if not isinstance(region, Batch):
+                    continue
+                for record in selection.records(region):
+                    if after is None or (region.position, record.index) > after:
+                        yield record
+
+
+def _matches(pattern: re.Pattern[bytes], record: Record) -> bool:
+    if record.keySize > 0 and pattern.search(record.key or b""):
+        return True
+    if record.valueSize > 0 and pattern.search(record.value or b""):
+        return True
+    return any(pattern.search(key) or pattern.search(value or b"") for key, value in record.headers)
+
+
+def _holds(path: str, wanted: str) -> bool:
+    """Whether `wanted` is that path, or lies below it."""
+    own = path.rstrip("/") if "://" in path else os.path.abspath(path)
+    return wanted == own or wanted.startswith(own.rstrip("/") + "/")
+
