@@ -28,8 +28,9 @@ from kdump.forensics.answers import Transaction
 from kdump.log.select import Selection
 from kdump.render.escape import path_text, printable
 from kdump.render.report import size_text
+from kdump.render.style import width
 
-KEYS = " ? help  ⏎ in  ← out  Tab pane  g go  / find  f filter  n finding  t txns  y copy  q quit"
+KEYS = " ? help  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  n finding  t txns  q quit"
 SLOW = 0.3
 """Seconds after which it is told that something is being read."""
 
@@ -47,10 +48,9 @@ class BrowseApp(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    Screen { layout: vertical; }
-    Bar { height: 1; }
+    Screen { layout: vertical; overflow: hidden; }
     #panes { height: 1fr; }
-    #tree { width: 27; height: 100%; }
+    #tree { width: 25; height: 100%; }
     #gap { width: 1; height: 100%; }
     #table { width: 1fr; height: 100%; }
     #hex { height: 1fr; }
@@ -327,12 +327,12 @@ class BrowseApp(App[None]):
         subject, within = row, level
         if row.type == "field" and level.owner is not None:
             subject, within = level.owner, browser.levels[browser.depth - 1]
-        width, full, finding = self.hex_pane.size.width, self.full, self.finding
+        room, full, finding = self.hex_pane.size.width, self.full, self.finding
         item = subject.item
         batch = item.batch if subject.type == "record" else item
-        key = (id(within.file), subject.type == "record" or subject.type, id(batch), width, full, finding)
+        key = (id(within.file), subject.type == "record" or subject.type, id(batch), room, full, finding)
         if subject.type in ("record", "header", "batch"):
-            key = (id(within.file), "batch", batch.position, width, full, finding)
+            key = (id(within.file), "batch", batch.position, room, full, finding)
             if self.dumped is not None and self.dumped[0] == key and self._has(self.dumped[1], subject):
                 self._place(row, subject)
                 return
@@ -340,20 +340,17 @@ class BrowseApp(App[None]):
             self._place(row, subject)
             return
 
-        def work(job: Job) -> Dump:
-            with browser.lock:
-                job.met(0)
-                return browser.places.dump(subject, within, width, full=full)
-
         def done(dump: Dump) -> None:
             if row is not browser.level.row:
                 return
             if finding is not None and self._is_at(finding, within):
-                dump = browser.places.with_finding(dump, finding, width)
+                dump = browser.places.with_finding(dump, finding, room)
             self.dumped = (key, dump)
             self._place(row, subject, fresh=True)
 
-        self.jobs.start("detail", f"reading {row.label}", work, done)
+        self.jobs.start(
+            "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, met=job.met), done
+        )
 
     @staticmethod
     def _has(dump: Dump, subject: Row) -> bool:
@@ -416,7 +413,11 @@ class BrowseApp(App[None]):
         self.tree_pane.show(lines, number, keep=True)
         names = [top, *(each.owner.label for each in browser.levels[1 : browser.depth + 1] if each.owner is not None)]
         kinds = f"   filter {self.options}" if self.options else ""
-        self.title_bar.say((" kdump browse  " + " › ".join(names) + printable(kinds), ""))
+        kinds, said = printable(kinds), " › ".join(names)
+        room = self.size.width - 15 - width(kinds)
+        while width(said) > room and len(said) > 8:
+            said = "…" + said[2:]
+        self.title_bar.say((f" kdump browse  {said}{kinds}", ""))
 
     def _say_place(self) -> None:
         """The line below: trouble, a finding, or where in the file one is."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from threading import RLock
 
+from kdump.browse.dump import Dump
+from kdump.browse.files import OpenFile
 from kdump.browse.make import Maker
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level, Places
@@ -44,19 +46,31 @@ class Browser:
         self.depth = 0
         self.lock = RLock()
         """Held while anything of the levels' files is read."""
+        self._left: list[OpenFile] = []
 
     @property
     def level(self) -> Level:
         return self.levels[self.depth]
 
     def settle(self, levels: list[Level], depth: int | None = None) -> None:
-        """Be there from now on. Files of levels that are left are closed."""
+        """Be there from now on. Files of levels that are left are closed once nobody reads them."""
         kept = {id(level.file) for level in levels}
-        for level in self.levels:
-            if level.file is not None and id(level.file) not in kept:
-                level.file.close()
+        self._left += [level.file for level in self.levels if level.file is not None and id(level.file) not in kept]
         self.levels = levels
         self.depth = len(levels) - 1 if depth is None else depth
+
+    def close_left(self) -> None:
+        """Close the files that nobody looks at any more."""
+        with self.lock:
+            while self._left:
+                self._left.pop().close()
+
+    def dump(self, row: Row, level: Level, width: int, *, full: bool, met: Met) -> Dump:
+        """The annotated bytes of a row. Raises SourceError."""
+        with self.lock:
+            met(0)
+            self.close_left()
+            return self.places.dump(row, level, width, full=full)
 
     def open(self, met: Met) -> list[Level]:
         """The top, and what is in it where that is a single thing. Raises SourceError."""

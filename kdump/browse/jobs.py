@@ -73,7 +73,7 @@ class Jobs:
                     del self.running[group]
             then(answer)
 
-        self.app.run_worker(run(), group=group, exclusive=True)
+        self.app.run_worker(run, group=group, exclusive=True)
         return job
 
     def tell(self, hear: Callable[..., None], *values: Any) -> None:

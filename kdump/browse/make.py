@@ -53,7 +53,7 @@ def thing_columns(zone: tzinfo) -> list[Column]:
         Column("size", "size", lambda t: "" if t.size is None else size_text(t.size), right=True),
         Column("logStartOffset", "logStart", lambda t: _number(t.start), right=True, rank=6),
         Column("highWatermark", "highWatermark", lambda t: _number(t.watermark), right=True, rank=7),
-        Column("what", "what", lambda t: t.what, rank=8, least=12),
+        Column("what", "what", lambda t: t.what, rank=3, least=12),
         Column("modified", "modified", lambda t: "" if t.modified is None else iso(t.modified, zone), rank=4),
     ]
 

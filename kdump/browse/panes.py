@@ -23,6 +23,7 @@ HERE, ELSEWHERE, MARKED = Style(reverse=True), Style(bold=True, underline=True),
 class Pane(Widget, can_focus=True):
     """Lines, one of which is stood on. `marked` are lit, too."""
 
+    DEFAULT_CSS = "Pane { width: 100%; height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "up", show=False),
         Binding("down,j", "move(1)", "down", show=False),
@@ -170,6 +171,8 @@ class Pane(Widget, can_focus=True):
 
 class Bar(Widget):
     """One line that says something."""
+
+    DEFAULT_CSS = "Bar { width: 100%; height: 1; }"
 
     def __init__(self, *, id: str, style: str = "") -> None:
         super().__init__(id=id)

@@ -60,11 +60,7 @@ def wrapped(text: str, width: int) -> list[str]:
 class Over(ModalScreen[Any]):
     """Something over the browser; Esc closes it."""
 
-    CSS = """
-    Over { background: $background; }
-    Over Bar { height: 1; }
-    Over Pane { height: 1fr; }
-    """
+    DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,backspace,left,question_mark", "dismiss", "close", show=False)
     ]
