@@ -141,7 +141,9 @@ class BrowseApp(App[None]):
 
     # Getting somewhere
 
-    def _look(self, what: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None) -> None:
+    def _look(
+        self, what: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None
+    ) -> None:
         """Read levels, and be there."""
 
         def arrived(levels: list[Level] | None) -> None:
@@ -367,7 +369,11 @@ class BrowseApp(App[None]):
         number = 0
         marked: frozenset[int] = frozenset()
         if row.type == "field":
-            lines = [n for n, line in enumerate(dump.lines) if line.field is not None and _same(row.item, dump.fields[line.field])]
+            lines = [
+                n
+                for n, line in enumerate(dump.lines)
+                if line.field is not None and _same(row.item, dump.fields[line.field])
+            ]
             number, marked = (lines[0], frozenset(lines)) if lines else (0, marked)
         elif subject.type == "record":
             number = next((n for n, line in enumerate(dump.lines) if line.record == subject.item.index), 0)
@@ -439,7 +445,9 @@ class BrowseApp(App[None]):
         if isinstance(level.listing, Pages) and level.file is not None:
             size = level.file.size
             at = row.item.position
-            text = f" byte {at} of {size_text(size)}, {100 * at // max(1, size)}%" if size is not None else f" byte {at}"
+            text = (
+                f" byte {at} of {size_text(size)}, {100 * at // max(1, size)}%" if size is not None else f" byte {at}"
+            )
             remark = level.file.remark()
             text += f"; {remark}" if remark else ""
         elif level.last and level.first:
@@ -463,7 +471,7 @@ class BrowseApp(App[None]):
     def _progress(self) -> None:
         for group in ("look", "check"):
             job = self.jobs.running.get(group)
-            if job is None or job.what == "reading" and not job.done:
+            if job is None or (job.what == "reading" and not job.done):
                 continue
             if group == "check" and self.message[0] and not self.awaited:
                 continue
@@ -636,7 +644,9 @@ class BrowseApp(App[None]):
         note = self._unfilter()
         serious = [n for n, each in enumerate(self.check.findings) if each.severity != "info"]
         number = serious.index(self.check.place) + 1 if self.check.place in serious else 0
-        told = f" {number} of {len(serious)}{'…' if self.check.running else ''}{note}: {finding.severity} {finding.code}"
+        told = (
+            f" {number} of {len(serious)}{'…' if self.check.running else ''}{note}: {finding.severity} {finding.code}"
+        )
 
         def then() -> None:
             self.dumped = None

@@ -1,5 +1,5 @@
-"""Where one is, and how one gets elsewhere: levels entered one into the other. What reads is called in a thread of its own,
-changes nothing that is shown, and gives back levels; `settle` takes them."""
+"""Where one is, and how one gets elsewhere: levels entered one into the other. What reads is called in a thread of its
+own, changes nothing that is shown, and gives back levels; `settle` takes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from kdump.browse.pages import Pages
 from kdump.browse.places import Level, Places
 from kdump.browse.rows import Counted, Met, Part, Row, Whole
 from kdump.log.disk import partition
-from kdump.log.errors import SourceError
 from kdump.log.index import last_entry
 from kdump.log.kinds import BATCHES, TIME_INDEX, by_name
 from kdump.log.paths import Target
@@ -148,9 +147,8 @@ class Browser:
         with self.lock:
             levels = [self.places.top()]
             wanted = os.path.abspath(path) if "://" not in path else path
-            while isinstance(levels[-1].listing, Whole):
-                level = levels[-1]
-                rows = level.listing.rows  # type: ignore[attr-defined]
+            while isinstance(whole := levels[-1].listing, Whole):
+                level, rows = levels[-1], whole.rows
                 number = next((n for n, row in enumerate(rows) if _holds(row.key, wanted)), None)
                 if number is None:
                     if len(levels) > 1 and level.path and _holds(level.path, wanted):
@@ -195,21 +193,20 @@ class Browser:
             if position is None:
                 raise NotThere(f"offset {offset} is behind the last of {os.path.basename(level.path)}")
         level.put(listing.at(position, ROWS, met))
-        for number, row in enumerate(level.rows):
-            if row.item.position <= position:
-                level.cursor = number
+        level.cursor = sum(row.item.position <= position for row in level.rows) - 1 if level.rows else 0
+        level.cursor = max(0, level.cursor)
         row = level.row
         if row is None or row.type != "batch" or (offset is None and index is None):
             return
         records = self.places.into(row, level)
         assert records is not None
-        for each in records.listing.begin(met):  # type: ignore[attr-defined]
-            if isinstance(each.item, Record) and (
-                each.item.index == index if index is not None else (each.item.offset or 0) >= (offset or 0)
+        assert isinstance(records.listing, Counted)
+        for number, item in enumerate(records.listing.items(met)):
+            if isinstance(item, Record) and (
+                item.index == index if index is not None else (item.offset or 0) >= (offset or 0)
             ):
-                before = min(each.key, ROWS // 2)
-                part = records.listing.from_number(each.key - before, ROWS, met)  # type: ignore[attr-defined]
-                levels.append(records.put(part, before))
+                before = min(number, ROWS // 2)
+                levels.append(records.put(records.listing.from_number(number - before, ROWS, met), before))
                 return
 
     def _position_of(self, at: Target, selection: Selection, met: Met) -> int | None:
@@ -228,7 +225,11 @@ class Browser:
         for level in reversed(self.levels[: self.depth + 1]):
             if level.owner is not None and level.owner.type == "partition":
                 return str(level.owner.key)
-        if self.level.path and self.level.file is None and any(by_name(r.key)[0] for r in self.level.rows if isinstance(r.key, str)):
+        if (
+            self.level.path
+            and self.level.file is None
+            and any(by_name(r.key)[0] for r in self.level.rows if isinstance(r.key, str))
+        ):
             return None if self._has_partitions() else self.level.path
         return None
 
@@ -353,4 +354,3 @@ def _holds(path: str, wanted: str) -> bool:
     """Whether `wanted` is that path, or lies below it."""
     own = path.rstrip("/") if "://" in path else os.path.abspath(path)
     return wanted == own or wanted.startswith(own.rstrip("/") + "/")
-

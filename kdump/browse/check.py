@@ -71,7 +71,11 @@ class Check:
 
 
 def run(
-    check: Check, limits: Limits, hear: Callable[[Finding], None], met: Callable[[int], None], size: Callable[[int], None]
+    check: Check,
+    limits: Limits,
+    hear: Callable[[Finding], None],
+    met: Callable[[int], None],
+    size: Callable[[int], None],
 ) -> None:
     """Do it, telling each finding as it comes. Raises Cancelled from `met`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)

@@ -74,5 +74,7 @@ class OpenFile:
             if source.is_deleted():
                 return "this file has been deleted since: what is shown is what is left of it"
             if grown:
-                return f"{'grew' if grown > 0 else 'was cut'} by {abs(grown)} bytes since it was opened: r reads it anew"
+                return (
+                    f"{'grew' if grown > 0 else 'was cut'} by {abs(grown)} bytes since it was opened: r reads it anew"
+                )
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from textual.app import App
 
@@ -73,7 +73,7 @@ class Jobs:
                     del self.running[group]
             then(answer)
 
-        self.app.run_worker(run, group=group, exclusive=True)
+        self.app.run_worker(cast(Any, run), group=group, exclusive=True)
         return job
 
     def tell(self, hear: Callable[..., None], *values: Any) -> None:

@@ -11,6 +11,7 @@ from kdump.render.style import cut
 from kdump.render.table import Column, Table
 from kdump.render.table import Row as TableRow
 
+
 class _Laid(Table):
     """A table whose rows are all at hand, so that all of them decide how wide a column is."""
 

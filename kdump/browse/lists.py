@@ -61,7 +61,7 @@ class FindingsScreen(Over):
         rows = [_finding_row(n, check.findings[n]) for n in self.numbers]
         head, lines = table(FINDING_COLUMNS, rows, max(20, self.size.width))
         if not rows:
-            head = None if check.running or check.serious else Line(((" " + printable(check.summary()), "head"),))
+            head = Line(((" " if check.running else " " + printable(check.summary()), "head"),))
         self.pane.show(lines, self.pane.cursor, head, keep=True)
         state = "checking …" if check.running else "checked"
         legal = f", {check.info} legal and unusual" if check.info else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import timezone, tzinfo
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,10 +14,10 @@ from kdump.browse.rows import Row
 from kdump.decode.decoding import DecodeOptions, Decoding
 from kdump.log.disk import LogDirectory, Partition
 from kdump.log.entries import Entry
+from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem, Region
-from kdump.log.legacy import look_inside
 from kdump.render.columns import Decodes, columns_of
 from kdump.render.escape import path_text, printable
 from kdump.render.report import size_text
@@ -111,11 +112,11 @@ class Maker:
         return self.file(place)
 
     def file(self, at: Target) -> Row:
-        try:
+        size: int | None = None
+        modified: int | None = None
+        with suppress(OSError):
             status = os.stat(at.path)
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
-        except OSError:
-            size = modified = None
         what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "none of Kafka's files"
         style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
         return self.thing("file", at.path, at, Thing(os.path.basename(at.path), what, size, modified), style)
@@ -150,10 +151,15 @@ class Maker:
         style = "bad" if bad else "control" if record.is_control else ""
         return Row("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
 
+    def problem(self, number: int, problem: Problem) -> Row:
+        """What is wrong, in the place of what cannot be read."""
+        text = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
+        return Row("note", number, problem, "!", (), printable(text), "bad")
+
     def entry(self, number: int, entry: Entry | Region | Problem) -> Row:
         """An entry of a file without batches, or what is no entry in its place."""
         if isinstance(entry, Problem):
-            return Row("note", number, entry, "!", (), printable(f"! {entry.code} at {entry.position}: {entry.reason}"), "bad")
+            return self.problem(number, entry)
         if isinstance(entry, Region):
             return self.region(entry)._replace(key=number, item=entry)
         if not entry.type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from kdump.browse.files import OpenFile
@@ -122,11 +122,9 @@ class Pages:
 
     def _marked(self, reader: Reader, position: int) -> Iterator[Region]:
         name = self.file.at.name_offset
-        batches = 0
-        for region in reader.regions(position):
+        for batches, region in enumerate(reader.regions(position), 1):
             yield region
-            batches += 1
-            if batches % EACH == 0 and not region.kind == "padding":
+            if batches % EACH == 0 and region.kind != "padding":
                 self._mark(Mark.of(region.end, reader, name))
 
     def _mark(self, mark: Mark) -> None:
@@ -142,7 +140,7 @@ class Pages:
         more = next(stream, None) if len(rows) == count else None
         self._stream = None
         if more is not None:
-            self._stream, self._at = _with(more, stream), rows[-1].key
+            self._stream, self._at = chain((more,), stream), rows[-1].key
         return Part(rows, first, more is None)
 
     def _behind(self, position: int, met: Met) -> Iterator[Region]:
@@ -207,8 +205,3 @@ def taken_as_sound(batch: Batch) -> Batch:
         twin._computed = batch.crc
         return twin
     return batch
-
-
-def _with(first: Region, rest: Iterator[Region]) -> Iterator[Region]:
-    yield first
-    yield from rest

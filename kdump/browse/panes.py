@@ -1,5 +1,5 @@
-"""Lines that one moves through with the keys: the tree, the table, the hexdump, and the lists of the other screens. What
-is shown is plain text in named styles: nothing of it is taken for markup."""
+"""Lines that one moves through with the keys: the tree, the table, the hexdump, and the lists of other screens. What is
+shown is plain text in named styles: nothing of it is taken for markup."""
 
 from __future__ import annotations
 

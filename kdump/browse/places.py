@@ -20,6 +20,7 @@ from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.kinds import BATCHES
 from kdump.log.paths import Target
+from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
 from kdump.log.select import Selection
 from kdump.render.overview import directory_lines, partition_lines
@@ -111,7 +112,9 @@ class Places:
     def _directory(self, place: LogDirectory, owner: Row | None) -> Level:
         facts = directory_facts(place)
         rows = []
-        for part in sorted(facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)):
+        for part in sorted(
+            facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
+        ):
             what = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
             what = what or ("UNREADABLE" if part.partition.refused else "")
             thing = Thing(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
@@ -134,31 +137,35 @@ class Places:
             pages = Pages(file, self.selection, self.limits, self.maker.batches, self.maker.region)
             return Level(pages, owner, file, path=at.path)
 
-        def begin(met: Met) -> Iterator[Row]:
-            for number, item in enumerate(entries(kind, file.window, at.name_offset or 0)):
+        def items(met: Met) -> Iterator[Any]:
+            for item in entries(kind, file.window, at.name_offset or 0):
                 met(getattr(item, "position", 0))
-                yield self.maker.entry(number, item)
+                yield item
 
-        type_name = next((row.item.type for row in islice(begin(lambda position: None), SAMPLE) if _is_entry(row)), "")
+        first = islice(items(lambda position: None), SAMPLE)
+        type_name = next((item.type for item in first if isinstance(item, Entry) and item.type), "")
         columns = self.maker.entries(type_name) if type_name else []
-        return Level(Counted(begin, columns), owner, file, path=at.path)
+        return Level(Counted(items, self.maker.entry, columns), owner, file, path=at.path)
 
     def _records(self, batch: Batch, owner: Row, level: Level) -> Level:
         assert level.file is not None
         columns = self.maker.records(level.file.at)
 
-        def begin(met: Met) -> Iterator[Row]:
-            yield self.maker.header(batch)
-            number = 0
-            for number, record in enumerate(self.selection.records(batch), 1):
+        def items(met: Met) -> Iterator[Any]:
+            yield batch
+            for record in self.selection.records(batch):
                 met(batch.position)
-                yield self.maker.record(number, record, columns)
-            for problem in batch.problems:
-                number += 1
-                text = f"! {problem.code}: {problem.struct}.{problem.field}: {problem.reason}"
-                yield Row("note", number, problem, "!", (), text, "bad")
+                yield record
+            yield from batch.problems
 
-        return Level(Counted(begin, columns), owner, level.file, path=level.path)
+        def row(number: int, item: Any) -> Row:
+            if item is batch:
+                return self.maker.header(batch)
+            if isinstance(item, Record):
+                return self.maker.record(number, item, columns)
+            return self.maker.problem(number, item)
+
+        return Level(Counted(items, row, columns), owner, level.file, path=level.path)
 
     def _fields(self, row: Row, level: Level) -> Level | None:
         dump = self.dump(row, level, 200, fields=True)
@@ -240,10 +247,6 @@ class Places:
         return show.dump(label)
 
 
-def _is_entry(row: Row) -> bool:
-    return isinstance(row.item, Entry) and bool(row.item.type)
-
-
 def _partition_dump(show: Annotated, facts: PartitionFacts, label: str) -> Dump:
     show.text(label, "head")
     for text in partition_lines(facts):
@@ -254,4 +257,3 @@ def _partition_dump(show: Annotated, facts: PartitionFacts, label: str) -> Dump:
     for text in facts.partition.refused:
         show.text(text, "bad")
     return show.dump(label)
-

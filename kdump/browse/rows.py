@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
 from kdump.render.table import Column
@@ -80,13 +80,16 @@ class Whole:
 
 
 class Counted:
-    """Rows out of an iterator that can begin anew; the key of each is its number, from 0. One iterator is kept, so that
-    going on costs no more than what is new."""
+    """Rows made, by `row`, of the items of an iterator that can begin anew; the key of each is its number, from 0. One
+    iterator is kept, so that going on costs no more than what is new."""
 
-    def __init__(self, begin: Callable[[Met], Iterator[Row]], columns: list[Column]) -> None:
-        self.begin = begin
+    def __init__(
+        self, items: Callable[[Met], Iterator[Any]], row: Callable[[int, Any], Row], columns: list[Column]
+    ) -> None:
+        self.items = items
         self.columns = columns
-        self._stream: Iterator[Row] | None = None
+        self._row = row
+        self._stream: Iterator[Any] | None = None
         self._met: Met = lambda position: None
         self._at = 0
 
@@ -102,28 +105,21 @@ class Counted:
         return found._replace(last=False)
 
     def tail(self, count: int, met: Met) -> Part:
-        kept: deque[Row] = deque(maxlen=count)
-        kept.extend(self.begin(met))
-        rows = list(kept)
-        return Part(rows, not rows or rows[0].key == 0, True)
+        kept = deque(enumerate(self.items(met)), maxlen=count)
+        return Part([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
 
     def from_number(self, start: int, count: int, met: Met) -> Part:
         """`count` rows from that number on."""
         self._met = met
         if self._stream is None or start < self._at:
-            self._stream, self._at = self.begin(lambda position: self._met(position)), 0
+            self._stream, self._at = self.items(lambda position: self._met(position)), 0
         stream = self._stream
         self._stream = None  # an error ends it
         for _ in islice(stream, start - self._at):
             pass
-        rows = list(islice(stream, count))
-        ahead = next(stream, None) if len(rows) == count else None
+        rows = [self._row(number, item) for number, item in enumerate(islice(stream, count), start)]
+        ahead = list(islice(stream, 1)) if len(rows) == count else []
         self._at = start + len(rows)
-        if ahead is not None:
-            self._stream = _with(ahead, stream)
-        return Part(rows, start == 0, ahead is None)
-
-
-def _with(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rest
+        if ahead:
+            self._stream = chain(ahead, stream)
+        return Part(rows, start == 0, not ahead)
