@@ -178,7 +178,9 @@ class BrowseApp(App[None]):
             self._draw()
 
     def action_stop(self) -> None:
-        if self.jobs.cancel("look"):
+        if self.query_one("#prompt", Input).display:
+            self._close_prompt()
+        elif self.jobs.cancel("look"):
             self.trouble("stopped")
         elif self.check is not None and self.jobs.cancel("check"):
             self.check.running, self.awaited = False, 0
@@ -343,16 +345,23 @@ class BrowseApp(App[None]):
             return
 
         def done(dump: Dump) -> None:
-            if row is not browser.level.row:
+            if browser.level is not level or level.row is None or level.row.key != row.key:
                 return
             if finding is not None and self._is_at(finding, within):
                 dump = browser.places.with_finding(dump, finding, room)
             self.dumped = (key, dump)
+            if row.type == "batch" and "crc?" in "".join(row.cells):
+                self._renew(level, row)
             self._place(row, subject, fresh=True)
 
         self.jobs.start(
             "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, met=job.met), done
         )
+
+    def _renew(self, level: Level, row: Row) -> None:
+        """Its bytes have been read, so that its checksum can be told."""
+        level.rows = [self.browser.renewed(each) if each is row else each for each in level.rows]
+        self._draw_lists()
 
     @staticmethod
     def _has(dump: Dump, subject: Row) -> bool:
@@ -527,11 +536,6 @@ class BrowseApp(App[None]):
         prompt.display = True
         self.status.say((" " + self.PROMPTS[what] + "  (Enter does it, Esc leaves)", "dim"))
         prompt.focus()
-
-    def key_escape(self) -> None:
-        prompt = self.query_one("#prompt", Input)
-        if prompt.has_focus:
-            self._close_prompt()
 
     def _close_prompt(self) -> None:
         prompt = self.query_one("#prompt", Input)

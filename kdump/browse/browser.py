@@ -71,6 +71,10 @@ class Browser:
             self.close_left()
             return self.places.dump(row, level, width, full=full)
 
+    def renewed(self, row: Row) -> Row:
+        """The row of a batch after it was looked at: now its checksum is known."""
+        return self.places.maker.region(row.item) if row.type == "batch" else row
+
     def open(self, met: Met) -> list[Level]:
         """The top, and what is in it where that is a single thing. Raises SourceError."""
         with self.lock:

@@ -61,13 +61,13 @@ class Check:
     def summary(self) -> str:
         """In a line."""
         if self.running:
-            return f"{self.serious} so far"
+            return f"checking {self.path} …"
         read = f"{self.totals.partitions} partitions, {self.totals.files} files, {self.totals.batches} batches read"
         if self.totals.unread:
             read += f", {len(self.totals.unread)} could not be: {self.totals.unread[0]}"
         if not self.serious:
             return f"no error or warning in {self.path}: {read}"
-        return f"{self.serious} errors and warnings; {read}"
+        return f"{self.serious} errors and warnings in {self.path}: {read}"
 
 
 def run(

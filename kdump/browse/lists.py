@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.browse.check import Check
-from kdump.browse.dump import Line
 from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
 from kdump.browse.rows import Row
@@ -37,6 +36,8 @@ class FindingsScreen(Over):
         Binding("v", "dismiss", "close", show=False),
     ]
 
+    noted = True
+
     def __init__(self, check: Check) -> None:
         super().__init__("", " Enter goes there   i what is legal and unusual, too   Esc closes")
         self.check = check
@@ -60,12 +61,11 @@ class FindingsScreen(Over):
         self.numbers = [n for n, each in enumerate(check.findings) if self.with_info or each.severity != INFO]
         rows = [_finding_row(n, check.findings[n]) for n in self.numbers]
         head, lines = table(FINDING_COLUMNS, rows, max(20, self.size.width))
-        if not rows:
-            head = Line(((" " if check.running else " " + printable(check.summary()), "head"),))
-        self.pane.show(lines, self.pane.cursor, head, keep=True)
-        state = "checking …" if check.running else "checked"
-        legal = f", {check.info} legal and unusual" if check.info else ""
-        self.above.say((f" findings in {printable(path_text(check.path))}: {state} {check.summary()}{legal}", ""))
+        self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
+        legal = f", {check.info} legal and unusual" if check.info and not self.with_info else ""
+        state = "so far" if check.running else "in all"
+        self.above.say((f" findings: {check.serious} errors and warnings {state}{legal}", ""))
+        self.note.say((printable(path_text(f" {check.summary()}")), "dim"))
 
     def action_info(self) -> None:
         self.with_info = not self.with_info
@@ -113,6 +113,8 @@ class TransactionsScreen(Over):
         *(Binding(key, f"view('{key}')", key, show=False) for key in VIEWS if key),
         Binding("t", "dismiss", "close", show=False),
     ]
+
+    noted = True
 
     def __init__(self, path: str, limits: Limits, zone: Any, jobs: Jobs) -> None:
         super().__init__("", " Enter goes to it   a aborted  o open  c committed  * all   Esc closes")
@@ -173,26 +175,28 @@ class TransactionsScreen(Over):
         rows = self.rows if named is self.columns else [row._replace(cells=row.cells[1:]) for row in self.rows]
         head, lines = table(named, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
-        self.above.say((self._told(name), ""))
+        self.above.say((f" transactions, {name}: {len(self.rows)} of {len(self.found)}", ""))
+        self.note.say((printable(path_text(self._told())), "dim"))
 
     @staticmethod
     def _several(found: list[Transaction]) -> bool:
         return len({(each.topic, each.partition) for each in found[:1000]}) > 1
 
-    def _told(self, name: str) -> str:
-        reads = self.job is not None and not self.job.cancelled
-        text = f" transactions, {name}: {len(self.rows)} of {len(self.found)}"
-        if reads and self.job is not None:
+    def _told(self) -> str:
+        """What there is to say beside the rows."""
+        words = []
+        if self.job is not None and not self.job.cancelled:
             percent = f" {100 * self.job.done // self.job.total}%" if self.job.total else ""
-            text += f"; reading …{percent}"
+            words.append(f"reading …{percent}")
         elif self.partitions == 1 and self.ended is not None:
-            text += f"; last stable offset {self.ended.lastStableOffset}"
-            text += f", held by producer {self.ended.heldBy}" if self.ended.heldBy is not None else ""
+            words.append(f"offsets up to {self.ended.logEndOffset}, last stable offset {self.ended.lastStableOffset}")
+            if self.ended.heldBy is not None:
+                words.append(f"held back by producer {self.ended.heldBy}")
+        else:
+            words.append(f"{self.partitions} partitions read")
         if self.left_out:
-            text += f"; {self.left_out} more than are kept"
-        if self.troubles:
-            text += f"; {printable(path_text(self.troubles[0]))}"
-        return text
+            words.append(f"{self.left_out} more than are kept")
+        return " " + "; ".join([*words, *self.troubles[:1]])
 
     def _row(self, number: int, answer: Transaction) -> Row:
         value = ordered(answer_object(answer))

@@ -24,7 +24,7 @@ from kdump.render.report import size_text
 from kdump.render.table import Column
 from kdump.render.times import iso
 
-CHECKED = 1 << 20
+CHECKED = 64 * 1024
 """Bytes of a batch up to which its checksum is taken to show its row; of a larger one, when one stands on it."""
 LABEL = 40
 """Characters of a key that the tree shows."""

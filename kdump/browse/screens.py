@@ -65,21 +65,27 @@ class Over(ModalScreen[Any]):
         Binding("escape,q,backspace,left,question_mark", "dismiss", "close", show=False)
     ]
 
+    noted = False
+    """Whether there is a second line."""
+
     def __init__(self, title: str, keys: str) -> None:
         super().__init__()
         self.heading = title
         self.keys = keys
         self.pane = Pane(id="list")
         self.above = Bar(id="title", style="reverse")
+        self.note = Bar(id="note")
         self.below = Bar(id="keys", style="reverse")
 
     def compose(self) -> ComposeResult:
         yield self.above
+        yield self.note
         yield self.pane
         yield self.below
 
     def on_mount(self) -> None:
         self.above.say((self.heading, ""))
+        self.note.display = self.noted
         self.below.say((self.keys, ""))
         self.pane.focus()
 

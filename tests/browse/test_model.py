@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from crc32c import crc32c
 
 from kdump.browse import browser as browsing
 from kdump.browse import pages as paging
@@ -21,12 +23,10 @@ from kdump.browse.say import command_of, json_of
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.source import FileSource
+from kdump.log.careful import CarefulSource
 from tests.conftest import FIXTURES
 from tests.craft import split
 from tests.test_damaged_disks import DAMAGES
-
-from datetime import timezone
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 ZERO = f"{0:020}.log"
@@ -85,7 +85,8 @@ SEGMENTS = [
     "clean-1/users-0",
     "clean-1/orders-zstd-0",
     "legacy/upgraded-gzip-0",
-    "crash-1/prealloc-0",
+    "live-1/prealloc-0",
+    "legacy/v1-client010-snappy-0",
 ]
 
 
@@ -148,7 +149,7 @@ def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.Monke
     and entered."""
     monkeypatch.setattr(paging, "EACH", 4)
     dice = random.Random(damage.__name__)
-    for number, name in enumerate(SEGMENTS * 2):
+    for number, name in enumerate(SEGMENTS):
         data = bytearray(segment(name).read_bytes())
         damage(data, dice)
         path = tmp_path / f"{number}-0" / segment(name).name
@@ -186,7 +187,10 @@ def everything(found: Browser, row: Row) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["--offset 20..60", "--producer-id 9", "--key a3 --key b2", "--control", "--position 400..2000", "--value-regex sku-1"],
+    [
+        *("--offset 20..60", "--producer-id 9", "--key a3 --key b2", "--control", "--position 400..2000"),
+        *("--value-regex sku-1", "--time 2026-11-21T07:58:22.9..", "--transactional --key-regex ^a"),
+    ],
 )
 def test_filters_are_those_of_inspect(options: str) -> None:
     path = PAYMENTS / ZERO
@@ -214,12 +218,12 @@ def test_filters_that_are_none(text: str) -> None:
 
 def test_going_to_every_offset_and_position() -> None:
     found = browse(PAYMENTS)
-    for value in listed(PAYMENTS / ZERO, "--records"):
+    for value in listed(PAYMENTS / ZERO, "--records")[::5]:
         found.settle(found.to_offset(value["offset"], met))
         row = found.level.row
         assert row is not None
         assert json.loads(json_of(found, found.level, row) or "") == value | {"file": str(PAYMENTS / ZERO)}
-    for value in listed(PAYMENTS / ZERO):
+    for value in listed(PAYMENTS / ZERO)[::5]:
         for position in (value["position"], value["position"] + value["size"] - 1):
             found.settle(found.to_position(position, met))
             row = found.level.row
@@ -240,7 +244,7 @@ def test_going_to_a_time() -> None:
 
 
 def test_searching_keys_and_values() -> None:
-    found = browse(PAYMENTS)
+    found = browse(PAYMENTS, ZERO)
     records = listed(PAYMENTS / ZERO, "--records")
     expected = [v["offset"] for v in records if not v.get("control") and ("sku-1" in (v["value"] or ""))]
     hits = []
@@ -253,9 +257,9 @@ def test_searching_keys_and_values() -> None:
         hits.append(found.level.row.item.offset)
     assert hits == expected
     found.settle(found.open(met))
-    found.settle(found.search("SNAPSHOT", met))
+    found.settle(found.search("TxnIndex", met))
     assert found.level.row is not None
-    assert "snapshot" in found.level.row.label
+    assert "txnindex" in found.level.row.label
     with pytest.raises(NotThere):
         found.search("(", met)
 
@@ -274,47 +278,63 @@ def test_the_command_shows_the_same() -> None:
     assert shown == json.loads(json_of(found, found.level, row) or "")
 
 
-class Counting(FileSource):
-    """How much is read, and from where."""
+class Counter:
+    """Bytes that are read of segments."""
 
-    read = 0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read = 0
 
-    def _pread(self, count: int, position: int) -> bytes:
-        data = super()._pread(count, position)
-        Counting.read += len(data)
-        return data
+        def counted(source: CarefulSource, position: int, count: int) -> bytes | None:
+            data = os.pread(source.fd, count, position)
+            self.read += len(data)
+            return data
+
+        monkeypatch.setattr(CarefulSource, "_try", counted)
+
+    def taken(self) -> int:
+        """Since the last time."""
+        read, self.read = self.read, 0
+        return read
 
 
 def test_a_segment_of_a_gigabyte_opens_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of 16 KiB whose payload is a hole: few bytes are read to see the first, the last, or one between."""
     one = BATCH_HEADER.read(split((PAYMENTS / ZERO).read_bytes())[1])
-    size, total = 16 * 1024, 1 << 30
+    size, total = 256 * 1024, 1 << 30
     path = tmp_path / "big-0" / ZERO
     path.parent.mkdir()
     index = bytearray()
+    rest = bytes(size - BATCH_HEADER.size)
     with open(path, "wb") as file:
         for number in range(total // size):
-            header = one._replace(baseOffset=number, batchLength=size - 12)
+            header = one._replace(baseOffset=number, lastOffsetDelta=0, batchLength=size - 12)
+            head = BATCH_HEADER.struct.pack(*header)
+            head = head[:17] + crc32c(head[21:] + rest).to_bytes(4, "big") + head[21:]
             file.seek(number * size)
-            file.write(BATCH_HEADER.struct.pack(*header))
-            if number % 16 == 8:
+            file.write(head)
+            if number % 8 == 4:
                 index += number.to_bytes(4, "big") + (number * size).to_bytes(4, "big")
         file.truncate(total)
     (path.parent / f"{0:020}.index").write_bytes(index)
-    from kdump.log import source as sources
+    counter, rows = Counter(monkeypatch), browsing.ROWS
 
-    monkeypatch.setattr("kdump.log.careful.CarefulSource._try", _counted)
-    Counting.read = 0
-    found = browse(path.parent, ZERO)
-    assert [row.key for row in found.level.rows] == [n * size for n in range(browsing.ROWS)]
-    assert Counting.read < 4 << 20, "the first rows: their batches, for their checksums, and no more"
-    del sources
-
-
-def _counted(self: Any, position: int, count: int) -> bytes | None:
-    data = os.pread(self.fd, count, position)
-    Counting.read += len(data)
-    return data
+    found = browse(path.parent)
+    assert found.level.rows[0].label == ZERO
+    assert counter.taken() == 0, "nothing before it is looked at"
+    found.settle(found.enter(0, found.level.rows[0], met) or [])
+    assert [row.key for row in found.level.rows] == [n * size for n in range(rows)]
+    assert counter.taken() < (rows + 4) * 8192 + 2 * size, "little more than headers"
+    assert all("crc?" in " ".join(row.cells) for row in found.level.rows), "a large batch is read when one stands on it"
+    found.dump(found.level.rows[1], found.level, 80, full=False, met=met)
+    assert "crc?" not in " ".join(found.renewed(found.level.rows[1]).cells)
+    assert counter.taken() < 3 * size
+    part = found.end(found.level, down=True, met=met)
+    assert [row.key for row in part.rows] == [total - (rows - n) * size for n in range(rows)]
+    assert counter.taken() < 4 * rows * 8192 + 8 * size
+    found.settle(found.to_position(total // 2 + 1, met))
+    assert found.level.row is not None
+    assert found.level.row.key == total // 2
+    assert counter.taken() < 8 * rows * 8192 + 16 * size
 
 
 def test_reading_is_given_up_when_nobody_waits() -> None:
