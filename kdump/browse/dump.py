@@ -162,4 +162,4 @@ class Annotated(Hexdump):
 
     def _text(self, text: str, style: str) -> None:
         self.captured.field = None
-        super()._text(text, style)
+        super()._text(text.replace("--full shows", "x shows"), style)
