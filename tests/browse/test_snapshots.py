@@ -1,5 +1,5 @@
-"""What the screen looks like, by textual's own snapshots: `pytest --snapshot-update` makes them anew, and a failure writes a
-page that shows both."""
+"""What the screen looks like, by textual's own snapshots: `pytest --snapshot-update` makes them anew, and a failure
+writes a page that shows both."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from tests.browse.driving import Driver, app_of
 from tests.browse.test_model import PAYMENTS, ZERO
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ROOT
 from tests.craft import flip
+from tools.browse_capture import PICTURES, draw
 
 SCREENS = {
     "start": ("clean-1", (80, 24), []),
@@ -42,6 +43,12 @@ def test_screens(name: str, snap_compare: Callable[..., bool], monkeypatch: pyte
     monkeypatch.chdir(FIXTURES)
     path, size, keys = SCREENS[name]
     assert drawn(snap_compare, path, size, keys)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_of_the_documentation(name: str) -> None:
+    """`make docs` draws them anew."""
+    assert (ROOT / "docs" / name).read_text() == draw(name)
 
 
 def test_a_finding(snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
