@@ -78,7 +78,8 @@ class BrowseApp(App[None]):
         Binding("x", "full", "in full", show=False),
         Binding("r", "again", "read anew", show=False),
         Binding("z", "zoom", "zoom", show=False),
-        Binding("q", "quit", "quit", show=False),
+        Binding("q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=False),
+        Binding("ctrl+z", "suspend_process", "suspend", show=False),
     ]
     PROMPTS: ClassVar[dict[str, str]] = {
         "go": "go to: offset, @position, time (-2h, 2026-11-21T07:58)",
@@ -103,6 +104,8 @@ class BrowseApp(App[None]):
         self.message = ("", "")
         self.full = False
         self.dumped: tuple[Any, Dump] | None = None
+        self.laid: tuple[list[Row], int, tuple[Line, list[Line]]] | None = None
+        """Rows, the room there was for them, and the table that they made."""
         self.places: list[tuple[int, int]] = []
         """Level and number of the row in each line of the tree."""
         self.title_bar, self.hex_bar, self.status = Bar(id="title", style="reverse"), Bar(id="bytes"), Bar(id="status")
@@ -195,14 +198,17 @@ class BrowseApp(App[None]):
 
     def on_pane_moved(self, message: Pane.Moved) -> None:
         browser = self.browser
-        if not browser.levels:
+        if not browser.levels or message.is_stale:
             return
         self.message = ("", "")
         if message.pane is self.table_pane:
             self._stand(browser.depth, message.number)
         elif message.pane is self.tree_pane:
             depth, number = self.places[message.number]
-            self._stand(max(0, depth), number)
+            rows = browser.levels[max(0, depth)].rows
+            self._stand(max(0, depth), max(0, min(number, len(rows) - 1)))
+            if not 0 <= number < len(rows):  # it is an ellipsis
+                self._more(1, down=number > 0)
         else:
             self._follow_hex(message.number)
 
@@ -211,6 +217,7 @@ class BrowseApp(App[None]):
         browser = self.browser
         browser.depth = depth
         if browser.level.cursor != number:
+            self.jobs.cancel("look")
             browser.level.cursor = number
             browser.settle(browser.levels[: depth + 1], depth)
         self._draw()
@@ -230,6 +237,8 @@ class BrowseApp(App[None]):
                 return
 
             def there(part: Part) -> None:
+                if level is not browser.level:
+                    return
                 level.put(part, len(part.rows) if down else 0)
                 browser.settle(browser.levels[: browser.depth + 1], browser.depth)
                 self._draw()
@@ -237,6 +246,11 @@ class BrowseApp(App[None]):
             what = "looking for the end" if down else "reading"
             self.jobs.start("look", what, lambda job: browser.end(level, down=down, met=job.met), there)
             return
+        self._more(message.count, down=down)
+
+    def _more(self, count: int, *, down: bool) -> None:
+        """So many rows further than those that are at hand."""
+        browser, level = self.browser, self.browser.level
         if (level.last if down else level.first) or not level.rows or "look" in self.jobs.running:
             return
 
@@ -246,22 +260,23 @@ class BrowseApp(App[None]):
             before = level.row
             browser.grow(level, part, down=down)
             if before is not None:
-                step = message.count if down else -message.count
+                step = count if down else -count
                 number = next((n for n, row in enumerate(level.rows) if row.key == before.key), level.cursor)
                 level.cursor = max(0, min(number + step, len(level.rows) - 1))
             browser.settle(browser.levels[: browser.depth + 1], browser.depth)
             self._draw()
 
-        count = message.count + self.table_pane.room
-        self.jobs.start("look", "reading", lambda job: browser.more(level, down=down, count=count, met=job.met), more)
+        wanted = count + self.table_pane.room
+        self.jobs.start("look", "reading", lambda job: browser.more(level, down=down, count=wanted, met=job.met), more)
 
     def on_pane_entered(self, message: Pane.Entered) -> None:
-        if not self.browser.levels:
+        if not self.browser.levels or message.is_stale:
             return
         if message.pane is self.tree_pane:
             depth, number = self.places[message.number]
-            self._stand(max(0, depth), number)
-            self._enter()
+            if depth < 0 or 0 <= number < len(self.browser.levels[depth].rows):
+                self._stand(max(0, depth), number)
+                self._enter()
         elif message.pane is self.table_pane:
             self._enter()
         elif self.dumped is not None and message.number < len(self.dumped[1].lines):
@@ -284,6 +299,7 @@ class BrowseApp(App[None]):
         else:
             found = None
         if found is not None and found != level.cursor:
+            self.jobs.cancel("look")
             level.cursor = found
             self.browser.settle(self.browser.levels[: self.browser.depth + 1], self.browser.depth)
             self._draw_lists()
@@ -418,13 +434,15 @@ class BrowseApp(App[None]):
     def _draw_lists(self) -> None:
         browser = self.browser
         level = browser.level
-        head, lines = table(level.listing.columns, level.rows, max(20, self.table_pane.size.width))
+        room = max(20, self.table_pane.size.width)
+        if self.laid is None or self.laid[0] is not level.rows or self.laid[1] != room:
+            self.laid = (level.rows, room, table(level.listing.columns, level.rows, room))
+        head, lines = self.laid[2]
         self.table_pane.show(lines, level.cursor, head if lines else None, keep=True)
         top = printable(path_text(browser.places.path))
         lines, self.places = tree(browser.levels, top, max(10, self.tree_pane.size.width))
         here = (browser.depth, level.cursor)
-        number = next((n for n, place in enumerate(self.places) if place == here and "…" not in lines[n].text[-1:]), 0)
-        number = self.places.index(here) if number == 0 and here in self.places else number
+        number = self.places.index(here) if here in self.places else 0
         self.tree_pane.show(lines, number, keep=True)
         names = [top, *(each.owner.label for each in browser.levels[1 : browser.depth + 1] if each.owner is not None)]
         kinds = f"   filter {self.options}" if self.options else ""
@@ -452,7 +470,7 @@ class BrowseApp(App[None]):
             return
         text = ""
         if isinstance(level.listing, Pages) and level.file is not None:
-            size = level.file.size
+            size = level.file.length
             at = row.item.position
             text = (
                 f" byte {at} of {size_text(size)}, {100 * at // max(1, size)}%" if size is not None else f" byte {at}"

@@ -49,11 +49,10 @@ class OpenFile:
         """Bytes; None while a compressed file has not been read to its end."""
         return self.window.source.size
 
-    def renew(self) -> None:
-        """Read what a broker has written, or cut off, since. Raises SourceError: the file is gone."""
-        self.close()
-        self._closed = False
-        self._window = None
+    @property
+    def length(self) -> int | None:
+        """The same, as far as it is known without reading anything."""
+        return None if self._window is None else self._window.source.size
 
     def close(self) -> None:
         if self._window is not None and not self._closed:

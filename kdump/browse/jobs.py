@@ -61,6 +61,8 @@ class Jobs:
         async def run() -> None:
             try:
                 answer = await asyncio.to_thread(work, job)
+                if job.cancelled:
+                    return
             except Cancelled:
                 return
             except (SourceError, OSError, NotThere) as error:

@@ -38,7 +38,8 @@ def table(columns: list[Column], rows: list[Row], width: int) -> tuple[Line, lis
 
 
 def tree(levels: list[Level], title: str, width: int) -> tuple[list[Line], list[tuple[int, int]]]:
-    """The tree as lines, and for each which level it is of and its number there; (-1, 0) is the top."""
+    """The tree as lines, and for each which level it is of and its number there, beyond its rows for an ellipsis;
+    (-1, 0) is the top."""
     lines, places = [Line(((cut(title, width), "head"),))], [(-1, 0)]
     _branch(levels, 0, width, lines, places)
     return lines, places
@@ -50,7 +51,7 @@ def _branch(levels: list[Level], depth: int, width: int, lines: list[Line], plac
     indent = " " * (depth + 1)
     if not level.first:
         lines.append(Line(((f"{indent}  …", "dim"),)))
-        places.append((depth, 0))
+        places.append((depth, -1))
     for number, row in enumerate(level.rows):
         is_open = inner and number == level.cursor
         mark = "▾ " if is_open else "  " if row.type in LEAVES else "▸ "
@@ -60,7 +61,7 @@ def _branch(levels: list[Level], depth: int, width: int, lines: list[Line], plac
             _branch(levels, depth + 1, width, lines, places)
     if not level.last:
         lines.append(Line(((f"{indent}  …", "dim"),)))
-        places.append((depth, len(level.rows) - 1))
+        places.append((depth, len(level.rows)))
 
 
 LEAVES = ("field", "note")

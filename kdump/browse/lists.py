@@ -33,7 +33,7 @@ class FindingsScreen(Over):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i", "info", "info", show=False),
-        Binding("v", "dismiss", "close", show=False),
+        Binding("v", "leave", "close", show=False),
     ]
 
     noted = True
@@ -73,8 +73,8 @@ class FindingsScreen(Over):
 
     def on_pane_entered(self, message: Any) -> None:
         message.stop()
-        if self.numbers:
-            self.dismiss(self.numbers[message.number])
+        if self.numbers and not message.is_stale:
+            self.leave(self.numbers[message.number])
 
 
 def _finding_row(number: int, finding: Finding) -> Row:
@@ -111,7 +111,7 @@ class TransactionsScreen(Over):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"view('{key}')", key, show=False) for key in VIEWS if key),
-        Binding("t", "dismiss", "close", show=False),
+        Binding("t", "leave", "close", show=False),
     ]
 
     noted = True
@@ -210,5 +210,5 @@ class TransactionsScreen(Over):
 
     def on_pane_entered(self, message: Any) -> None:
         message.stop()
-        if self.rows:
-            self.dismiss(self.rows[message.number].item)
+        if self.rows and not message.is_stale:
+            self.leave(self.rows[message.number].item)

@@ -40,10 +40,12 @@ class Pane(Widget, can_focus=True):
         def __init__(self, pane: Pane, number: int) -> None:
             super().__init__()
             self.pane, self.number = pane, number
+            self.lines = pane.lines
 
         @property
-        def control(self) -> Pane:
-            return self.pane
+        def is_stale(self) -> bool:
+            """Whether the pane shows other lines by now."""
+            return self.lines is not self.pane.lines
 
     class Beyond(Message):
         """Somebody wants further than the lines reach: by `count` lines, or to the very end (0)."""
@@ -52,20 +54,8 @@ class Pane(Widget, can_focus=True):
             super().__init__()
             self.pane, self.count, self.down = pane, count, down
 
-        @property
-        def control(self) -> Pane:
-            return self.pane
-
-    class Entered(Message):
+    class Entered(Moved):
         """Enter, on a line."""
-
-        def __init__(self, pane: Pane, number: int) -> None:
-            super().__init__()
-            self.pane, self.number = pane, number
-
-        @property
-        def control(self) -> Pane:
-            return self.pane
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)

@@ -82,6 +82,8 @@ class Places:
         """The first level. Raises SourceError: there is nothing of Kafka."""
         self.unread = []
         found = list(places(self.path, lambda error: self.unread.append(str(error))))
+        if not found:
+            raise SourceError(f"{self.path}: nothing of Kafka is left here")
         place = found[0]
         if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
             rows = [self.maker.directory(each) for each in found]

@@ -62,7 +62,7 @@ class Over(ModalScreen[Any]):
 
     DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,backspace,left,question_mark", "dismiss", "close", show=False)
+        Binding("escape,q,backspace,left,question_mark", "leave", "close", show=False)
     ]
 
     noted = False
@@ -72,6 +72,7 @@ class Over(ModalScreen[Any]):
         super().__init__()
         self.heading = title
         self.keys = keys
+        self._leaves = False
         self.pane = Pane(id="list")
         self.above = Bar(id="title", style="reverse")
         self.note = Bar(id="note")
@@ -91,6 +92,15 @@ class Over(ModalScreen[Any]):
 
     def on_resize(self) -> None:
         self.fill()
+
+    def leave(self, answer: Any = None) -> None:
+        """Close it, once: keys may come faster than screens go."""
+        if self.is_current and not self._leaves:
+            self._leaves = True
+            self.dismiss(answer)
+
+    def action_leave(self) -> None:
+        self.leave()
 
     def fill(self) -> None:
         """Make the lines, for the width that there is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from datetime import tzinfo
@@ -62,16 +63,22 @@ def browser(path: str, options: dict[str, Any]) -> Any:
     """The model behind the screen. Exits with one line for a path that is not there."""
     from kdump.browse.browser import Browser
     from kdump.browse.make import Maker
+    from kdump.log.disk import places
     from kdump.log.errors import SourceError
+    from kdump.log.paths import Target
 
     limits = Limits(options["max_batch_size"], options["max_decompressed_size"])
-    made = Browser(path, Maker(options["zone"]), limits)
     try:
-        made.places.top()
-    except (SourceError, OSError) as error:
+        place = next(places(path, lambda error: None), None)
+        if isinstance(place, Target) and "://" not in path:
+            os.stat(path)
+    except SourceError as error:
         complain(str(error))
         sys.exit(2)
-    return made
+    except OSError as error:
+        complain(f"{path}: {error.strerror}")
+        sys.exit(2)
+    return Browser(path, Maker(options["zone"]), limits)
 
 
 class typed_selection:

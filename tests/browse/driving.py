@@ -30,17 +30,17 @@ class Driver:
     async def keys(self, *keys: str) -> str:
         """Press them one by one, each when the one before has done all it does; what is shown then."""
         for key in keys:
-            self._press(key)
+            self.press(key)
             await self.settled()
         return self.shown
 
     async def typed(self, text: str) -> str:
         """Into a prompt, and Enter."""
         for letter in text:
-            self._press(letter)
+            self.press(letter)
         return await self.keys("enter")
 
-    def _press(self, key: str) -> None:
+    def press(self, key: str) -> None:
         """As the pilot does, which waits a while before and after each."""
         name = NAMES.get(key, key)
         character = CHARACTERS.get(name, name if len(name) == 1 else None)

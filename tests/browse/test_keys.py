@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -261,6 +262,56 @@ def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert at.app.browser.level.row.key == 0
 
     drive(PAYMENTS / ZERO, script)
+
+
+def test_the_tree_goes_on_where_the_table_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "ROWS", 8)
+
+    async def script(at: Driver) -> None:
+        await at.keys("enter", "tab", "tab")
+        assert at.app.focused is at.app.tree_pane
+        for _ in range(60):
+            await at.keys("down")
+        row = at.app.browser.level.row
+        assert row is not None
+        assert row.item.position > 6000
+        assert at.app.tree_pane.lines[at.app.tree_pane.cursor].text.strip().endswith(row.label)
+        await at.keys("home")
+        assert at.app.browser.level.row is not None
+        assert at.app.browser.level.row.key == 0
+
+    drive(PAYMENTS, script)
+
+
+def test_a_finding_in_an_index(tmp_path: Path) -> None:
+    shutil.copytree(PAYMENTS, tmp_path / "payments-0")
+    index = tmp_path / "payments-0" / f"{0:020}.index"
+    index.chmod(0o644)
+    index.write_bytes(index.read_bytes()[:15] + b"\x07")
+
+    async def script(at: Driver) -> None:
+        await at.keys("n")
+        assert "index-mismatch" in at.status
+        assert at.labels[0] == index.name
+        assert "! index-mismatch" in at.shown
+
+    drive(tmp_path / "payments-0", script)
+
+
+def test_keys_that_come_faster_than_answers() -> None:
+    """Presses while levels are being read: no file is used once it is closed."""
+    dice = random.Random(5)
+    keys = ["enter", "enter", "down", "up", "backspace", "tab", "pagedown", "G", "home", "n", "right", "escape", "r"]
+
+    async def script(at: Driver) -> None:
+        for _ in range(400):
+            at.press(dice.choice(keys))
+            if dice.random() < 0.3:
+                await asyncio.sleep(0.002 * dice.random())
+        await at.settled()
+        assert at.app.is_running
+
+    drive(CLEAN, script)
 
 
 def test_markup_and_control_characters_of_keys_are_shown_as_they_are(tmp_path: Path) -> None:
