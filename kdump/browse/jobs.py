@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from textual.app import App
 
-from kdump.browse.browser import NotThere
+from kdump.browse.levels import NotThere
 from kdump.browse.rows import Cancelled
 from kdump.log.errors import SourceError
 

@@ -62,7 +62,8 @@ class Over(ModalScreen[Any]):
 
     DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,backspace,left,question_mark", "leave", "close", show=False)
+        Binding("ctrl+c", "app.quit", "quit", show=False),
+        Binding("escape,q,backspace,left,question_mark", "leave", "close", show=False),
     ]
 
     noted = False

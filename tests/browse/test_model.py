@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 from crc32c import crc32c
 
-from kdump.browse import browser as browsing
+from kdump.browse import levels as browsing
 from kdump.browse import pages as paging
-from kdump.browse.browser import Browser, NotThere
+from kdump.browse.browser import Browser
+from kdump.browse.levels import NotThere
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level
 from kdump.browse.rows import Cancelled, Row
