@@ -106,6 +106,7 @@ class BrowseApp(Asking):
         self.asked = what
         prompt.placeholder = self.PROMPTS[what]
         prompt.value = self.options if what == "filter" else ""
+        prompt.cursor_position = len(prompt.value)
         prompt.display = True
         self.status.say((" " + self.PROMPTS[what] + "  (Enter does it, Esc leaves)", "dim"))
         prompt.focus()

@@ -12,7 +12,7 @@ from kdump.browse.places import Level
 from kdump.browse.rows import Met, Part, Row, Whole
 from kdump.log.disk import partition
 from kdump.log.index import last_entry
-from kdump.log.kinds import BATCHES, TIME_INDEX, by_name
+from kdump.log.kinds import BATCHES, TIME_INDEX
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
@@ -29,19 +29,8 @@ class Browser(Levels):
         row = self.level.row
         if row is not None and row.type == "partition":
             return str(row.key)
-        for level in reversed(self.levels[: self.depth + 1]):
-            if level.owner is not None and level.owner.type == "partition":
-                return str(level.owner.key)
-        if (
-            self.level.path
-            and self.level.file is None
-            and any(by_name(r.key)[0] for r in self.level.rows if isinstance(r.key, str))
-        ):
-            return None if self._has_partitions() else self.level.path
-        return None
-
-    def _has_partitions(self) -> bool:
-        return any(row.type == "partition" for row in self.level.rows)
+        inside = (level.path for level in reversed(self.levels[: self.depth + 1]) if level.is_partition)
+        return next(inside, None)
 
     def segments(self) -> list[Target]:
         """The segments that a search goes through: of the partition that one is in, or the one file."""

@@ -48,6 +48,10 @@ class Level:
     last: bool = True
     cursor: int = 0
     path: str = ""
+    about: str = ""
+    """What is to be said of the directory."""
+    is_partition: bool = False
+    """Whether it is the directory of a partition."""
 
     def put(self, part: Part, cursor: int = 0) -> Level:
         self.rows, self.first, self.last = part.rows, part.first, part.last
@@ -122,7 +126,11 @@ class Places:
             thing = Thing(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
             rows.append(self.maker.thing("partition", part.partition.path, part, thing, "torn" if what else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
-        return Level(Whole(rows, self.maker.things), owner, path=place.path)
+        ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: it runs, or has crashed"}
+        words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
+        words += [ends[facts.clean]] if facts.clean is not None else []
+        words += [f"damaged: {', '.join(facts.broken)}"] if facts.broken else []
+        return Level(Whole(rows, self.maker.things), owner, path=place.path, about=", ".join(words))
 
     def _partition(self, facts: PartitionFacts, owner: Row | None) -> Level:
         place = facts.partition
@@ -130,7 +138,7 @@ class Places:
         logs = [segment.log for segment in place.segments if segment.log is not None]
         beside = [at for at in place.files() if at not in logs]
         rows = [self.maker.file(at) for at in (*logs, *beside)]
-        return Level(Whole(rows, self.maker.things), owner, path=place.path)
+        return Level(Whole(rows, self.maker.things), owner, path=place.path, is_partition=True)
 
     def _file(self, at: Target, owner: Row | None) -> Level:
         file = OpenFile(at)

@@ -139,7 +139,7 @@ class Shown(App[None]):
             remark = level.file.remark()
             text += f"; {remark}" if remark else ""
         elif level.last and level.first:
-            text = f" {level.cursor + 1} of {len(level.rows)}"
+            text = f" {level.cursor + 1} of {len(level.rows)}" + (f"; {level.about}" if level.about else "")
         else:
             text = f" {row.key}"
         self.status.say((printable(path_text(text)), ""))

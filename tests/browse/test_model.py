@@ -27,7 +27,7 @@ from kdump.format.batch import BATCH_HEADER
 from kdump.log.careful import CarefulSource
 from tests.conftest import FIXTURES
 from tests.craft import split
-from tests.test_damaged_disks import DAMAGES
+from tests.test_damaged_disks import DAMAGES, LARGE, files
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 ZERO = f"{0:020}.log"
@@ -184,6 +184,28 @@ def everything(found: Browser, row: Row) -> None:
         if each.type in ("record", "header"):
             fields = found.places.into(each, inside)
             assert fields is None or fields.listing.head(9, met).rows
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
+    """Some rows of each file of every disk, looked at and entered."""
+    dice = random.Random(damage.__name__)
+    for path in files():
+        if path.suffix == ".md" or not 0 < path.stat().st_size < LARGE:
+            continue
+        data = bytearray(path.read_bytes())
+        damage(data, dice)
+        copy = tmp_path / path.parent.name / path.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(data)
+        found = browse(copy)
+        rows = found.level.listing.head(40, met).rows
+        if rows:
+            found.level.listing.tail(10, met)
+        for row in rows[:: max(1, len(rows) // 4)]:
+            everything(found, row)
+        copy.unlink()
 
 
 @pytest.mark.parametrize(
