@@ -116,17 +116,16 @@ class Levels:
     def again(self, met: Met) -> list[Level]:
         """The same place, read anew: the filter is another, or a broker has written. Raises SourceError."""
         with self.lock:
-            level = self.level
-            row = level.row
-            if level.file is None or not isinstance(self._pages(), Pages):
-                return self.reach(self._path(), met=met) if level.rows and self.depth else self.open(met)
-            position = row.item.position if row is not None and row.type in ("batch", "region") else None
-            if row is not None and row.type in ("record", "header"):
-                position = row.item.position
-            return self.reach(level.path, position=position, met=met)
-
-    def _pages(self) -> object:
-        return next((each.listing for each in reversed(self.levels) if isinstance(each.listing, Pages)), None)
+            if not any(isinstance(level.listing, Pages) for level in self.levels):
+                return self.reach(self._path(), met=met) if self.level.rows and self.depth else self.open(met)
+            position, index = 0, None
+            for level in self.levels[: self.depth + 1]:
+                row = level.row
+                if row is not None and row.type in ("batch", "region"):
+                    position = row.item.position
+                elif row is not None and row.type == "record":
+                    index = row.item.index
+            return self.reach(self.level.path, position=position, index=index, met=met)
 
     def _path(self) -> str:
         row = self.level.row
@@ -195,7 +194,7 @@ class Levels:
         level.cursor = sum(row.item.position <= position for row in level.rows) - 1 if level.rows else 0
         level.cursor = max(0, level.cursor)
         row = level.row
-        if row is None or row.type != "batch" or (offset is None and index is None):
+        if row is None or row.type != "batch" or (offset is None and (index is None or row.key != position)):
             return
         records = self.places.into(row, level)
         assert records is not None

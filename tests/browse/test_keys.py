@@ -225,6 +225,23 @@ def test_filtering() -> None:
     drive(PAYMENTS / ZERO, script)
 
 
+def test_a_filter_keeps_the_place() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("g")
+        await at.typed("4")
+        await at.keys("enter", "down", "f")
+        await at.typed("--producer-id 10")
+        assert at.labels == [ZERO, "4..6", "4 b1"]
+        await at.keys("down", "r")
+        assert at.labels == [ZERO, "4..6", "5 b2"]
+        await at.keys("f")
+        at.app.query_one("#prompt").value = "--producer-id 9"  # type: ignore[attr-defined]
+        await at.keys("enter")
+        assert at.labels in ([ZERO, "2..3"], [ZERO, "7..8"])
+
+    drive(PAYMENTS, script)
+
+
 def test_copying_a_record() -> None:
     async def script(at: Driver) -> None:
         await at.keys("enter", "y")
