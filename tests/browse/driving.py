@@ -60,6 +60,8 @@ class Driver:
         app = self.app
         if app.jobs.running or len(app.workers) or not app.is_running:
             return not app.is_running
+        if any(screen._callbacks or screen._layout_required for screen in app.screen_stack):
+            return False
         nodes = [app, *app.screen_stack, *app.screen.walk_children()]
         return all(node._message_queue.empty() and not node._next_callbacks for node in nodes)
 
