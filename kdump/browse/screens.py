@@ -15,8 +15,8 @@ from kdump.render.style import width as width_of
 HELP = """\
 Move
   ↑ ↓ PgUp PgDn Home End   in the pane that has the cursor (also j k, Space, G)
-  Tab, Shift+Tab           from pane to pane: table, hexdump, tree
-  Enter →                  into a partition, a segment, a batch, a record, a field
+  Tab, Shift+Tab           from pane to pane: tree, table, hexdump
+  Enter →                  into a partition, segment, batch, record, field
   Backspace ← Esc          out again
   z                        the pane alone on the screen, and back
 
@@ -28,8 +28,8 @@ Go
   n N to the next finding of kdump verify, or the one before. The first n starts
       the check, of the partition that one is in, or of all. Esc stops it
   v   the list of the findings
-  t   the transactions of the partition that one is in, or of all;
-      in it: a aborted, o open, c committed, * all. Enter goes to the first batch
+  t   the transactions of the partition that one is in, or of all; in it:
+      a aborted, o open, c committed, * all. Enter goes to the first batch
 
 Show
   f   filter batches and records by the options of kdump inspect:
