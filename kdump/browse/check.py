@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kdump.browse.rows import Cancelled
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -86,6 +85,3 @@ def run(
         met(0)
         for finding in unit.run(check.totals, met):
             hear(finding)
-
-
-__all__ = ["Cancelled", "Check", "run"]

@@ -8,7 +8,7 @@ from datetime import timezone, tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
-from kdump.browse.dump import HEADER, Field
+from kdump.browse.dump import Field
 from kdump.browse.pages import taken_as_sound, unread
 from kdump.browse.rows import Row
 from kdump.decode.decoding import DecodeOptions, Decoding
@@ -178,6 +178,3 @@ class Maker:
 
 def _decoded(columns: list[Column]) -> bool:
     return any(column.name == "keyDecoded" for column in columns)
-
-
-__all__ = ["HEADER", "Maker", "Thing"]

@@ -134,8 +134,8 @@ class Moving(Hexed):
             return
         if message.pane is self.tree_pane:
             depth, number = self.places[message.number]
-            if depth < 0 or 0 <= number < len(self.browser.levels[depth].rows):
-                self._stand(max(0, depth), number)
+            if depth >= 0 and 0 <= number < len(self.browser.levels[depth].rows):
+                self._stand(depth, number)
                 self._enter()
         elif message.pane is self.table_pane:
             self._enter()
@@ -166,7 +166,7 @@ class Moving(Hexed):
     def _enter_field(self, line: Line, dump: Dump) -> None:
         """From a line of the hexdump to the row of its field."""
         browser = self.browser
-        level, row = browser.level, browser.level.row
+        row = browser.level.row
         if line.field is None or row is None or row.type not in ("batch", "record", "header", "entry", "region"):
             return
         wanted = dump.fields[line.field]
@@ -190,7 +190,6 @@ class Moving(Hexed):
                 number = next((n for n, each in enumerate(part.rows) if same(each.item, wanted)), 0)
                 return [*levels, fields.put(part, number)]
 
-        del level
         self._look("reading", work)
 
 
