@@ -58,12 +58,13 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Rewrites the outputs in docs/ and README.md, docs/json.md, the tables of docs/spark.md, and the picture.
+# Rewrites the outputs in docs/ and README.md, docs/json.md, the tables of docs/spark.md, and the pictures.
 docs: $(VENV)/.ready
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
 	$(BIN)/python -m tools.spark_reference
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
+	$(BIN)/python -m tools.browse_capture
 	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
 
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.

@@ -15,6 +15,7 @@ from kdump import __version__
 COMMANDS = {
     "ls": "Show log directories at a glance: whose they are, what each partition holds.",
     "inspect": "Show batches, records or annotated bytes of segments.",
+    "browse": "Look around in a terminal: a tree, a table and annotated bytes that follow each other.",
     "schema": "Show the fields of any layout or message: type, position, bits, meaning, versions.",
     "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
     "stats": "Show partitions in numbers: batch fill, compression, keys, values, rates, top keys.",

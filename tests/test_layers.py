@@ -19,7 +19,10 @@ def test_help_imports_little() -> None:
     code = "import sys; from kdump.cli import cli; cli.main(['--help'], standalone_mode=False); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.splitlines()[-1].split())
-    assert not {"rich", "pyspark", "fsspec", "zstandard", "lz4", "snappy", "kdump.format", "kdump.log"} & modules
+    assert (
+        not {"rich", "textual", "pyspark", "fsspec", "zstandard", "lz4", "snappy", "kdump.format", "kdump.log"}
+        & modules
+    )
 
 
 def test_table_in_a_pipe_imports_no_codec_it_does_not_use() -> None:

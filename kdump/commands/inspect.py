@@ -93,7 +93,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if _wants_overview(paths, options):
         show_overview(paths, OverviewOptions(as_json=_form(options) == "json", full=options["full"], zone=zone))
         return
-    selection = _selection(options, zone)
+    selection = selection_of(options, zone)
     try:
         show = Show(_show_options(options), selection, _limits(options), paths)
         if options["extract"]:
@@ -180,7 +180,8 @@ def _decode_options(options: dict[str, Any]) -> DecodeOptions:
     )
 
 
-def _selection(options: dict[str, Any], zone: tzinfo) -> Selection:
+def selection_of(options: dict[str, Any], zone: tzinfo) -> Selection:
+    """What the options choose. Raises click.UsageError."""
     times: Range | None = time_range(options["times"], zone) if options["times"] is not None else None
     headers = []
     for header in options["headers"]:

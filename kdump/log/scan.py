@@ -64,7 +64,7 @@ class Scan:
         last = None if start else -1
         beyond = 0
         if start is None:
-            start = self._start(target, window)
+            start = self.start_of(target, window)
             last = None if start else -1
         if stream is None:
             stretches = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
@@ -153,7 +153,7 @@ class Scan:
         self.unshown += 1
         self.unshown_bytes += region.size
 
-    def _start(self, target: Target, window: Window) -> int:
+    def start_of(self, target: Target, window: Window) -> int:
         """Where to begin so that no region in the range is missed: by the indexes, where they are right."""
         offsets, positions, times = self.selection.offsets, self.selection.positions, self.selection.times
         first = offsets.first if offsets else None

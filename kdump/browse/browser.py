@@ -1,0 +1,146 @@
+"""How one gets elsewhere: to an offset, a byte, a time, or by a search."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing
+
+from kdump.browse.levels import Levels, NotThere
+from kdump.browse.places import Level
+from kdump.browse.rows import Met, Part, Row, Whole
+from kdump.log.disk import partition
+from kdump.log.index import last_entry
+from kdump.log.kinds import BATCHES, TIME_INDEX
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch
+from kdump.log.scan import Scan
+from kdump.log.select import Range, Selection
+from kdump.state.partition_log import open_window
+
+
+class Browser(Levels):
+    """Levels, and ways to go."""
+
+    def directory(self) -> str | None:
+        """The directory of the partition that one is in, or stands on."""
+        row = self.level.row
+        if row is not None and row.type == "partition":
+            return str(row.key)
+        inside = (level.path for level in reversed(self.levels[: self.depth + 1]) if level.is_partition)
+        return next(inside, None)
+
+    def segments(self) -> list[Target]:
+        """The segments that a search goes through: of the partition that one is in, or the one file."""
+        directory = self.directory()
+        if directory is None:
+            file = self.level.file
+            return [file.at] if file is not None and file.kind in BATCHES else []
+        found = [segment.log for segment in partition(directory).segments if segment.log is not None]
+        here = self.level.file
+        if here is not None and here.at.path not in [at.path for at in found] and here.kind in BATCHES:
+            return [here.at]  # a snapshot, or a segment that is being deleted
+        return found
+
+    def to_offset(self, offset: int, met: Met) -> list[Level]:
+        """The record with that offset, or the next. Raises SourceError, and NotThere."""
+        segments = self.segments()
+        if not segments:
+            raise NotThere("an offset of which partition? Go into one, or stand on it")
+        chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
+        try:
+            return self.reach(chosen[-1].path, offset=offset, met=met)
+        except NotThere:
+            following = segments[segments.index(chosen[-1]) + 1 :]
+            if not following:
+                raise
+            return self.reach(following[0].path, offset=offset, met=met)
+
+    def to_position(self, position: int, met: Met) -> list[Level]:
+        """The batch, or the entry, at a byte of the file. Raises SourceError, and NotThere."""
+        file = self.level.file
+        row = self.level.row
+        path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
+        if path is None:
+            raise NotThere("a position in which file? Go into one, or stand on it")
+        size = os.stat(path).st_size if "://" not in path else position + 1
+        if position >= size:
+            raise NotThere(f"position {position} is behind the end: the file has {size} bytes")
+        return self.reach(path, position=position, met=met)
+
+    def to_time(self, time: int, met: Met) -> list[Level]:
+        """The first record that is not older. Raises SourceError, and NotThere."""
+        segments = self.segments()
+        if not segments:
+            raise NotThere("a time in which partition? Go into one, or stand on it")
+        selection = Selection(times=Range(time, None))
+        for at in segments:
+            newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
+            if newest is not None and newest.timestamp < time:
+                continue
+            found = next(self._hits(at, selection, None, met), None)
+            if found is not None:
+                return self.reach(at.path, position=found.batch.position, index=found.index, met=met)
+        raise NotThere("all records here are older")
+
+    def search(self, text: str, met: Met) -> list[Level]:
+        """The next record whose key, value or a header has a match, or the next row. Raises SourceError, NotThere."""
+        level = self.level
+        try:
+            pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
+        except re.error as error:
+            raise NotThere(f"{text!r} is no regular expression: {error}") from None
+        if isinstance(level.listing, Whole):
+            return self._search_rows(level, level.listing.rows, re.compile(text, re.IGNORECASE))
+        segments = self.segments()
+        if not segments:
+            raise NotThere("nothing to search here: go into a segment")
+        here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
+        for at in segments[here:]:
+            after = self._stand() if at.path == level.path else None
+            for record in self._hits(at, self.places.selection, after, met):
+                if _matches(pattern, record):
+                    return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
+        raise NotThere(f"no record from here on has {text!r}")
+
+    def _stand(self) -> tuple[int, int]:
+        """The batch and the index of the record behind which a search goes on."""
+        row = self.level.row
+        if row is None:
+            return 0, -1
+        if row.type == "record":
+            return row.item.batch.position, row.item.index
+        return getattr(row.item, "position", 0), -1
+
+    def _search_rows(self, level: Level, rows: list[Row], pattern: re.Pattern[str]) -> list[Level]:
+        here = rows.index(level.row) if level.row in rows else -1
+        for step in range(1, len(rows) + 1):
+            number = (here + step) % len(rows)
+            if any(pattern.search(cell) for cell in (*rows[number].cells, rows[number].text)):
+                level.put(Part(rows, True, True), number)
+                return self.levels[: self.depth + 1]
+        raise NotThere(f"no line has {pattern.pattern!r}")
+
+    def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
+        """The records of a segment that are chosen, behind a place in it."""
+        window = open_window(at)
+        with closing(window.source):
+            scan = Scan(selection, self.places.limits)
+            scan.met = met
+            start = after[0] if after else None
+            for region in scan.chosen(at, window, start):
+                if not isinstance(region, Batch):
+                    continue
+                for record in selection.records(region):
+                    if after is None or (region.position, record.index) > after:
+                        yield record
+
+
+def _matches(pattern: re.Pattern[bytes], record: Record) -> bool:
+    if record.keySize > 0 and pattern.search(record.key or b""):
+        return True
+    if record.valueSize > 0 and pattern.search(record.value or b""):
+        return True
+    return any(pattern.search(key) or pattern.search(value or b"") for key, value in record.headers)

@@ -1,0 +1,87 @@
+"""Findings while one looks around: kdump verify on a path, in the background."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.run import units
+from kdump.check.totals import Totals
+from kdump.check.workers import careful_source
+from kdump.log.listing import lies_in, same_place
+from kdump.log.region import Limits
+
+MOST = 10_000
+"""Findings that are kept."""
+
+
+@dataclass
+class Check:
+    """One run of verify over `path`. `place`: the finding that one stands on, -1 before the first."""
+
+    path: str
+    findings: list[Finding] = field(default_factory=list)
+    place: int = -1
+    running: bool = True
+    left_out: int = 0
+    info: int = 0
+    totals: Totals = field(default_factory=Totals)
+
+    def covers(self, path: str) -> bool:
+        return lies_in(same_place(path), same_place(self.path))
+
+    def hear(self, finding: Finding) -> bool:
+        """Take a finding; whether it is one to go to: what is legal and unusual is only listed."""
+        if len(self.findings) >= MOST:
+            self.left_out += 1
+            return False
+        self.findings.append(finding)
+        self.info += finding.severity == INFO
+        return finding.severity != INFO
+
+    def step(self, direction: int) -> Finding | None:
+        """The next finding, or the one before, that is an error or a warning."""
+        place = self.place + direction
+        while 0 <= place < len(self.findings):
+            if self.findings[place].severity != INFO:
+                self.place = place
+                return self.findings[place]
+            place += direction
+        return None
+
+    @property
+    def serious(self) -> int:
+        return len(self.findings) - self.info
+
+    def summary(self) -> str:
+        """In a line."""
+        if self.running:
+            return f"checking {self.path} …"
+        read = f"{self.totals.partitions} partitions, {self.totals.files} files, {self.totals.batches} batches read"
+        if self.totals.unread:
+            read += f", {len(self.totals.unread)} could not be: {self.totals.unread[0]}"
+        if not self.serious:
+            return f"no error or warning in {self.path}: {read}"
+        return f"{self.serious} errors and warnings in {self.path}: {read}"
+
+
+def run(
+    check: Check,
+    limits: Limits,
+    hear: Callable[[Finding], None],
+    met: Callable[[int], None],
+    size: Callable[[int], None],
+) -> None:
+    """Do it, telling each finding as it comes. Raises Cancelled from `met`."""
+    options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
+    work = units((check.path,), options, lambda error: check.totals.unread.append(str(error)))
+    size(sum(unit.size for unit in work))
+    for unit in work:
+        unit.options = replace(unit.options, open_source=careful_source)
+        met(0)
+        for finding in unit.run(check.totals, met):
+            hear(finding)

@@ -1,0 +1,165 @@
+"""The annotated hexdump as lines that know their field: what kdump.render.hexdump writes, kept instead of written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import timezone, tzinfo
+from typing import NamedTuple
+
+from kdump.check.finding import Finding
+from kdump.decode.decoding import Decoding
+from kdump.log.record import Record
+from kdump.log.region import Batch
+from kdump.render.explain import Words
+from kdump.render.hexdump import WIDE, Hexdump
+from kdump.render.output import Output
+from kdump.render.style import cut
+
+BEGIN, THEN, END = "\x01", "\x02", "\x03"
+"""Marks of painted text. None of them can be in it: it has been escaped."""
+PAINTED = re.compile(f"{BEGIN}([a-z]*){THEN}([^{END}]*){END}")
+SHOWN = 16
+"""Bytes of a field that its row shows."""
+HEADER = -1
+"""Stands for the batch's header where a record's index would be."""
+
+
+class Field(NamedTuple):
+    """A field that a dump shows. `record`: index of the record that it is of, or HEADER; `inner`: its position is one
+    of the decompressed payload."""
+
+    name: str
+    position: int
+    size: int
+    value: str
+    meaning: str
+    wrong: str
+    record: int
+    inner: bool
+    data: bytes
+
+
+class Line(NamedTuple):
+    """Pieces of text, each with the name of its style; `field` is the number of the field that it is about, `record`
+    the index of the record, or HEADER."""
+
+    parts: tuple[tuple[str, str], ...]
+    field: int | None = None
+    record: int = HEADER
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.parts)
+
+
+class Dump(NamedTuple):
+    """What is shown of an item's bytes. `shown`: indexes of the first and the last record that are in it."""
+
+    title: str
+    lines: list[Line]
+    fields: list[Field]
+    shown: tuple[int, int] = (0, -1)
+
+
+class Captured(Output):
+    """Output that is kept as lines."""
+
+    def __init__(self, width: int) -> None:
+        self.terminal = True
+        self.columns = width
+        self.lines: list[Line] = []
+        self.field: int | None = None
+        self.record = HEADER
+
+    @property
+    def colour(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int | None:
+        return max(20, self.columns)
+
+    def line(self, text: str) -> None:
+        self.lines.append(Line(parts(text), self.field, self.record))
+
+
+def paint(text: str, style: str) -> str:
+    """Text that `parts` finds again, however it has been put together since."""
+    return f"{BEGIN}{style}{THEN}{text}{END}" if style and text else text
+
+
+def parts(text: str) -> tuple[tuple[str, str], ...]:
+    """Pieces of text and their styles."""
+    found, at = [], 0
+    for match in PAINTED.finditer(text):
+        if match.start() > at:
+            found.append((text[at : match.start()], ""))
+        found.append((match[2], match[1]))
+        at = match.end()
+    if at < len(text) or not found:
+        found.append((text[at:], ""))
+    return tuple((piece, style) for piece, style in found)
+
+
+class Annotated(Hexdump):
+    """The dump, and its fields as they go by."""
+
+    def __init__(
+        self, width: int, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: Decoding | None = None
+    ) -> None:
+        self.captured = Captured(width)
+        super().__init__(self.captured, full=full, zone=zone, decoding=decoding)
+        self.paint = paint
+        self.fields: list[Field] = []
+        self.brief = width < WIDE
+        """One line a field: there is no room for more, and the line of a field tells the rest of it."""
+
+    def told(self, finding: Finding) -> None:
+        """What is wrong with these bytes, and what follows."""
+        self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
+        if finding.consequence:
+            self._text(f"  so: {finding.consequence}", "torn")
+        self.captured.line("")
+
+    def text(self, text: str, style: str = "") -> None:
+        self._text(text, style)
+
+    def records_of(self, batch: Batch, chosen: Iterable[Record]) -> None:
+        """The header, then these records."""
+        self.batch(batch, chosen)
+        self.captured.record, self.captured.field = HEADER, None
+
+    def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> Dump:
+        return Dump(title, self.captured.lines, self.fields, shown)
+
+    def _record(self, record: Record) -> None:
+        self.captured.record = record.index
+        super()._record(record)
+        self.captured.record = HEADER
+
+    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+        is_bit = name.startswith("  bit")  # it is of the field before
+        if is_bit and self.brief:
+            return
+        if not is_bit:
+            captured = self.captured
+            captured.field = len(self.fields)
+            told = name.strip() or "bytes"
+            size = len(data)
+            self.fields.append(Field(told, position, size, *words, captured.record, inner, data[:SHOWN]))
+        super()._bytes(position, data, name, words, inner)
+
+    def _words(self, name: str, words: Words) -> Iterator[str]:
+        lines = super()._words(name, words)
+        if not self.brief or words.wrong:
+            yield from lines
+            return
+        room = max(20, (self.room or 0) - self.left) - 1
+        told = "  ".join(filter(None, (f"{name} {words.value}".rstrip(), words.meaning)))
+        told = cut(told, room)
+        yield self.paint(told[: len(name)], "name") + told[len(name) :]
+
+    def _text(self, text: str, style: str) -> None:
+        self.captured.field = None
+        super()._text(text.replace("--full shows", "x shows"), style)

@@ -1,0 +1,79 @@
+"""A file that is open for looking: read as under a live broker, and never used once it is closed."""
+
+from __future__ import annotations
+
+from kdump.log.careful import CarefulSource
+from kdump.log.errors import SourceError
+from kdump.log.kinds import PRODUCER_SNAPSHOT, Kind, by_content
+from kdump.log.paths import Target
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+from kdump.state.partition_log import open_window
+
+HEADERS = 4096
+"""Bytes that are read at once while headers are looked at."""
+
+
+class OpenFile:
+    """A window over `at`, opened when it is first asked for."""
+
+    def __init__(self, at: Target) -> None:
+        self.at = at
+        self._window: Window | None = None
+        self._kind: Kind | None = at.kind
+        self._closed = False
+
+    @property
+    def window(self) -> Window:
+        """Raises SourceError: it cannot be opened, or has been closed."""
+        if self._closed:
+            raise SourceError(f"{self.at.path}: closed")
+        if self._window is None:
+            self._window = open_window(self.at)
+            self._window.source.keep = True  # of a gzip'd file: one goes back in it
+            self._window.ahead = HEADERS
+        return self._window
+
+    @property
+    def kind(self) -> Kind:
+        """What the name says, or else the bytes. Raises SourceError."""
+        if self._kind is None:
+            self._kind = by_content(self.window)
+            self.at = self.at._replace(kind=self._kind)
+        if self._kind is PRODUCER_SNAPSHOT:
+            self.window.source.keep = True
+        return self._kind
+
+    @property
+    def size(self) -> int | None:
+        """Bytes; None while a compressed file has not been read to its end."""
+        return self.window.source.size
+
+    @property
+    def length(self) -> int | None:
+        """The same, as far as it is known without reading anything."""
+        return None if self._window is None else self._window.source.size
+
+    def close(self) -> None:
+        if self._window is not None and not self._closed:
+            self._window.source.close()
+        self._closed = True
+
+    def remark(self) -> str:
+        """What has happened to the file since it was opened; empty if nothing."""
+        source = None if self._closed or self._window is None else self._window.source
+        if source is None:
+            return ""
+        if source.error:
+            return source.error
+        if isinstance(source, CarefulSource) and source.unreadable:
+            return f"{len(source.unreadable)} stretches cannot be read ({source.fault}): zeros stand in their place"
+        if isinstance(source, FileSource):
+            grown = source.grown()
+            if source.is_deleted():
+                return "this file has been deleted since: what is shown is what is left of it"
+            if grown:
+                return (
+                    f"{'grew' if grown > 0 else 'was cut'} by {abs(grown)} bytes since it was opened: r reads it anew"
+                )
+        return ""

@@ -1,0 +1,117 @@
+"""The pane of annotated bytes: of what one stands on, and at its place in them."""
+
+from __future__ import annotations
+
+from kdump.browse.dump import Dump, Field
+from kdump.browse.places import Level
+from kdump.browse.rows import Row
+from kdump.browse.shown import Shown
+from kdump.check.finding import Finding
+from kdump.render.escape import printable
+
+
+class Hexed(Shown):
+    """Fills the hexdump."""
+
+    def _draw(self) -> None:
+        self._draw_lists()
+        self._say_place()
+        self._detail()
+
+    def _redraw(self) -> None:
+        if self.browser.levels:
+            self.dumped = None
+            self._draw()
+
+    def _detail(self) -> None:
+        """The bytes of what one stands on."""
+        browser = self.browser
+        level, row = browser.level, browser.level.row
+        if row is None:
+            self.dumped = None
+            self.hex_bar.say((" nothing here", "dim"))
+            self.hex_pane.show([], 0)
+            return
+        subject, within = row, level
+        if row.type == "field" and level.owner is not None:
+            subject, within = level.owner, browser.levels[browser.depth - 1]
+        room, full, finding = self.hex_pane.size.width, self.full, self.finding
+        item = subject.item
+        batch = item.batch if subject.type == "record" else item
+        key = (id(within.file), subject.type == "record" or subject.type, id(batch), room, full, finding)
+        if subject.type in ("record", "header", "batch"):
+            key = (id(within.file), "batch", batch.position, room, full, finding)
+            if self.dumped is not None and self.dumped[0] == key and self._has(self.dumped[1], subject):
+                self._place(row, subject)
+                return
+        elif self.dumped is not None and self.dumped[0] == key:
+            self._place(row, subject)
+            return
+
+        def done(dump: Dump) -> None:
+            if browser.level is not level or level.row is None or level.row.key != row.key:
+                return
+            if finding is not None and self._is_at(finding, within):
+                dump = browser.places.with_finding(dump, finding, room)
+            self.dumped = (key, dump)
+            if row.type == "batch" and "crc?" in "".join(row.cells):
+                self._renew(level, row)
+            self._place(row, subject, fresh=True)
+
+        self.jobs.start(
+            "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, met=job.met), done
+        )
+
+    def _renew(self, level: Level, row: Row) -> None:
+        """Its bytes have been read, so that its checksum can be told."""
+        level.rows = [self.browser.renewed(each) if each is row else each for each in level.rows]
+        self._draw_lists()
+
+    @staticmethod
+    def _has(dump: Dump, subject: Row) -> bool:
+        return subject.type != "record" or dump.shown[0] <= subject.item.index <= dump.shown[1]
+
+    @staticmethod
+    def _is_at(finding: Finding, level: Level) -> bool:
+        return finding.file in (level.path, level.file.at.path if level.file else None)
+
+    def _place(self, row: Row, subject: Row, *, fresh: bool = False) -> None:
+        """Stand in the hexdump where the row is."""
+        assert self.dumped is not None
+        dump = self.dumped[1]
+        number = 0
+        marked: frozenset[int] = frozenset()
+        if row.type == "field":
+            lines = [
+                n
+                for n, line in enumerate(dump.lines)
+                if line.field is not None and same(row.item, dump.fields[line.field])
+            ]
+            number, marked = (lines[0], frozenset(lines)) if lines else (0, marked)
+        elif subject.type == "record":
+            number = next((n for n, line in enumerate(dump.lines) if line.record == subject.item.index), 0)
+        elif self.finding is not None and fresh:
+            number = self._line_of(self.finding, dump)
+        self.hex_pane.marked = marked
+        if fresh:
+            self.hex_pane.top = 0
+        self.hex_pane.show(dump.lines, number)
+        if row.type == "record":  # its first line on top, for what comes is what one wants to see
+            self.hex_pane.top = max(0, min(number, len(dump.lines) - self.hex_pane.room))
+            self.hex_pane.refresh()
+        more = "" if len(dump.lines) <= self.hex_pane.room else f", {len(dump.lines)} lines"
+        self.hex_bar.say((f"─ {printable(dump.title)}{more} ".ljust(self.size.width, "─"), "dim"))
+        self._say_place()
+
+    @staticmethod
+    def _line_of(finding: Finding, dump: Dump) -> int:
+        for number, line in enumerate(dump.lines):
+            if line.field is not None:
+                field = dump.fields[line.field]
+                if not field.inner and field.position <= finding.position < field.position + field.size:
+                    return number if finding.size and finding.size < 61 else 0
+        return 0
+
+
+def same(one: Field, other: Field) -> bool:
+    return (one.position, one.record, one.inner, one.name) == (other.position, other.record, other.inner, other.name)

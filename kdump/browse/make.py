@@ -1,0 +1,180 @@
+"""Items of every kind -> rows: their cells, by the columns that the other commands show too, and their styles."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import timezone, tzinfo
+from functools import partial
+from typing import Any, NamedTuple
+
+from kdump.browse.dump import Field
+from kdump.browse.pages import taken_as_sound, unread
+from kdump.browse.rows import Row
+from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.log.disk import LogDirectory, Partition
+from kdump.log.entries import Entry
+from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, Problem, Region
+from kdump.render.columns import Decodes, columns_of
+from kdump.render.escape import path_text, printable
+from kdump.render.report import size_text
+from kdump.render.table import Column
+from kdump.render.times import iso
+
+CHECKED = 64 * 1024
+"""Bytes of a batch up to which its checksum is taken to show its row; of a larger one, when one stands on it."""
+LABEL = 40
+"""Characters of a key that the tree shows."""
+
+
+class Thing(NamedTuple):
+    """A directory or a file, by its name and what the directory says of it. Sizes in bytes, times epoch ms."""
+
+    name: str
+    what: str
+    size: int | None
+    modified: int | None = None
+    segments: int | None = None
+    start: int | None = None
+    watermark: int | None = None
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def thing_columns(zone: tzinfo) -> list[Column]:
+    """The columns of directories, partitions and files."""
+    return [
+        Column("name", "name", lambda t: t.name, least=24),
+        Column("segments", "segments", lambda t: _number(t.segments), right=True, rank=5),
+        Column("size", "size", lambda t: "" if t.size is None else size_text(t.size), right=True),
+        Column("logStartOffset", "logStart", lambda t: _number(t.start), right=True, rank=6),
+        Column("highWatermark", "highWatermark", lambda t: _number(t.watermark), right=True, rank=7),
+        Column("what", "what", lambda t: t.what, rank=3, least=12),
+        Column("modified", "modified", lambda t: "" if t.modified is None else iso(t.modified, zone), rank=4),
+    ]
+
+
+def field_columns() -> list[Column]:
+    """The columns of the fields of a batch or a record."""
+    return [
+        Column("name", "field", lambda f: f.name),
+        Column("value", "value", lambda f: f.value, rank=8),
+        Column("meaning", "meaning", lambda f: (f"WRONG: {f.wrong}; " if f.wrong else "") + f.meaning, least=12),
+        Column("position", "position", lambda f: f"+{f.position}" if f.inner else str(f.position), right=True, rank=5),
+        Column("size", "size", lambda f: str(f.size), right=True, rank=3),
+        Column("bytes", "bytes", lambda f: f.data.hex(" "), rank=1, least=12),
+    ]
+
+
+class Maker:
+    """Makes rows, in a time zone, with the decoders that fit a topic."""
+
+    def __init__(self, zone: tzinfo = timezone.utc, decode: DecodeOptions | None = None) -> None:
+        self.zone = zone
+        self.decoding = Decoding(decode or DecodeOptions())
+        self.things = thing_columns(zone)
+        self.fields = field_columns()
+        self.batches = columns_of("batch", zone, None, False)
+        self._flags = [column.name for column in self.batches].index("flags")
+
+    def records(self, at: Target) -> list[Column]:
+        """The columns of the records of a file."""
+        return columns_of("record", self.zone, None, False, self._decodes(at))
+
+    def entries(self, type_name: str) -> list[Column]:
+        """The columns of such entries."""
+        return columns_of(type_name, self.zone, None, False)
+
+    def _decodes(self, at: Target) -> Decodes | None:
+        decoder = self.decoding.decoder(at)
+        if decoder is None:
+            return None
+        return Decodes(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
+
+    def thing(self, type_name: str, key: str, item: Any, thing: Thing, style: str = "") -> Row:
+        """A directory, a partition or a file; `key` is its path."""
+        shown = thing._replace(name=printable(path_text(thing.name)), what=printable(path_text(thing.what)))
+        cells = tuple(column.cell(shown) for column in self.things)
+        return Row(type_name, key, item, shown.name, cells, style=style)
+
+    def directory(self, place: LogDirectory | Partition | Target) -> Row:
+        """One of several places below a path."""
+        if isinstance(place, LogDirectory):
+            thing = Thing(place.path, f"log directory, {len(place.partitions)} partitions", None)
+            return self.thing("directory", place.path, place, thing)
+        if isinstance(place, Partition):
+            return self.thing("partition", place.path, place, Thing(place.path, "partition", None))
+        return self.file(place)
+
+    def file(self, at: Target) -> Row:
+        size: int | None = None
+        modified: int | None = None
+        with suppress(OSError):
+            status = os.stat(at.path)
+            size, modified = status.st_size, status.st_mtime_ns // 1_000_000
+        what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "none of Kafka's files"
+        style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
+        return self.thing("file", at.path, at, Thing(os.path.basename(at.path), what, size, modified), style)
+
+    def region(self, region: Region) -> Row:
+        """A batch, or what stands between batches."""
+        if not isinstance(region, Batch):
+            text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
+            text += f": {region.reason}" if region.reason else ""
+            return Row("region", region.position, region, region.kind, (), printable(text), region.kind)
+        if isinstance(region, BatchLegacy):
+            look_inside(region)
+        shown = taken_as_sound(region) if unread(region) and region.size > CHECKED else region
+        cells = [column.cell(shown) for column in self.batches]
+        if shown is not region:
+            cells[self._flags] = ",".join(filter(None, (cells[self._flags], "crc?")))
+        bad = shown is region and (not region.crcValid or bool(region.problems))
+        style = "bad" if bad else "control" if region.isControlBatch else ""
+        base = region.baseOffset
+        label = f"{region.lastOffset}" if base in (None, region.lastOffset) else f"{base}..{region.lastOffset}"
+        return Row("batch", region.position, region, label, tuple(cells), style=style)
+
+    def header(self, batch: Batch) -> Row:
+        """What stands before the records of a batch: the way to the fields of its header."""
+        return Row("header", 0, batch, "header", (), "header: Enter shows its fields", "dim")
+
+    def record(self, number: int, record: Record, columns: list[Column]) -> Row:
+        cells = tuple(column.cell(record) for column in columns)
+        key = cells[[column.name for column in columns].index("keyDecoded" if _decoded(columns) else "key")]
+        offset = "?" if record.offset is None else record.offset
+        bad = record.crcValid is False or not record.batch.crcValid
+        style = "bad" if bad else "control" if record.is_control else ""
+        return Row("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
+
+    def problem(self, number: int, problem: Problem) -> Row:
+        """What is wrong, in the place of what cannot be read."""
+        text = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
+        return Row("note", number, problem, "!", (), printable(text), "bad")
+
+    def entry(self, number: int, entry: Entry | Region | Problem) -> Row:
+        """An entry of a file without batches, or what is no entry in its place."""
+        if isinstance(entry, Problem):
+            return self.problem(number, entry)
+        if isinstance(entry, Region):
+            return self.region(entry)._replace(key=number, item=entry)
+        if not entry.type:
+            said = ", ".join(f"{key} {value}" for key, value in entry.values.items())
+            text = printable(path_text(f"{entry.what or 'line'}: {said}" if said else entry.what or "an empty line"))
+            return Row("entry", number, entry, printable(entry.what) or "line", (), text, "dim")
+        columns = self.entries(entry.type)
+        cells = tuple(column.cell(entry) for column in columns)
+        return Row("entry", number, entry, " ".join(filter(None, cells[:2]))[:LABEL], cells)
+
+    def field(self, number: int, field: Field) -> Row:
+        cells = tuple(column.cell(field) for column in self.fields)
+        style = "bad" if field.wrong else ""
+        return Row("field", number, field, f"{field.name} {field.value}".strip(), cells, style=style)
+
+
+def _decoded(columns: list[Column]) -> bool:
+    return any(column.name == "keyDecoded" for column in columns)

@@ -1,0 +1,198 @@
+"""Moving in the panes: rows, levels, and from each pane to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kdump.browse.dump import HEADER, Dump, Line
+from kdump.browse.hexed import Hexed, same
+from kdump.browse.jobs import Job
+from kdump.browse.panes import Pane
+from kdump.browse.places import Level
+from kdump.browse.rows import Part, Row
+
+
+class Moving(Hexed):
+    """Takes what the panes say of the keys."""
+
+    def _look(
+        self, what: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None
+    ) -> None:
+        """Read levels, and be there."""
+
+        def arrived(levels: list[Level] | None) -> None:
+            if levels is None:
+                return
+            self.browser.settle(levels)
+            self.message = ("", "")
+            if self.browser.places.unread:
+                self.trouble(self.browser.places.unread[0])
+            if then is not None:
+                then()
+            self._draw()
+
+        self.jobs.start("look", what, work, arrived)
+
+    def _enter(self) -> None:
+        browser = self.browser
+        row, depth = browser.level.row, browser.depth
+        if row is None or row.type in ("field", "note"):
+            return
+        if depth + 1 < len(browser.levels) and browser.levels[depth + 1].owner is row:
+            browser.depth += 1
+            self._draw()
+            return
+        self._look(f"reading {row.label}", lambda job: browser.enter(depth, row, job.met))
+
+    def action_out(self) -> None:
+        browser = self.browser
+        self.jobs.cancel("look")
+        if browser.levels and browser.depth > 0:
+            browser.depth -= 1
+            self._draw()
+
+    def action_again(self) -> None:
+        if self.browser.levels:
+            self.dumped = None
+            self._look("reading it anew", lambda job: self.browser.again(job.met))
+
+    def on_pane_moved(self, message: Pane.Moved) -> None:
+        browser = self.browser
+        if not browser.levels or message.is_stale:
+            return
+        self.message = ("", "")
+        if message.pane is self.table_pane:
+            self._stand(browser.depth, message.number)
+        elif message.pane is self.tree_pane:
+            depth, number = self.places[message.number]
+            rows = browser.levels[max(0, depth)].rows
+            self._stand(max(0, depth), max(0, min(number, len(rows) - 1)))
+            if not 0 <= number < len(rows):  # it is an ellipsis
+                self._more(1, down=number > 0)
+        else:
+            self._follow_hex(message.number)
+
+    def _stand(self, depth: int, number: int) -> None:
+        """On another row; what was open below the one before is left."""
+        browser = self.browser
+        browser.depth = depth
+        if browser.level.cursor != number:
+            self.jobs.cancel("look")
+            browser.level.cursor = number
+            browser.settle(browser.levels[: depth + 1], depth)
+        self._draw()
+
+    def on_pane_beyond(self, message: Pane.Beyond) -> None:
+        browser, level = self.browser, self.browser.level if self.browser.levels else None
+        pane, down = message.pane, message.down
+        if level is None or pane is self.hex_pane:
+            if not message.count:
+                pane.stand(len(pane.lines) if down else 0)
+            return
+        if pane is self.tree_pane and message.count:
+            return  # it ends where the top level ends, and that moves with the table
+        if not message.count:
+            if (level.last if down else level.first) or not level.rows:
+                self._stand(browser.depth, len(level.rows) - 1 if down else 0)
+                return
+
+            def there(part: Part) -> None:
+                if level is not browser.level:
+                    return
+                level.put(part, len(part.rows) if down else 0)
+                browser.settle(browser.levels[: browser.depth + 1], browser.depth)
+                self._draw()
+
+            what = "looking for the end" if down else "reading"
+            self.jobs.start("look", what, lambda job: browser.end(level, down=down, met=job.met), there)
+            return
+        self._more(message.count, down=down)
+
+    def _more(self, count: int, *, down: bool) -> None:
+        """So many rows further than those that are at hand."""
+        browser, level = self.browser, self.browser.level
+        if (level.last if down else level.first) or not level.rows or "look" in self.jobs.running:
+            return
+
+        def more(part: Part) -> None:
+            if level is not browser.level:
+                return
+            before = level.row
+            browser.grow(level, part, down=down)
+            if before is not None:
+                step = count if down else -count
+                number = next((n for n, row in enumerate(level.rows) if row.key == before.key), level.cursor)
+                level.cursor = max(0, min(number + step, len(level.rows) - 1))
+            browser.settle(browser.levels[: browser.depth + 1], browser.depth)
+            self._draw()
+
+        wanted = count + self.table_pane.room
+        self.jobs.start("look", "reading", lambda job: browser.more(level, down=down, count=wanted, met=job.met), more)
+
+    def on_pane_entered(self, message: Pane.Entered) -> None:
+        if not self.browser.levels or message.is_stale:
+            return
+        if message.pane is self.tree_pane:
+            depth, number = self.places[message.number]
+            if depth >= 0 and 0 <= number < len(self.browser.levels[depth].rows):
+                self._stand(depth, number)
+                self._enter()
+        elif message.pane is self.table_pane:
+            self._enter()
+        elif self.dumped is not None and message.number < len(self.dumped[1].lines):
+            self._enter_field(self.dumped[1].lines[message.number], self.dumped[1])
+
+    def _follow_hex(self, number: int) -> None:
+        """The table stands where the hexdump does, as far as it has that."""
+        level = self.browser.level
+        if self.dumped is None or number >= len(self.dumped[1].lines):
+            return
+        dump, line = self.dumped[1], self.dumped[1].lines[number]
+        rows = level.rows
+        if rows and rows[0].type == "field" and line.field is not None:
+            wanted = dump.fields[line.field]
+            found = next((n for n, row in enumerate(rows) if same(row.item, wanted)), None)
+        elif rows and rows[0].type in ("header", "record"):
+            found = next((n for n, row in enumerate(rows) if _record_of(row) == line.record), None)
+        else:
+            found = None
+        if found is not None and found != level.cursor:
+            self.jobs.cancel("look")
+            level.cursor = found
+            self.browser.settle(self.browser.levels[: self.browser.depth + 1], self.browser.depth)
+            self._draw_lists()
+        self._say_field(line, dump)
+
+    def _enter_field(self, line: Line, dump: Dump) -> None:
+        """From a line of the hexdump to the row of its field."""
+        browser = self.browser
+        row = browser.level.row
+        if line.field is None or row is None or row.type not in ("batch", "record", "header", "entry", "region"):
+            return
+        wanted = dump.fields[line.field]
+        depth = browser.depth
+
+        def work(job: Job) -> list[Level] | None:
+            levels = browser.levels[: depth + 1]
+            subject = row
+            if row.type == "batch":
+                records = browser.enter(depth, row, job.met)
+                if records is None:
+                    return None
+                levels = records
+                subject = next((r for r in levels[-1].rows if _record_of(r) == wanted.record), levels[-1].rows[0])
+                levels[-1].stand(subject.key)
+            with browser.lock:
+                fields = browser.places.into(subject, levels[-1])
+                if fields is None:
+                    return None
+                part = fields.listing.head(10_000, job.met)
+                number = next((n for n, each in enumerate(part.rows) if same(each.item, wanted)), 0)
+                return [*levels, fields.put(part, number)]
+
+        self._look("reading", work)
+
+
+def _record_of(row: Row) -> int | None:
+    """The index of the record that a row is, or HEADER."""
+    return row.item.index if row.type == "record" else HEADER if row.type == "header" else None

@@ -1,0 +1,207 @@
+"""The batches of a segment, and the bytes between them, read piece by piece from wherever one looks.
+
+What comes is what a walk from the beginning would give: the walk leaves marks from which it can go on (they hold what
+it knew of offsets there), and only where it has not been yet the index tells where a batch begins.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import NamedTuple
+
+from kdump.browse.files import OpenFile
+from kdump.browse.rows import Met, Part, Row
+from kdump.format.batch import BatchHeader
+from kdump.log.index import Hints, begins_batch, read_hints
+from kdump.log.reader import WALKED, Reader
+from kdump.log.region import Batch, BatchV2, Limits, Region
+from kdump.log.scan import Scan
+from kdump.log.select import Selection
+from kdump.log.source import FileSource
+from kdump.log.window import Held
+from kdump.render.table import Column
+
+EACH = 32
+"""Batches from one mark to the next."""
+MARKS = 4096
+"""Marks that are kept; where there are more, every second one goes."""
+NEAR = 8 * 1024 * 1024
+"""Bytes from a mark that are walked over rather than to ask the index."""
+
+
+class Mark(NamedTuple):
+    """A place where a batch ends, and what the walk knew there."""
+
+    position: int
+    latest: int | None = None
+    last_good: int | None = None
+    strange: int | None = None
+    knows_name: bool = True
+
+    @classmethod
+    def of(cls, position: int, reader: Reader, name: int | None) -> Mark:
+        return cls(position, reader.latest, reader.last_good, reader.strange, reader.name_offset == name)
+
+
+class Pages:
+    """The rows of a segment that `selection` chooses. `row` makes one of a region."""
+
+    def __init__(
+        self,
+        file: OpenFile,
+        selection: Selection,
+        limits: Limits,
+        columns: list[Column],
+        row: Callable[[Region], Row],
+    ) -> None:
+        self.file = file
+        self.selection = selection
+        self.limits = limits
+        self.columns = columns
+        self._row = row
+        self._marks = [Mark(0)]
+        self._hints: Hints | None = None
+        self._stream: Iterator[Region] | None = None
+        self._at = -1
+        """Key of the last row that `_stream` has given."""
+        self._met: Met = lambda position: None
+
+    def head(self, count: int, met: Met) -> Part:
+        start = 0
+        if not self.selection.is_all:
+            start = self._scan().start_of(self.file.at, self.file.window)
+        return self._take(self._begin(Mark(start), met), count, first=True)
+
+    def after(self, row: Row, count: int, met: Met) -> Part:
+        if self._stream is not None and self._at == row.key:
+            stream, self._stream, self._met = self._stream, None, met
+        else:
+            stream = self._behind(row.key, met)
+        return self._take(stream, count, first=False)
+
+    def before(self, row: Row, count: int, met: Met) -> Part:
+        return self._back(row.key, count, met, last=False)
+
+    def tail(self, count: int, met: Met) -> Part:
+        size = self.file.size
+        if size is None:  # a compressed file
+            self.file.window.reaches(1 << 62)
+            size = self.file.size or 0
+        return self._back(size, count, met, last=True)
+
+    def at(self, position: int, count: int, met: Met) -> Part:
+        """The rows from the one that holds `position` on, or from the first behind it; some before it, too."""
+        back = self._back(position, count, met, last=False)
+        held = back.rows[-1] if back.rows and back.rows[-1].item.end > position else None
+        if held is not None:
+            on = self.after(held, count, met)
+        elif back.rows:
+            on = self.after(back.rows[-1], count, met)
+        else:
+            on = self.head(count, met)
+        return Part([*back.rows, *on.rows], back.first, on.last)
+
+    def _scan(self) -> Scan:
+        scan = Scan(self.selection, self.limits)
+        scan.met = lambda position: self._met(position)
+        return scan
+
+    def _begin(self, mark: Mark, met: Met) -> Iterator[Region]:
+        """The regions that are chosen, from a mark on."""
+        self._met = met
+        window, at = self.file.window, self.file.at
+        reader = Reader(window, at.name_offset, self.limits, "" if self.selection.is_all else WALKED)
+        reader.latest, reader.last_good, reader.strange = mark.latest, mark.last_good, mark.strange
+        if not mark.knows_name:
+            reader.name_offset = None
+            reader.resync.forget_name()
+        return self._scan().chosen(at, window, mark.position, self._marked(reader, mark.position))
+
+    def _marked(self, reader: Reader, position: int) -> Iterator[Region]:
+        name = self.file.at.name_offset
+        for batches, region in enumerate(reader.regions(position), 1):
+            yield region
+            if batches % EACH == 0 and region.kind != "padding":
+                self._mark(Mark.of(region.end, reader, name))
+
+    def _mark(self, mark: Mark) -> None:
+        place = bisect_left(self._marks, mark.position, key=lambda each: each.position)
+        if place < len(self._marks) and self._marks[place].position == mark.position:
+            return
+        self._marks.insert(place, mark)
+        if len(self._marks) > MARKS:
+            del self._marks[1::2]
+
+    def _take(self, stream: Iterator[Region], count: int, *, first: bool) -> Part:
+        rows = [self._row(self._kept(region)) for region in islice(stream, count)]
+        more = next(stream, None) if len(rows) == count else None
+        self._stream = None
+        if more is not None:
+            self._stream, self._at = chain((more,), stream), rows[-1].key
+        return Part(rows, first, more is None)
+
+    def _behind(self, position: int, met: Met) -> Iterator[Region]:
+        """The regions that begin behind `position`."""
+        for region in self._begin(self._anchor(position), met):
+            if region.position > position:
+                yield region
+
+    def _back(self, stop: int, count: int, met: Met, *, last: bool) -> Part:
+        """The `count` rows that begin before `stop`, the last of the file if `last`. From an anchor further and
+        further back, until there are enough."""
+        below, reach = stop, 0
+        while True:
+            anchor = self._anchor(below, reach)
+            found: deque[Region] = deque(maxlen=count)
+            enough = False
+            for region in self._begin(anchor, met):
+                if region.position >= stop:
+                    break
+                enough = len(found) == count
+                found.append(self._kept(region))
+            if len(found) == count or anchor.position == 0:
+                first = anchor.position == 0 and not enough
+                return Part([self._row(region) for region in found], first, last)
+            below, reach = anchor.position, 4 * reach + count
+
+    def _anchor(self, position: int, back: int = 0) -> Mark:
+        """Where to begin in order to come by `position`: a mark before it, or, if that is far, a batch that the index
+        knows; `back`: so many entries before those."""
+        place = max(1, bisect_left(self._marks, position, key=lambda each: each.position) - back // EACH)
+        mark = self._marks[place - 1]
+        if position - mark.position <= NEAR or not isinstance(self.file.window.source, FileSource):
+            return mark
+        if self._hints is None:
+            self._hints = read_hints(self.file.at.path, self.file.at.name_offset)
+        entry = bisect_right(self._hints.positions, position - 1) - back
+        while entry > 0:
+            entry -= 1
+            hint = self._hints.positions[entry]
+            if hint <= mark.position:
+                break
+            if begins_batch(self.file.window, hint, self._hints.offsets[entry], self.file.at.name_offset):
+                return Mark(hint)
+        return mark
+
+    def _kept(self, region: Region) -> Region:
+        """The same without the buffer that it was read in."""
+        if isinstance(region, BatchV2) and isinstance(region.window, Held):
+            return BatchV2(self.file.window, region.position, region.size, self.limits, region.header)
+        return region
+
+
+def unread(batch: Batch) -> bool:
+    """Whether nobody has read the batch's bytes yet for its checksum."""
+    return batch._computed is None
+
+
+def taken_as_sound(batch: Batch) -> Batch:
+    """The same batch as if its checksum held: for cells that are shown before it is taken."""
+    if isinstance(batch, BatchV2) and isinstance(batch.header, BatchHeader):
+        twin = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header)
+        twin._computed = batch.crc
+        return twin
+    return batch

@@ -1,0 +1,190 @@
+"""Lines that one moves through with the keys: the tree, the table, the hexdump, and the lists of other screens. What is
+shown is plain text in named styles: nothing of it is taken for markup."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from kdump.browse.dump import Line
+from kdump.render.style import STYLES
+
+RICH = {name: Style.parse(text) for name, text in STYLES.items()}
+HERE, ELSEWHERE, MARKED = Style(reverse=True), Style(bold=True, underline=True), Style(bold=True, underline=True)
+
+
+class Pane(Widget, can_focus=True):
+    """Lines, one of which is stood on. `marked` are lit, too."""
+
+    DEFAULT_CSS = "Pane { width: 100%; height: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "page up", show=False),
+        Binding("pagedown,space,ctrl+f", "page(1)", "page down", show=False),
+        Binding("home", "edge(-1)", "top", show=False),
+        Binding("end,G", "edge(1)", "end", show=False),
+        Binding("enter,right,l", "enter", "in", show=False),
+    ]
+
+    class Moved(Message):
+        """Another line is stood on."""
+
+        def __init__(self, pane: Pane, number: int) -> None:
+            super().__init__()
+            self.pane, self.number = pane, number
+            self.lines = pane.lines
+
+        @property
+        def is_stale(self) -> bool:
+            """Whether the pane shows other lines by now."""
+            return self.lines is not self.pane.lines
+
+    class Beyond(Message):
+        """Somebody wants further than the lines reach: by `count` lines, or to the very end (0)."""
+
+        def __init__(self, pane: Pane, count: int, *, down: bool) -> None:
+            super().__init__()
+            self.pane, self.count, self.down = pane, count, down
+
+    class Entered(Moved):
+        """Enter, on a line."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.head: Line | None = None
+        self.lines: list[Line] = []
+        self.cursor = 0
+        self.top = 0
+        self.marked: frozenset[int] = frozenset()
+
+    @property
+    def room(self) -> int:
+        """Lines that are seen at once."""
+        return max(1, self.size.height - (self.head is not None))
+
+    def show(self, lines: list[Line], cursor: int, head: Line | None = None, *, keep: bool = False) -> None:
+        """Other lines. `keep`: those that are seen stay where they are, as far as the cursor allows."""
+        shift = cursor - self.cursor if keep else 0
+        self.lines, self.head = lines, head
+        self.top += shift
+        self.cursor = max(0, min(cursor, len(lines) - 1))
+        self._follow()
+
+    def stand(self, number: int) -> None:
+        """Stand on that line, and tell nobody."""
+        self.cursor = max(0, min(number, len(self.lines) - 1))
+        self._follow()
+
+    def _follow(self) -> None:
+        room = self.room
+        self.top = max(0, min(self.top, len(self.lines) - room))
+        if self.cursor < self.top:
+            self.top = max(0, self.cursor - room // 3)
+        elif self.cursor >= self.top + room:
+            self.top = min(max(0, len(self.lines) - room), self.cursor - room + 1 + room // 3)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self._follow()
+
+    def _go(self, number: int) -> None:
+        number = max(0, min(number, len(self.lines) - 1))
+        if number != self.cursor:
+            step = number - self.cursor
+            self.cursor = number
+            if abs(step) == 1:  # one line at a time it does not leap
+                self.top = max(min(self.top, number), number - self.room + 1)
+                self.refresh()
+            else:
+                self._follow()
+            self.post_message(self.Moved(self, number))
+
+    def action_move(self, step: int) -> None:
+        wanted = self.cursor + step
+        if 0 <= wanted < len(self.lines):
+            self._go(wanted)
+        else:
+            self.post_message(self.Beyond(self, 1, down=step > 0))
+
+    def action_page(self, direction: int) -> None:
+        step = max(1, self.room - 1)
+        wanted = self.cursor + direction * step
+        beyond = max(-wanted, wanted - len(self.lines) + 1)
+        self._go(wanted)
+        if beyond > 0:
+            self.post_message(self.Beyond(self, beyond, down=direction > 0))
+
+    def action_edge(self, direction: int) -> None:
+        self.post_message(self.Beyond(self, 0, down=direction > 0))
+
+    def action_enter(self) -> None:
+        if self.lines:
+            self.post_message(self.Entered(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        number = self.top + event.y - (self.head is not None)
+        if 0 <= number < len(self.lines):
+            if number == self.cursor:
+                self.action_enter()
+            self._go(number)
+
+    def on_mouse_scroll_down(self) -> None:
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.action_move(-1)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if self.head is not None:
+            if y == 0:
+                return _strip(self.head, width, RICH["head"])
+            y -= 1
+        number = self.top + y
+        if not 0 <= number < len(self.lines):
+            return Strip.blank(width)
+        style = None
+        if number == self.cursor and (self.has_focus or self.id == "table"):
+            style = HERE if self.has_focus else ELSEWHERE
+        elif number == self.cursor or number in self.marked:
+            style = MARKED
+        return _strip(self.lines[number], width, style)
+
+
+class Bar(Widget):
+    """One line that says something."""
+
+    DEFAULT_CSS = "Bar { width: 100%; height: 1; }"
+
+    def __init__(self, *, id: str, style: str = "") -> None:
+        super().__init__(id=id)
+        self._parts: tuple[tuple[str, str], ...] = ()
+        self._style = style
+
+    def say(self, *parts: tuple[str, str]) -> None:
+        if parts != self._parts:
+            self._parts = parts
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self._parts)
+
+    def render_line(self, y: int) -> Strip:
+        base = Style(reverse=True) if self._style == "reverse" else None
+        return _strip(Line(self._parts), self.size.width, base)
+
+
+def _strip(line: Line, width: int, over: Style | None = None) -> Strip:
+    """A line as textual wants it; `over` is laid over all of it."""
+    segments = [Segment(text, RICH.get(style)) for text, style in line.parts if text]
+    strip = Strip(segments).adjust_cell_length(width) if segments else Strip.blank(width)
+    return strip.apply_style(over) if over else strip

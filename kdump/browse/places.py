@@ -1,0 +1,269 @@
+"""What is in what: a path, a log directory, a partition, a file, a batch, a record; each as a listing of its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from kdump.browse.dump import HEADER, Annotated, Dump
+from kdump.browse.files import OpenFile
+from kdump.browse.make import Maker, Thing
+from kdump.browse.pages import Pages
+from kdump.browse.rows import Counted, Listing, Met, Part, Row, Whole
+from kdump.check.batch import file_finding
+from kdump.check.finding import Finding
+from kdump.log.disk import LogDirectory, Partition, places
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.kinds import BATCHES
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch, Limits, Region
+from kdump.log.select import Selection
+from kdump.render.overview import directory_lines, partition_lines
+from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.partition_log import PartitionFacts
+
+FULL = 64 * 1024
+"""Bytes of an item that are all shown, where all is asked for."""
+BEFORE, BEHIND = 5, 25
+"""Records of a batch that are dumped before and behind the one that is stood on."""
+SAMPLE = 20
+"""Entries of a file that are dumped while one stands on the file."""
+
+
+@dataclass
+class Level:
+    """A listing, the rows of it that are at hand, and the one that is stood on. `file` is the file that it is of or
+    in; `owner` what was entered: None at the top."""
+
+    listing: Listing
+    owner: Row | None
+    file: OpenFile | None = None
+    rows: list[Row] = field(default_factory=list)
+    first: bool = True
+    last: bool = True
+    cursor: int = 0
+    path: str = ""
+    about: str = ""
+    """What is to be said of the directory."""
+    is_partition: bool = False
+    """Whether it is the directory of a partition."""
+
+    def put(self, part: Part, cursor: int = 0) -> Level:
+        self.rows, self.first, self.last = part.rows, part.first, part.last
+        self.cursor = max(0, min(cursor, len(self.rows) - 1))
+        return self
+
+    @property
+    def row(self) -> Row | None:
+        return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
+
+    def stand(self, key: Any) -> bool:
+        """Stand on the row with that key, if it is at hand."""
+        for number, row in enumerate(self.rows):
+            if row.key == key and row.type not in ("note",):
+                self.cursor = number
+                return True
+        return False
+
+
+class Places:
+    """Enters rows, and dumps them. `selection` chooses batches and records, as inspect's options do."""
+
+    def __init__(self, path: str, maker: Maker, limits: Limits | None = None) -> None:
+        self.path = path
+        self.maker = maker
+        self.limits = limits or Limits()
+        self.selection = Selection()
+        self.unread: list[str] = []
+        self._facts: dict[str, PartitionFacts] = {}
+
+    def top(self) -> Level:
+        """The first level. Raises SourceError: there is nothing of Kafka."""
+        self.unread = []
+        found = list(places(self.path, lambda error: self.unread.append(str(error))))
+        if not found:
+            raise SourceError(f"{self.path}: nothing of Kafka is left here")
+        place = found[0]
+        if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
+            rows = [self.maker.directory(each) for each in found]
+            return Level(Whole(rows, self.maker.things), None, path=self.path)
+        if isinstance(place, LogDirectory):
+            return self._directory(place, None)
+        if isinstance(place, Partition):
+            return self._partition(facts_alone(place), None)
+        if "://" not in place.path and not os.path.exists(place.path):
+            raise SourceError(f"{place.path}: no such file or directory")
+        return self._file(place, None)
+
+    def into(self, row: Row, level: Level) -> Level | None:
+        """What is in a row of `level`; None for a field. Raises SourceError."""
+        item = row.item
+        if row.type == "directory":
+            return self._directory(item, row)
+        if row.type == "partition":
+            return self._partition(item if isinstance(item, PartitionFacts) else facts_alone(item), row)
+        if row.type == "file":
+            return self._file(item, row)
+        if row.type == "batch":
+            return self._records(item, row, level)
+        if row.type in ("header", "record", "entry", "region"):
+            return self._fields(row, level)
+        return None
+
+    def _directory(self, place: LogDirectory, owner: Row | None) -> Level:
+        facts = directory_facts(place)
+        rows = []
+        for part in sorted(
+            facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
+        ):
+            what = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
+            what = what or ("UNREADABLE" if part.partition.refused else "")
+            thing = Thing(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
+            rows.append(self.maker.thing("partition", part.partition.path, part, thing, "torn" if what else ""))
+        rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
+        ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: it runs, or has crashed"}
+        words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
+        words += [ends[facts.clean]] if facts.clean is not None else []
+        words += [f"damaged: {', '.join(facts.broken)}"] if facts.broken else []
+        return Level(Whole(rows, self.maker.things), owner, path=place.path, about=", ".join(words))
+
+    def _partition(self, facts: PartitionFacts, owner: Row | None) -> Level:
+        place = facts.partition
+        self.unread += place.refused
+        logs = [segment.log for segment in place.segments if segment.log is not None]
+        beside = [at for at in place.files() if at not in logs]
+        rows = [self.maker.file(at) for at in (*logs, *beside)]
+        return Level(Whole(rows, self.maker.things), owner, path=place.path, is_partition=True)
+
+    def _file(self, at: Target, owner: Row | None) -> Level:
+        file = OpenFile(at)
+        kind = file.kind
+        if kind in BATCHES:
+            pages = Pages(file, self.selection, self.limits, self.maker.batches, self.maker.region)
+            return Level(pages, owner, file, path=at.path)
+
+        def items(met: Met) -> Iterator[Any]:
+            for item in entries(kind, file.window, at.name_offset or 0):
+                met(getattr(item, "position", 0))
+                yield item
+
+        first = islice(items(lambda position: None), SAMPLE)
+        type_name = next((item.type for item in first if isinstance(item, Entry) and item.type), "")
+        columns = self.maker.entries(type_name) if type_name else []
+        return Level(Counted(items, self.maker.entry, columns), owner, file, path=at.path)
+
+    def _records(self, batch: Batch, owner: Row, level: Level) -> Level:
+        assert level.file is not None
+        columns = self.maker.records(level.file.at)
+
+        def items(met: Met) -> Iterator[Any]:
+            yield batch
+            for record in self.selection.records(batch):
+                met(batch.position)
+                yield record
+            yield from batch.problems
+
+        def row(number: int, item: Any) -> Row:
+            if item is batch:
+                return self.maker.header(batch)
+            if isinstance(item, Record):
+                return self.maker.record(number, item, columns)
+            return self.maker.problem(number, item)
+
+        return Level(Counted(items, row, columns), owner, level.file, path=level.path)
+
+    def _fields(self, row: Row, level: Level) -> Level | None:
+        dump = self.dump(row, level, 200, fields=True)
+        mine = row.item.index if row.type == "record" else HEADER
+        rows = [self.maker.field(n, each) for n, each in enumerate(dump.fields) if each.record == mine]
+        return Level(Whole(rows, self.maker.fields), row, level.file, path=level.path) if rows else None
+
+    def with_finding(self, dump: Dump, finding: Finding, width: int) -> Dump:
+        """The dump below what is wrong there, and what follows from it."""
+        show = Annotated(width, zone=self.maker.zone)
+        show.told(finding)
+        return dump._replace(lines=[*show.captured.lines, *dump.lines])
+
+    def dump(self, row: Row, level: Level, width: int, *, full: bool = False, fields: bool = False) -> Dump:
+        """The bytes of a row of `level`, annotated; of what has no bytes of its own, what it says. Raises
+        SourceError."""
+        item: Any = row.item
+        whole = full and getattr(item, "size", None) is not None and item.size <= FULL
+        whole = whole or (row.type == "record" and full and len(item.raw) <= FULL)
+        show = Annotated(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
+        file = level.file
+        show.at = file.at if file else None
+        if row.type == "directory":
+            for text, style in directory_lines(directory_facts(item), self.maker.zone):
+                show.text(text, style)
+            return show.dump(row.label)
+        if row.type == "partition":
+            facts = item if isinstance(item, PartitionFacts) else facts_alone(item)
+            return _partition_dump(show, facts, row.label)
+        if row.type == "file":
+            return self._file_dump(show, item, row.label)
+        if row.type in ("batch", "header"):
+            return self._batch_dump(show, item, 0, BEHIND if not fields else 0)
+        if row.type == "record":
+            if fields:
+                return self._batch_dump(show, item.batch, item.index, 1)
+            return self._batch_dump(show, item.batch, max(0, item.index - BEFORE), BEFORE + BEHIND)
+        assert file is not None
+        if row.type == "region":
+            show.region(item, file.window)
+            return show.dump(f"{item.kind} at {item.position}..{item.end - 1}")
+        if isinstance(item, Entry):
+            show.entry(item)
+            return show.dump(f"bytes {item.position}..{item.position + item.size - 1}")
+        show.text(row.text, row.style)
+        return show.dump("")
+
+    def _batch_dump(self, show: Annotated, batch: Batch, first: int, count: int) -> Dump:
+        chosen = (record for record in self.selection.records(batch) if record.index >= first)
+        show.records_of(batch, islice(chosen, count))
+        return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
+
+    def _file_dump(self, show: Annotated, at: Target, label: str) -> Dump:
+        """How a file begins."""
+        file = OpenFile(at)
+        try:
+            show.at = at
+            show.text(f"{label}: {file.kind.title}, {file.size} bytes", "head")
+            if file.kind in BATCHES:
+                level = self._file(at, None)
+                assert level.file is not None
+                part = level.listing.head(1, lambda position: None)
+                for row in part.rows:
+                    if row.type == "batch":
+                        show.records_of(row.item, islice(self.selection.records(row.item), 1))
+                    else:
+                        show.region(row.item, level.file.window)
+                level.file.close()
+            else:
+                for item in islice(entries(file.kind, file.window, at.name_offset or 0), SAMPLE):
+                    if isinstance(item, Entry):
+                        show.entry(item)
+                    elif isinstance(item, Region):
+                        show.region(item, file.window)
+                    else:
+                        show.finding(file_finding(at, item))
+        finally:
+            file.close()
+        return show.dump(label)
+
+
+def _partition_dump(show: Annotated, facts: PartitionFacts, label: str) -> Dump:
+    show.text(label, "head")
+    for text in partition_lines(facts):
+        show.text(text)
+    for segment in facts.segments:
+        name = segment.segment.name
+        show.text(f"  {name}.log  {segment.size} bytes, with {', '.join(segment.beside) or 'nothing beside it'}", "dim")
+    for text in facts.partition.refused:
+        show.text(text, "bad")
+    return show.dump(label)

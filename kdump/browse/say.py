@@ -1,0 +1,88 @@
+"""What one looks at as JSON, and as the kdump command that shows the same."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from kdump.browse.browser import Browser
+from kdump.browse.places import Level
+from kdump.browse.rows import Row
+from kdump.check.batch import file_finding
+from kdump.log.disk import LogDirectory
+from kdump.log.entries import Entry
+from kdump.log.kinds import by_name
+from kdump.log.region import Problem
+from kdump.render import jsonl
+from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
+from kdump.render.overview_keys import directory_object, partition_object
+from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.partition_log import PartitionFacts
+
+Object = dict[str, Any]
+
+
+def json_of(browser: Browser, level: Level, row: Row) -> str | None:
+    """The line of JSON that inspect, or ls, has for a row; of a field, that of its batch or record. None where there is
+    none. Raises SourceError."""
+    with browser.lock:
+        value = _object(browser, level, row)
+    return None if value is None else jsonl.line(value)
+
+
+def _object(browser: Browser, level: Level, row: Row) -> Object | None:
+    item = row.item
+    if row.type == "field":
+        return None if level.owner is None else _object(browser, level, level.owner)
+    if row.type == "partition":
+        return partition_object(item if isinstance(item, PartitionFacts) else facts_alone(item))
+    if row.type == "directory" and isinstance(item, LogDirectory):
+        return directory_object(directory_facts(item))
+    if level.file is None:
+        return None
+    at = level.file.at
+    if row.type in ("batch", "header"):
+        return batch_object(at, item)
+    if row.type == "record":
+        decoding = browser.places.maker.decoding
+        return record_object(at, item, decoding.read(at, item) if decoding.decoder(at) else None)
+    if row.type == "region":
+        return region_object(at, item)
+    if isinstance(item, Entry):
+        return entry_object(at, item) if item.type else None
+    if isinstance(item, Problem) and level.owner is not None and level.owner.type == "file":
+        return finding_object(file_finding(at, item))
+    return None
+
+
+def command_of(browser: Browser, options: str = "") -> list[str]:
+    """The commands that show the list that one is in, and the bytes of what one stands on. `options`: those of the
+    filter, as they were typed."""
+    level = browser.level
+    row = level.row
+    path = level.path
+    if level.file is None:
+        found = ["kdump ls " + shlex.quote(path)]
+        if row is not None:
+            verb = "ls" if row.type in ("directory", "partition") else "inspect"
+            found.append(f"kdump {verb} {shlex.quote(row.key)}")
+        return found
+    file, narrowed = shlex.quote(path), f" {options}" if options else ""
+    asked = "" if by_name(path)[0] is not None else " --as " + level.file.kind.name
+    if row is None:
+        return [f"kdump inspect {file}{asked}{narrowed}"]
+    subject = level.owner if row.type == "field" and level.owner is not None else row
+    if subject.type in ("batch", "region", "header"):
+        bytes_of = f"kdump inspect {file}{asked} --hex --position {subject.item.position}"
+        if row.type == "header" or subject.type == "header":
+            return [f"kdump inspect {file}{asked} --records --position {subject.item.position}{narrowed}", bytes_of]
+        return [f"kdump inspect {file}{asked}{narrowed}", bytes_of]
+    if subject.type == "record":
+        batch, offset = subject.item.batch.position, subject.item.offset
+        at = f" --position {batch}" + (f" --offset {offset}" if offset is not None and offset >= 0 else "")
+        return [
+            f"kdump inspect {file}{asked} --records --position {batch}{narrowed}",
+            f"kdump inspect {file}{asked} --hex{at}",
+        ]
+    position = getattr(row.item, "position", 0)
+    return [f"kdump inspect {file}{asked}", f"kdump inspect {file}{asked} --hex --position {position}"]

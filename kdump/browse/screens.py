@@ -1,0 +1,138 @@
+"""The screens over the browser: help, a text to copy, a list to choose from."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from kdump.browse.dump import Line
+from kdump.browse.panes import Bar, Pane
+from kdump.render.style import width as width_of
+
+HELP = """\
+Move
+  ↑ ↓ PgUp PgDn Home End   in the pane that has the cursor (also j k, Space, G)
+  Tab, Shift+Tab           from pane to pane: tree, table, hexdump
+  Enter →                  into a partition, segment, batch, record, field
+  Backspace ← Esc          out again
+  z                        the pane alone on the screen, and back
+
+Go
+  g   to an offset (42), a byte of the file (@306), or a time
+      (2026-11-21T07:58, -2h): the first record that is not older
+  /   search keys, values and headers from here on (a regular expression;
+      among partitions and files: their names). / and Enter: once more
+  n N to the next finding of kdump verify, or the one before. The first n starts
+      the check, of the partition that one is in, or of all. Esc stops it
+  v   the list of the findings
+  t   the transactions of the partition that one is in, or of all; in it:
+      a aborted, o open, c committed, * all. Enter goes to the first batch
+
+Show
+  f   filter batches and records by the options of kdump inspect:
+      --key a --time -2h.. --producer-id 9 --control …; empty: no filter
+  x   values in full, and cut again
+  r   read it anew: a broker may have written
+  y   copy what one stands on as JSON, by the terminal (OSC 52), and show it
+  c   the kdump command that shows what is on the screen
+  q   quit
+
+Nothing is written to the disk that is read."""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text cut into lines at whatever column, so that it can be put together again: JSON, commands."""
+    found = []
+    for line in text.split("\n"):
+        while width_of(line) > width:
+            part = line[:width]
+            while width_of(part) > width:
+                part = part[:-1]
+            found.append(part)
+            line = line[len(part) :]
+        found.append(line)
+    return found
+
+
+class Over(ModalScreen[Any]):
+    """Something over the browser; Esc closes it."""
+
+    DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "app.quit", "quit", show=False),
+        Binding("escape,q,backspace,left,question_mark", "leave", "close", show=False),
+    ]
+
+    noted = False
+    """Whether there is a second line."""
+
+    def __init__(self, title: str, keys: str) -> None:
+        super().__init__()
+        self.heading = title
+        self.keys = keys
+        self._leaves = False
+        self.pane = Pane(id="list")
+        self.above = Bar(id="title", style="reverse")
+        self.note = Bar(id="note")
+        self.below = Bar(id="keys", style="reverse")
+
+    def compose(self) -> ComposeResult:
+        yield self.above
+        yield self.note
+        yield self.pane
+        yield self.below
+
+    def on_mount(self) -> None:
+        self.above.say((self.heading, ""))
+        self.note.display = self.noted
+        self.below.say((self.keys, ""))
+        self.pane.focus()
+
+    def on_resize(self) -> None:
+        self.fill()
+
+    def leave(self, answer: Any = None) -> None:
+        """Close it, once: keys may come faster than screens go."""
+        if self.is_current and not self._leaves:
+            self._leaves = True
+            self.dismiss(answer)
+
+    def action_leave(self) -> None:
+        self.leave()
+
+    def fill(self) -> None:
+        """Make the lines, for the width that there is."""
+
+    def on_pane_beyond(self, message: Pane.Beyond) -> None:
+        message.stop()
+        if not message.count:
+            self.pane.stand(len(self.pane.lines) if message.down else 0)
+
+    def on_pane_moved(self, message: Pane.Moved) -> None:
+        message.stop()
+
+    def on_pane_entered(self, message: Pane.Entered) -> None:
+        message.stop()
+
+
+class TextScreen(Over):
+    """A text, that `y` copies."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "copy", show=False)]
+
+    def __init__(self, title: str, text: str, *, copies: bool = True) -> None:
+        super().__init__(f" {title}", " Esc closes   y copies it" if copies else " Esc closes")
+        self.words = text
+        self.copies = copies
+
+    def fill(self) -> None:
+        width = max(10, self.size.width)
+        self.pane.show([Line(((line, ""),)) for line in wrapped(self.words, width)], self.pane.cursor)
+
+    def action_copy(self) -> None:
+        if self.copies:
+            self.app.copy_to_clipboard(self.words)
+            self.below.say((" copied, if the terminal takes it (OSC 52)   Esc closes", ""))

@@ -1,0 +1,121 @@
+"""`kdump browse`: a terminal browser."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from datetime import tzinfo
+from typing import Any
+
+import click
+
+from kdump.commands.files import complain
+from kdump.commands.params import ZoneParam, limit_options, time_range
+from kdump.log.region import Limits
+from kdump.log.select import Selection
+
+EXAMPLES = """
+\b
+Examples:
+  kdump browse /var/lib/kafka
+  kdump browse payments-0/00000000000000000000.log
+  kdump browse --tz local payments-0
+
+\b
+Keys: arrows, Enter and Backspace; ? shows all of them.
+"""
+FILTERS = (
+    *("offsets", "positions", "times", "producer_ids", "keys", "key_regex", "value_regex", "headers"),
+    *("control", "transactional"),
+)
+"""Options of inspect that choose batches and records."""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("path", metavar="PATH")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")
+@click.option("--mouse", is_flag=True, help="Let the mouse click and scroll, not select text for the terminal.")
+@limit_options
+def command(path: str, **options: Any) -> None:
+    """Look around in a terminal: partitions, segments, batches, records and fields as a tree, a table and annotated
+    bytes that follow each other. PATH is a log directory, a partition's directory, a file, or a directory above.
+    Reads what is looked at, and nothing else; writes nothing."""
+    if path == "-":
+        raise click.UsageError("a pipe cannot be browsed: kdump inspect shows it, or give a file")
+    try:
+        from kdump.browse.app import BrowseApp, Typed
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "textual":
+            raise
+        complain("browse needs textual, which is not installed: pip install 'kdump[browse]'")
+        sys.exit(2)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        complain("browse needs a terminal: kdump ls and kdump inspect write to pipes and files")
+        sys.exit(2)
+    app = BrowseApp(browser(path, options), Typed(typed_selection(options["zone"]), typed_time(options["zone"])))
+    app.run(mouse=options["mouse"])
+    if app.return_code:
+        sys.exit(app.return_code)
+
+
+def browser(path: str, options: dict[str, Any]) -> Any:
+    """The model behind the screen. Exits with one line for a path that is not there."""
+    from kdump.browse.browser import Browser
+    from kdump.browse.make import Maker
+    from kdump.log.disk import places
+    from kdump.log.errors import SourceError
+    from kdump.log.paths import Target
+
+    limits = Limits(options["max_batch_size"], options["max_decompressed_size"])
+    try:
+        place = next(places(path, lambda error: None), None)
+        if isinstance(place, Target) and "://" not in path:
+            os.stat(path)
+    except SourceError as error:
+        complain(str(error))
+        sys.exit(2)
+    except OSError as error:
+        complain(f"{path}: {error.strerror}")
+        sys.exit(2)
+    return Browser(path, Maker(options["zone"]), limits)
+
+
+class typed_selection:
+    """Options of inspect, as they are typed into a prompt -> a selection. Raises ValueError."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone = zone
+
+    def __call__(self, text: str) -> Selection:
+        from kdump.commands.inspect import command as inspect
+        from kdump.commands.inspect import selection_of
+
+        params = [param for param in inspect.params if param.name in FILTERS]
+        asks = click.Command("filter", params=params, add_help_option=False)
+        try:
+            words = shlex.split(text)
+            with asks.make_context("filter", words) as context:
+                return selection_of(context.params, self.zone)
+        except click.NoSuchOption as error:
+            names = ", ".join(option for param in params for option in param.opts if option.startswith("--"))
+            raise ValueError(f"{error.option_name} does not filter here; there are {names}") from None
+        except click.ClickException as error:
+            raise ValueError(error.format_message()) from None
+
+
+class typed_time:
+    """A time as --time takes it -> epoch ms, where what it names begins. Raises ValueError."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone = zone
+
+    def __call__(self, text: str) -> int:
+        try:
+            first = time_range(text, self.zone).first
+        except click.ClickException as error:
+            reason = error.format_message().removeprefix("--time: ")
+            raise ValueError(f"{reason} (an offset is a number, a position @ and a number)") from None
+        if first is None:
+            raise ValueError(f"{text}: a time to go to needs a beginning")
+        return first

@@ -1,0 +1,104 @@
+"""The browser under textual's pilot: keys go in, and what is on the screen comes out once nothing is being done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timezone
+from pathlib import Path
+from typing import Any
+
+from textual import events
+from textual.pilot import Pilot
+
+from kdump.browse.app import BrowseApp, Typed
+from kdump.browse.browser import Browser
+from kdump.browse.make import Maker
+from kdump.commands.browse import typed_selection, typed_time
+
+NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}
+NAMES |= {"[": "left_square_bracket", ":": "colon"}
+CHARACTERS = {name: character for character, name in NAMES.items()}
+
+
+class Driver:
+    """One run of the app."""
+
+    def __init__(self, pilot: Pilot[Any], app: BrowseApp) -> None:
+        self.pilot, self.app = pilot, app
+
+    async def keys(self, *keys: str) -> str:
+        """Press them one by one, each when the one before has done all it does; what is shown then."""
+        for key in keys:
+            self.press(key)
+            await self.settled()
+        return self.shown
+
+    async def typed(self, text: str) -> str:
+        """Into a prompt, and Enter."""
+        for letter in text:
+            self.press(letter)
+        return await self.keys("enter")
+
+    def press(self, key: str) -> None:
+        """As the pilot does, which waits a while before and after each."""
+        name = NAMES.get(key, key)
+        character = CHARACTERS.get(name, name if len(name) == 1 else None)
+        self.app.post_message(events.Key(name, character))
+
+    async def settled(self) -> None:
+        """Wait until nothing is being done, or waits to be done, in three looks one after the other."""
+        quiet = 0
+        for _ in range(3000):
+            await asyncio.sleep(0.001)
+            quiet = quiet + 1 if self._is_quiet() else 0
+            if quiet == 3:
+                return
+        raise AssertionError(f"still busy: {[job.what for job in self.app.jobs.running.values()]}")
+
+    def _is_quiet(self) -> bool:
+        app = self.app
+        if app.jobs.running or len(app.workers) or not app.is_running:
+            return not app.is_running
+        if any(screen._callbacks or screen._layout_required for screen in app.screen_stack):
+            return False
+        nodes = [app, *app.screen_stack, *app.screen.walk_children()]
+        return all(node._message_queue.empty() and not node._next_callbacks for node in nodes)
+
+    @property
+    def lines(self) -> list[str]:
+        strips = self.app.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    @property
+    def shown(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def status(self) -> str:
+        return self.app.status.text
+
+    @property
+    def labels(self) -> list[str]:
+        """What one has gone into, and what one stands on."""
+        browser = self.app.browser
+        owners = [level.owner.label for level in browser.levels[1 : browser.depth + 1] if level.owner]
+        return [*owners, *([browser.level.row.label] if browser.level.row else [])]
+
+
+def app_of(path: Path | str) -> BrowseApp:
+    typed = Typed(typed_selection(timezone.utc), typed_time(timezone.utc))
+    return BrowseApp(Browser(str(path), Maker()), typed)
+
+
+def drive(path: Path | str, script: Callable[[Driver], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
+    """Run the app on a path, and the script on it."""
+
+    async def run() -> None:
+        app = app_of(path)
+        async with app.run_test(size=size) as pilot:
+            driver = Driver(pilot, app)
+            await driver.settled()
+            await script(driver)
+
+    asyncio.run(run())

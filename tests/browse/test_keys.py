@@ -1,0 +1,435 @@
+"""The browser by its keys alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.browse import levels as browsing
+from tests.browse.driving import Driver, drive
+from tests.browse.test_model import PAYMENTS, ZERO, listed
+from tests.conftest import FIXTURES
+from tests.craft import batch, flip, record
+from tests.test_damaged_disks import DAMAGES, LARGE
+
+CLEAN = FIXTURES / "clean-1"
+
+
+def test_in_and_out_and_all_panes_follow() -> None:
+    async def script(at: Driver) -> None:
+        assert "__cluster_metadata-0" in at.lines[1]
+        await at.keys("slash")
+        shown = await at.typed("pay")
+        assert at.labels == ["payments-0"]
+        assert "1 segment: 12.4 KiB" in shown
+        shown = await at.keys("enter")
+        assert at.labels[0] == "payments-0"
+        assert "record batch at 0..152" in shown
+        shown = await at.keys("enter", "down", "down")
+        assert at.labels == ["payments-0", ZERO, "2..3"]
+        assert "record batch at 306..501" in shown
+        shown = await at.keys("enter", "down")
+        assert at.labels == ["payments-0", ZERO, "2..3", "3 a2"]
+        assert "record 1: offset 3" in shown
+        await at.keys("enter", "end")
+        assert at.labels[-1] == "headersCount 0"
+        assert "headersCount = 0" in at.status
+        await at.keys("backspace", "left", "escape")
+        assert at.labels == ["payments-0", ZERO]
+        await at.keys("enter", "enter")
+        assert at.labels == ["payments-0", ZERO, "2..3", "3 a2"], "where it was left"
+
+    drive(CLEAN, script)
+
+
+def test_the_table_and_the_tree_follow_the_hexdump() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("enter", "down", "down", "enter", "enter")
+        assert at.labels[-1] == "length 73" or at.labels[-1].startswith("length")
+        await at.keys("tab")
+        assert at.app.focused is at.app.hex_pane
+        await at.keys("down", "down")
+        assert at.labels[-1].startswith("timestampDelta")
+        assert at.app.table_pane.cursor == 2
+        assert at.app.tree_pane.lines[at.app.tree_pane.cursor].text.strip().startswith("timestampDelta")
+        await at.keys("tab", "down")
+        assert at.app.focused is at.app.tree_pane
+        assert at.labels[-1].startswith("offsetDelta")
+        line = at.app.hex_pane.lines[at.app.hex_pane.cursor]
+        assert "offsetDelta" in line.text
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_enter_in_the_hexdump_goes_to_the_field() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("tab", "down", "down", "down", "down", "down", "enter")
+        assert at.labels[-1].startswith("magic")
+        assert at.labels[-2] == "header"
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_the_aborted_transactions_of_payments_in_six_keys() -> None:
+    async def script(at: Driver) -> None:
+        keys = ["t", "a"]
+        shown = await at.keys(*keys)
+        aborted = [line for line in shown.splitlines() if " aborted " in line and "payments-0" in line]
+        assert len(aborted) == 5
+        row = next(n for n, line in enumerate(at.lines[3:]) if line.startswith("payments-0"))
+        keys = ["down"] * row + ["enter"]
+        assert 2 + len(keys) <= 6
+        shown = await at.keys(*keys)
+        assert at.labels == ["payments-0", ZERO, "14"]
+        assert "aborted transaction of producer 9/1 (tx-a), offsets 14..23" in at.status
+        assert "record batch at 1510..1669" in shown
+
+    drive(CLEAN, script)
+
+
+def test_transactions_by_their_states() -> None:
+    async def script(at: Driver) -> None:
+        shown = await at.keys("t")
+        assert "all but the committed: 6 of 18" in shown
+        assert "last stable offset 114; held back by producer 11" in shown
+        assert "committed" not in "\n".join(shown.splitlines()[2:-1])
+        shown = await at.keys("o")
+        assert "open and hanging: 1 of 18" in shown
+        assert "committed: 12 of 18" in await at.keys("c")
+        assert "all: 18 of 18" in await at.keys("*")
+        await at.keys("escape")
+        assert at.labels == [ZERO]
+
+    drive(PAYMENTS, script)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A partition with a flipped bit in a value of its third batch, and junk between two others."""
+    target = tmp_path / "payments-0"
+    shutil.copytree(PAYMENTS, target)
+    path = target / ZERO
+    path.chmod(0o644)
+    data = path.read_bytes()
+    data = flip(data, (502 + 100) * 8)
+    path.write_bytes(data[:986] + b"garbage that is no batch at all" + data[986:])
+    return target
+
+
+def test_next_finding_and_its_bytes(damaged: Path) -> None:
+    async def script(at: Driver) -> None:
+        shown = await at.keys("n")
+        assert "crc-mismatch" in at.status
+        assert " 1 of " in at.status
+        assert at.labels == [ZERO, "4..6"]
+        assert "! crc-mismatch at 502" in shown
+        assert "CorruptRecordException" in shown
+        await at.keys("n")
+        assert "junk-bytes" in at.status
+        assert at.labels == [ZERO, "junk"]
+        await at.keys("N")
+        assert "crc-mismatch" in at.status
+        await at.keys("N")
+        assert at.status == " no finding before this one"
+        shown = await at.keys("v")
+        assert "errors and warnings in all" in shown.splitlines()[0]
+        assert sum(line.startswith("error") for line in shown.splitlines()) >= 2
+        await at.keys("down", "enter")
+        assert at.labels == [ZERO, "junk"]
+
+    drive(damaged, script)
+
+
+def test_a_sound_partition_has_no_finding() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("n")
+        assert "no error or warning" in at.status or "transaction-open" in at.status
+        await at.keys("v", "i", "escape")
+
+    drive(CLEAN / "orders-zstd-0", script)
+
+
+def test_going_somewhere() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("g")
+        await at.typed("43")
+        assert at.labels == [ZERO, "43", "43 b0"]
+        await at.keys("g")
+        await at.typed("@1510")
+        assert at.labels == [ZERO, "14"]
+        await at.keys("g")
+        await at.typed("2026-11-21T07:58:23.3")
+        assert at.labels[-1].startswith("114")
+        await at.keys("g")
+        await at.typed("120")
+        assert "offset 120 is behind the last" in at.status
+        await at.keys("g")
+        await at.typed("nonsense")
+        assert "nonsense" in at.status
+        assert at.labels[-1].startswith("114")
+        await at.keys("g", "escape")
+        assert at.app.focused is at.app.table_pane
+
+    drive(PAYMENTS, script)
+
+
+def test_searching() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("slash")
+        await at.typed("sku-3")
+        first = at.app.browser.level.row
+        assert first is not None
+        assert b"sku-3" in first.item.value
+        await at.keys("slash", "enter")
+        second = at.app.browser.level.row
+        assert second is not None
+        assert second.item.offset > first.item.offset
+        await at.keys("slash")
+        await at.typed("nowhere")
+        assert "no record from here on has 'nowhere'" in at.status
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_filtering() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("f")
+        shown = await at.typed("--producer-id 10 --control")
+        assert "filter --producer-id 10 --control" in shown.splitlines()[0]
+        assert [row.item.producerId for row in at.app.browser.level.rows] == [10] * len(at.app.browser.level.rows)
+        assert all(row.item.isControlBatch for row in at.app.browser.level.rows)
+        shown = await at.keys("c")
+        assert "--producer-id 10 --control" in shown
+        await at.keys("escape", "f")
+        at.app.query_one("#prompt").value = "--nope"  # type: ignore[attr-defined]
+        await at.keys("enter")
+        assert "--nope does not filter here" in at.status
+        await at.keys("f")
+        at.app.query_one("#prompt").value = "--offset 1000.."  # type: ignore[attr-defined]
+        shown = await at.keys("enter")
+        assert "no batch or record is chosen by the filter" in shown
+        await at.keys("f")
+        at.app.query_one("#prompt").value = ""  # type: ignore[attr-defined]
+        await at.keys("enter")
+        assert at.app.browser.level.rows[0].key == 0
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_a_filter_keeps_the_place() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("g")
+        await at.typed("4")
+        await at.keys("enter", "down", "f")
+        await at.typed("--producer-id 10")
+        assert at.labels == [ZERO, "4..6", "4 b1"]
+        await at.keys("down", "r")
+        assert at.labels == [ZERO, "4..6", "5 b2"]
+        await at.keys("f")
+        at.app.query_one("#prompt").value = "--producer-id 9"  # type: ignore[attr-defined]
+        await at.keys("enter")
+        assert at.labels in ([ZERO, "2..3"], [ZERO, "7..8"])
+
+    drive(PAYMENTS, script)
+
+
+def test_copying_a_record() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("enter", "y")
+        text = at.app.clipboard
+        assert json.loads(text)["type"] == "record"
+        assert '{"type":"record"' in at.shown.replace(" ", "")
+        assert "".join(line for line in at.lines[1:-1]).startswith(text[:60])
+        await at.keys("escape", "question_mark")
+        assert "Move" in at.shown
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "ROWS", 6)
+    monkeypatch.setattr(browsing, "MOST", 18)
+
+    async def script(at: Driver) -> None:
+        keys = []
+        for _ in range(400):
+            row = at.app.browser.level.row
+            assert row is not None
+            if keys and keys[-1] == row.key:
+                break
+            keys.append(row.key)
+            await at.keys("down")
+        assert keys == [value["position"] for value in listed(PAYMENTS / ZERO)]
+        await at.keys("home")
+        assert at.app.browser.level.row is not None
+        assert at.app.browser.level.row.key == 0
+        await at.keys("G")
+        assert at.app.browser.level.row.key == keys[-1]
+        for _ in range(30):
+            await at.keys("pageup")
+        assert at.app.browser.level.row.key == 0
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_the_tree_goes_on_where_the_table_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "ROWS", 8)
+
+    async def script(at: Driver) -> None:
+        await at.keys("enter", "tab", "tab")
+        assert at.app.focused is at.app.tree_pane
+        for _ in range(60):
+            await at.keys("down")
+        row = at.app.browser.level.row
+        assert row is not None
+        assert row.item.position > 6000
+        assert at.app.tree_pane.lines[at.app.tree_pane.cursor].text.strip().endswith(row.label)
+        await at.keys("home")
+        assert at.app.browser.level.row is not None
+        assert at.app.browser.level.row.key == 0
+
+    drive(PAYMENTS, script)
+
+
+def test_a_finding_in_an_index(tmp_path: Path) -> None:
+    shutil.copytree(PAYMENTS, tmp_path / "payments-0")
+    index = tmp_path / "payments-0" / f"{0:020}.index"
+    index.chmod(0o644)
+    index.write_bytes(index.read_bytes()[:15] + b"\x07")
+
+    async def script(at: Driver) -> None:
+        await at.keys("n")
+        assert "index-mismatch" in at.status
+        assert at.labels[0] == index.name
+        assert "! index-mismatch" in at.shown
+
+    drive(tmp_path / "payments-0", script)
+
+
+def test_keys_that_come_faster_than_answers() -> None:
+    """Presses while levels are being read: no file is used once it is closed."""
+    dice = random.Random(5)
+    keys = ["enter", "enter", "down", "up", "backspace", "tab", "pagedown", "G", "home", "n", "right", "escape", "r"]
+
+    async def script(at: Driver) -> None:
+        for _ in range(400):
+            at.press(dice.choice(keys))
+            if dice.random() < 0.3:
+                await asyncio.sleep(0.002 * dice.random())
+        await at.settled()
+        assert at.app.is_running
+
+    drive(CLEAN, script)
+
+
+def test_markup_and_control_characters_of_keys_are_shown_as_they_are(tmp_path: Path) -> None:
+    keys = [b"[red]boo[/red]", b"[@click=app.quit]x[/]", b"\x1b[31m\x07bell", "\u202egnp".encode(), b"$[bold]", b"[/"]
+    parts = [record(n, key, b"[link=http://x]v[/link]\x9b") for n, key in enumerate(keys)]
+    path = tmp_path / "hostile-0" / ZERO
+    path.parent.mkdir()
+    path.write_bytes(batch(b"".join(parts), recordCount=len(keys), lastOffsetDelta=len(keys) - 1))
+
+    async def script(at: Driver) -> None:
+        shown = await at.keys("enter")
+        for text in ("[red]boo[/red]", "[@click=app.quit]x[/]", "\\x1b[31m\\x07bell", "\\u202egnp"):
+            assert text in shown, text
+        for _ in keys:
+            await at.keys("down", "y", "escape")
+            assert not any(ord(letter) < 32 or 127 <= ord(letter) < 160 for line in at.lines for letter in line)
+        await at.keys("slash")
+        await at.typed("[bold")
+        assert "[bold" in at.status
+
+    drive(path, script, (200, 40))
+
+
+def test_a_file_that_shrinks_and_one_that_goes_away(tmp_path: Path) -> None:
+    target = tmp_path / "payments-0"
+    shutil.copytree(PAYMENTS, target)
+    (target / ZERO).chmod(0o644)
+
+    async def script(at: Driver) -> None:
+        await at.keys("enter", "down")
+        os.truncate(target / ZERO, 400)
+        await at.keys("down", "down", "enter", "escape")
+        assert "was cut" in at.shown or "cut" in at.status
+        await at.keys("r")
+        assert len(at.app.browser.level.rows) == 3
+        shutil.rmtree(target)
+        await at.keys("r")
+        assert "no such file" in at.status
+        await at.keys("escape", "down", "enter", "t", "escape", "n")
+        assert at.app.is_running
+
+    drive(target, script)
+
+
+def test_what_may_not_be_read(tmp_path: Path) -> None:
+    target = tmp_path / "payments-0"
+    shutil.copytree(PAYMENTS, target)
+    log = target / ZERO
+    log.unlink()
+    log.mkdir()
+
+    async def script(at: Driver) -> None:
+        for _ in range(7):
+            await at.keys("enter", "escape", "down")
+        assert at.app.is_running
+
+    drive(target, script)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
+    """Every file of a partition damaged: all keys, and no traceback."""
+    dice = random.Random(damage.__name__)
+    target = tmp_path / "payments-0"
+    shutil.copytree(PAYMENTS, target)
+    for path in sorted(target.iterdir()):
+        path.chmod(0o644)
+        data = bytearray(path.read_bytes())
+        if 0 < len(data) < LARGE:
+            damage(data, dice)
+        path.write_bytes(data)
+
+    async def script(at: Driver) -> None:
+        for _ in sorted(target.iterdir()):
+            await at.keys("enter", "enter", "enter", "G", "y", "escape", "home", "c", "escape")
+            while at.app.browser.depth:
+                await at.keys("backspace")
+            await at.keys("down")
+        await at.keys("n", "n", "v", "escape", "t", "escape", "x", "z", "z", "q")
+
+    drive(target, script)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60), (40, 12), (20, 6)])
+def test_sizes(size: tuple[int, int]) -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("enter", "z", "z", "tab", "z", "z", "question_mark", "escape", "t", "escape", "v", "escape")
+        assert all(len(line) <= size[0] for line in at.lines)
+        assert at.lines[0].startswith(" kdump browse")
+
+    drive(PAYMENTS, script, size)
+
+
+def test_without_a_terminal_and_without_textual(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kdump", "browse", str(PAYMENTS)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "kdump: browse needs a terminal: kdump ls and kdump inspect write to pipes and files\n"
+    (tmp_path / "textual.py").write_text("raise ModuleNotFoundError(\"No module named 'textual'\", name='textual')")
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "kdump: browse needs textual, which is not installed: pip install 'kdump[browse]'\n"

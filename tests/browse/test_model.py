@@ -1,0 +1,390 @@
+"""What the browser's pages show is what inspect --json lists: forwards, backwards and from anywhere, sound or not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from datetime import timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from crc32c import crc32c
+
+from kdump.browse import levels as browsing
+from kdump.browse import pages as paging
+from kdump.browse.browser import Browser
+from kdump.browse.levels import NotThere
+from kdump.browse.pages import Pages
+from kdump.browse.places import Level
+from kdump.browse.rows import Cancelled, Row
+from kdump.browse.say import command_of, json_of
+from kdump.cli import cli
+from kdump.commands.browse import typed_selection
+from kdump.format.batch import BATCH_HEADER
+from kdump.log.careful import CarefulSource
+from tests.conftest import FIXTURES
+from tests.craft import split
+from tests.test_damaged_disks import DAMAGES, LARGE, files
+
+PAYMENTS = FIXTURES / "clean-1" / "payments-0"
+ZERO = f"{0:020}.log"
+
+
+def met(position: int) -> None:
+    pass
+
+
+def browse(path: Path, *into: str) -> Browser:
+    """A browser that has gone into the rows with these labels, or at these numbers."""
+    found = Browser(str(path))
+    found.settle(found.open(met))
+    for name in into:
+        number = next(n for n, row in enumerate(found.level.rows) if row.label.startswith(name))
+        found.level.cursor = number
+        levels = found.enter(found.depth, found.level.rows[number], met)
+        assert levels is not None
+        found.settle(levels)
+    return found
+
+
+def listed(path: Path, *options: str) -> list[dict[str, Any]]:
+    """What inspect has, findings aside."""
+    result = CliRunner().invoke(cli, ["inspect", str(path), "--json", *options])
+    assert result.exit_code in (0, 2), result.output
+    return [value for value in map(json.loads, result.stdout.splitlines()) if value["type"] != "finding"]
+
+
+def forwards(found: Browser, count: int) -> list[Row]:
+    level = found.level
+    part = level.listing.head(count, met)
+    rows = list(part.rows)
+    while not part.last:
+        part = level.listing.after(rows[-1], count, met)
+        rows += part.rows
+    return rows
+
+
+def backwards(found: Browser, count: int) -> list[Row]:
+    level = found.level
+    part = level.listing.tail(count, met)
+    rows = list(part.rows)
+    while not part.first:
+        part = level.listing.before(rows[0], count, met)
+        rows = [*part.rows, *rows]
+    return rows
+
+
+def said(found: Browser, rows: list[Row]) -> list[dict[str, Any]]:
+    return [json.loads(json_of(found, found.level, row) or "null") for row in rows]
+
+
+SEGMENTS = [
+    "clean-1/payments-0",
+    "clean-1/users-0",
+    "clean-1/orders-zstd-0",
+    "legacy/upgraded-gzip-0",
+    "live-1/prealloc-0",
+    "legacy/v1-client010-snappy-0",
+]
+
+
+def segment(name: str) -> Path:
+    found = sorted((FIXTURES / name).glob("*.log"))
+    if not found:
+        pytest.skip(f"no fixture {name}")
+    return found[0]
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+@pytest.mark.parametrize("count", [1, 7, 64])
+def test_pages_are_what_inspect_lists(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "EACH", 5)
+    path = segment(name)
+    expected = listed(path)
+    assert expected
+    found = browse(path)
+    assert said(found, forwards(found, count)) == expected
+    assert said(found, backwards(found, count)) == expected
+    anew = browse(path)
+    assert said(anew, backwards(anew, count)) == expected
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+def test_records_and_entries_are_what_inspect_lists(name: str) -> None:
+    path = segment(name)
+    expected = listed(path, "--records")
+    found = browse(path)
+    records = []
+    for row in forwards(found, 64):
+        if row.type != "batch":
+            records += said(found, [row])
+            continue
+        levels = found.enter(0, row, met)
+        assert levels is not None
+        found.settle(levels)
+        assert said(found, [each for each in backwards(found, 3) if each.type == "record"]) == said(
+            found, [each for each in forwards(found, 3) if each.type == "record"]
+        )
+        records += said(found, [each for each in forwards(found, 16) if each.type == "record"])
+        found.settle(found.levels[:1])
+    assert records == expected
+
+
+@pytest.mark.parametrize("name", ["clean-1", "tiered", "crash-1"])
+def test_files_beside_segments(name: str) -> None:
+    for path in sorted(p for p in (FIXTURES / name).rglob("*") if p.is_file() and p.suffix not in (".log", ".md")):
+        found = browse(path)
+        if isinstance(found.level.listing, Pages):
+            continue
+        rows = forwards(found, 4)
+        assert [value for value in said(found, rows) if value] == listed(path), path
+        assert [row.key for row in backwards(found, 4)] == [row.key for row in rows]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the beginning, and back over ground that was walked, damage looks as inspect has it; every row can be dumped
+    and entered."""
+    monkeypatch.setattr(paging, "EACH", 4)
+    dice = random.Random(damage.__name__)
+    for number, name in enumerate(SEGMENTS):
+        data = bytearray(segment(name).read_bytes())
+        damage(data, dice)
+        path = tmp_path / f"{number}-0" / segment(name).name
+        path.parent.mkdir()
+        path.write_bytes(data)
+        expected = listed(path)
+        found = browse(path)
+        assert said(found, forwards(found, 5)) == expected
+        rows = backwards(found, 5)
+        assert said(found, rows) == expected
+        anew = browse(path)
+        assert [row.key for row in backwards(anew, 9)] == [row.key for row in rows]
+        for row in rows[:: max(1, len(rows) // 8)]:
+            everything(found, row)
+
+
+def everything(found: Browser, row: Row) -> None:
+    """Look at a row, and at what is in it, down to its fields."""
+    level = found.level
+    dump = found.places.dump(row, level, 80)
+    assert all(line.text.isprintable() for line in dump.lines)
+    json_of(found, level, row)
+    found.places.dump(row, level, 200, full=True)
+    inside = found.places.into(row, level)
+    if inside is None:
+        return
+    inside.put(inside.listing.head(3, met))
+    for each in inside.rows:
+        found.places.dump(each, inside, 80) if each.type != "field" else None
+        assert all(cell.isprintable() for cell in (*each.cells, each.text, each.label))
+        if each.type in ("record", "header"):
+            fields = found.places.into(each, inside)
+            assert fields is None or fields.listing.head(9, met).rows
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
+    """Some rows of each file of every disk, looked at and entered."""
+    dice = random.Random(damage.__name__)
+    for path in files():
+        if path.suffix == ".md" or not 0 < path.stat().st_size < LARGE:
+            continue
+        data = bytearray(path.read_bytes())
+        damage(data, dice)
+        copy = tmp_path / path.parent.name / path.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(data)
+        found = browse(copy)
+        rows = found.level.listing.head(40, met).rows
+        if rows:
+            found.level.listing.tail(10, met)
+        for row in rows[:: max(1, len(rows) // 4)]:
+            everything(found, row)
+        copy.unlink()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("--offset 20..60", "--producer-id 9", "--key a3 --key b2", "--control", "--position 400..2000"),
+        *("--value-regex sku-1", "--time 2026-11-21T07:58:22.9..", "--transactional --key-regex ^a"),
+    ],
+)
+def test_filters_are_those_of_inspect(options: str) -> None:
+    path = PAYMENTS / ZERO
+    found = browse(path)
+    found.places.selection = typed_selection(timezone.utc)(options)
+    found.settle(found.open(met))
+    expected = listed(path, *options.split())
+    assert said(found, forwards(found, 3)) == expected
+    assert said(found, backwards(found, 3)) == expected
+    for row in forwards(found, 9)[:3]:
+        found.settle([*found.levels[:1], *(found.enter(0, row, met) or [])[1:]])
+        records = [each for each in forwards(found, 9) if each.type == "record"]
+        assert said(found, records) == listed(path, "--records", *options.split(), "--position", str(row.key)) or (
+            "--position" in options
+        )
+        found.settle(found.levels[:1])
+
+
+@pytest.mark.parametrize("text", ["--ofset 3", "--offset x", "--key-regex (", "a", "--limit 3", "--key 'a"])
+def test_filters_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        typed_selection(timezone.utc)(text)
+    assert "\n" not in str(raised.value)
+
+
+def test_going_to_every_offset_and_position() -> None:
+    found = browse(PAYMENTS)
+    for value in listed(PAYMENTS / ZERO, "--records")[::5]:
+        found.settle(found.to_offset(value["offset"], met))
+        row = found.level.row
+        assert row is not None
+        assert json.loads(json_of(found, found.level, row) or "") == value | {"file": str(PAYMENTS / ZERO)}
+    for value in listed(PAYMENTS / ZERO)[::5]:
+        for position in (value["position"], value["position"] + value["size"] - 1):
+            found.settle(found.to_position(position, met))
+            row = found.level.row
+            assert row is not None
+            assert row.key == value["position"]
+    with pytest.raises(NotThere):
+        found.to_offset(120, met)
+
+
+def test_going_to_a_time() -> None:
+    found = browse(PAYMENTS)
+    records = listed(PAYMENTS / ZERO, "--records")
+    for time in sorted({value["timestamp"] for value in records})[::7]:
+        found.settle(found.to_time(time, met))
+        row = found.level.row
+        assert row is not None
+        assert row.item.offset == next(value["offset"] for value in records if value["timestamp"] >= time)
+
+
+def test_searching_keys_and_values() -> None:
+    found = browse(PAYMENTS, ZERO)
+    records = listed(PAYMENTS / ZERO, "--records")
+    expected = [v["offset"] for v in records if not v.get("control") and ("sku-1" in (v["value"] or ""))]
+    hits = []
+    while True:
+        try:
+            found.settle(found.search("sku-1", met))
+        except NotThere:
+            break
+        assert found.level.row is not None
+        hits.append(found.level.row.item.offset)
+    assert hits == expected
+    found.settle(found.open(met))
+    found.settle(found.search("TxnIndex", met))
+    assert found.level.row is not None
+    assert "txnindex" in found.level.row.label
+    with pytest.raises(NotThere):
+        found.search("(", met)
+
+
+def test_the_command_shows_the_same() -> None:
+    found = browse(FIXTURES / "clean-1", "payments-0", "0000", "2..3")
+    found.settle(found.levels[:3])
+    row = found.level.row
+    assert row is not None
+    commands = command_of(found)
+    assert len(commands) == 2
+    result = CliRunner().invoke(cli, [*commands[1].split()[1:], "--json"])
+    assert result.exit_code == 2  # --hex is there
+    options = commands[1].replace(" --hex", " --json").split()[1:]
+    shown = json.loads(CliRunner().invoke(cli, options).stdout)
+    assert shown == json.loads(json_of(found, found.level, row) or "")
+
+
+class Counter:
+    """Bytes that are read of segments."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read = 0
+
+        def counted(source: CarefulSource, position: int, count: int) -> bytes | None:
+            data = os.pread(source.fd, count, position)
+            self.read += len(data)
+            return data
+
+        monkeypatch.setattr(CarefulSource, "_try", counted)
+
+    def taken(self) -> int:
+        """Since the last time."""
+        read, self.read = self.read, 0
+        return read
+
+
+def test_a_segment_of_a_gigabyte_opens_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of 16 KiB whose payload is a hole: few bytes are read to see the first, the last, or one between."""
+    one = BATCH_HEADER.read(split((PAYMENTS / ZERO).read_bytes())[1])
+    size, total = 256 * 1024, 1 << 30
+    path = tmp_path / "big-0" / ZERO
+    path.parent.mkdir()
+    index = bytearray()
+    rest = bytes(size - BATCH_HEADER.size)
+    with open(path, "wb") as file:
+        for number in range(total // size):
+            header = one._replace(baseOffset=number, lastOffsetDelta=0, batchLength=size - 12)
+            head = BATCH_HEADER.struct.pack(*header)
+            head = head[:17] + crc32c(head[21:] + rest).to_bytes(4, "big") + head[21:]
+            file.seek(number * size)
+            file.write(head)
+            if number % 8 == 4:
+                index += number.to_bytes(4, "big") + (number * size).to_bytes(4, "big")
+        file.truncate(total)
+    (path.parent / f"{0:020}.index").write_bytes(index)
+    counter, rows = Counter(monkeypatch), browsing.ROWS
+
+    found = browse(path.parent)
+    assert found.level.rows[0].label == ZERO
+    assert counter.taken() == 0, "nothing before it is looked at"
+    found.settle(found.enter(0, found.level.rows[0], met) or [])
+    assert [row.key for row in found.level.rows] == [n * size for n in range(rows)]
+    assert counter.taken() < (rows + 4) * 8192 + 2 * size, "little more than headers"
+    assert all("crc?" in " ".join(row.cells) for row in found.level.rows), "a large batch is read when one stands on it"
+    found.dump(found.level.rows[1], found.level, 80, full=False, met=met)
+    assert "crc?" not in " ".join(found.renewed(found.level.rows[1]).cells)
+    assert counter.taken() < 3 * size
+    part = found.end(found.level, down=True, met=met)
+    assert [row.key for row in part.rows] == [total - (rows - n) * size for n in range(rows)]
+    assert counter.taken() < 4 * rows * 8192 + 8 * size
+    found.settle(found.to_position(total // 2 + 1, met))
+    assert found.level.row is not None
+    assert found.level.row.key == total // 2
+    assert counter.taken() < 8 * rows * 8192 + 16 * size
+
+
+def test_reading_is_given_up_when_nobody_waits() -> None:
+    def gone(position: int) -> None:
+        raise Cancelled
+
+    found = browse(PAYMENTS / ZERO)
+    with pytest.raises(Cancelled):
+        found.search("nowhere to be found", gone)
+    with pytest.raises(Cancelled):
+        found.level.listing.tail(5, gone)
+    assert len(forwards(found, 50)) == len(listed(PAYMENTS / ZERO))
+
+
+def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "MARKS", 8)
+    monkeypatch.setattr(paging, "EACH", 1)
+    monkeypatch.setattr(browsing, "MOST", 10)
+    found = browse(PAYMENTS / ZERO)
+    level: Level = found.level
+    for _ in range(20):
+        if not level.last:
+            found.grow(level, found.more(level, down=True, count=4, met=met), down=True)
+    assert level.last
+    assert len(level.rows) <= 10 + browsing.ROWS
+    assert isinstance(level.listing, Pages)
+    assert len(level.listing._marks) <= 9
+    while not level.first:
+        found.grow(level, found.more(level, down=False, count=4, met=met), down=False)
+    assert level.rows[0].key == 0

@@ -1,0 +1,82 @@
+"""Draw the pictures of docs/browse.md: the browser on real bytes. `python -m tools.browse_capture`, from the root of
+the repository."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import timezone
+from pathlib import Path
+from typing import NamedTuple
+
+from kdump.browse.app import BrowseApp, Typed
+from kdump.browse.browser import Browser
+from kdump.commands.browse import typed_selection, typed_time
+
+ROOT = Path(__file__).resolve().parents[1]
+SEGMENT = "payments-0/00000000000000000000.log"
+
+
+class Picture(NamedTuple):
+    """What is opened, below fixtures/clean-1, how large the terminal is, and which keys are pressed. `flip`: number of
+    a byte of the segment in which a bit is flipped before."""
+
+    path: str
+    size: tuple[int, int]
+    keys: tuple[str, ...]
+    flip: int | None = None
+
+
+PICTURES = {
+    "browse.svg": Picture("payments-0", (140, 40), ("t", "a", "enter", "enter", "enter", *["down"] * 5)),
+    "browse-finding.svg": Picture("payments-0", (80, 24), ("n",), flip=602),
+}
+
+
+def draw(name: str) -> str:
+    """One of them, as SVG."""
+    picture = PICTURES[name]
+    with _disk(picture.flip):
+        return asyncio.run(_drawn(picture))
+
+
+@contextlib.contextmanager
+def _disk(flip: int | None) -> Iterator[None]:
+    """The fixtures, or a copy with one flipped bit, as the working directory."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as copy:
+        os.chdir(ROOT / "fixtures" / "clean-1")
+        if flip is not None:
+            shutil.copytree("payments-0", Path(copy) / "payments-0")
+            os.chdir(copy)
+            log = Path(SEGMENT)
+            data = bytearray(log.read_bytes())
+            data[flip] ^= 4
+            log.chmod(0o644)
+            log.write_bytes(data)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+async def _drawn(picture: Picture) -> str:
+    app = BrowseApp(Browser(picture.path), Typed(typed_selection(timezone.utc), typed_time(timezone.utc)))
+    async with app.run_test(size=picture.size) as pilot:
+        for key in ("", *picture.keys):
+            if key:
+                await pilot.press(key)
+            await pilot.pause()
+            while app.jobs.running or len(app.workers):
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+        return app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
+
+
+if __name__ == "__main__":
+    for name in PICTURES:
+        (ROOT / "docs" / name).write_text(draw(name))
