@@ -245,6 +245,15 @@ def test_directories_of_two_brokers(disk: Path, changes: dict[str, str]) -> None
     assert found.allStops[0].file.endswith("second/meta.properties")
 
 
+def test_a_new_disk_and_a_copy_of_partitions(disk: Path) -> None:
+    empty = disk.with_name("empty")
+    empty.mkdir()
+    assert run(empty).exit_code == 2
+    found = kdump.restart_plan([str(disk), str(empty)])
+    assert (found.verdict, found.allStops[0].file) == ("stopped", f"{empty}/meta.properties")
+    assert "copy of partitions" in run(FIXTURES / "diverged-1").stderr
+
+
 def test_one_of_two_goes_offline(disk: Path) -> None:
     other = second(disk)
     shutil.move(disk / "ledger-0", other / "ledger-0")
@@ -379,6 +388,13 @@ def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
     put(disk, *rest, craft.overwrite(last, 8, struct.pack(">i", 1 << 30)))
     (cut,) = ledger(disk).cuts
     assert (cut.kind, cut.position) == ("hidden", sum(map(len, rest)))
+    put(disk, *rest, last, b"0123456789")
+    found = ledger(disk)
+    assert found.losesOnlyNew
+    assert found.logEndIfRecovered == found.logEndOffset == 65
+    result = run(disk)
+    assert result.exit_code == 1
+    assert "LOSES WHAT IS APPENDED to 1 partition" in result.stdout
 
 
 @pytest.mark.parametrize(("text", "kind"), [("0\n1\n0 zero\n", "exit"), ("0\n2\n0 0\n", "offline")])

@@ -1,10 +1,11 @@
-"""python -m tools.restart_trials JARS DISKS [--only NAME,…] [--out docs/restart-trials.json]
+"""python -m tools.restart_trials JARS DISKS [--only NAME,…] [--again] [--out docs/restart-trials.json]
 
 Foretells with kdump.restart_plan what a broker does with a damaged copy of a disk, starts a real one on it, and records
 both, and where they differ. docs/restart-plan.md shows the result as a table (KDUMP_REWRITE=1 in its test writes it).
 
 JARS is a directory with the jars that tools/kafka-jars.xml names; DISKS holds kafka-4.3. The recipes are those of
-tests/restart_damages.py. --only replaces those in OUT. Needs Java 17; each recipe takes about 15 s.
+tests/restart_damages.py. --only replaces those in OUT. --again starts no
+broker: it foretells anew, and compares with what OUT has of one. Needs Java 17; each recipe takes about 15 s.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import kdump
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.disk import files
-from tools.trials.restart import differences, done, epochs_of, foretold
+from tools.trials.restart import differences, done, epochs_of, foretold, recorded, renamed
 
 
 def trial(jars: Path, disks: Path, recipe: Any, recipes: Any) -> dict[str, Any]:
@@ -53,6 +54,27 @@ def trial(jars: Path, disks: Path, recipe: Any, recipes: Any) -> dict[str, Any]:
     return result | {"differences": differences(said, did)} | _short(said, did)
 
 
+def again(disks: Path, recipe: Any, recipes: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """A result with what is foretold now, beside what the broker did then."""
+    base = importlib.import_module("tests.damages")
+    with tempfile.TemporaryDirectory() as name:
+        root = recipes.copy_disk(disks / base.DISKS[recipe.disk], Path(name) / "disk-1")
+        recipe.apply(root)
+        second = recipes.second_directory(root)
+        dirs = [root, *([second] if second.exists() else [])]
+        plan = kdump.restart_plan(map(str, dirs))
+        said = renamed(foretold(plan, {path.name: files(path) for path in dirs}), root.name)
+    result = known | {"what": recipe.what, "verdict": plan.verdict, "status": plan.status}
+    result["differences"] = differences(said, recorded(known))
+    result["foretold"] = {name: said[name] for name in known["foretold"]}
+    result["partitions"] = {
+        key: facts | {"foretold": said["partitions"].get(key)} for key, facts in known["partitions"].items()
+    }
+    if not result["differences"]:
+        result.pop("explained", None)
+    return result
+
+
 def _short(said: dict[str, Any], did: dict[str, Any]) -> dict[str, Any]:
     """What tells: partitions whose facts are like in an undamaged start are left out of the file."""
     told = {}
@@ -80,6 +102,7 @@ def main() -> None:
     parser.add_argument("disks", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, default=Path("docs/restart-trials.json"))
+    parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     recipes = importlib.import_module("tests.restart_damages")
     only = set(filter(None, options.only.split(",")))
@@ -91,7 +114,10 @@ def main() -> None:
     for recipe in every:
         if only and recipe.name not in only:
             continue
-        result = trial(options.jars.resolve(), options.disks.resolve(), recipe, recipes)
+        if options.again:
+            result = again(options.disks.resolve(), recipe, recipes, results[recipe.name])
+        else:
+            result = trial(options.jars.resolve(), options.disks.resolve(), recipe, recipes)
         print(f"{recipe.name}: {result['verdict']}: {result['differences'] or 'agrees'}", file=sys.stderr, flush=True)
         known = results.get(recipe.name, {})
         if known.get("explained") and result["differences"]:

@@ -39,6 +39,12 @@ RESTART_PARTITION_KEYS = (
     Key("highWatermark", "number or null", "offset", "by replication-offset-checkpoint"),
     Key("logStartOffset", "number or null", "offset", "after the start; null: it does not get so far"),
     Key("logEndOffset", "number or null", "offset", "after the start; null: it does not get so far"),
+    Key(
+        "logEndIfRecovered",
+        "number or null",
+        "offset",
+        "where bytes stay behind the log's end: where it would end if .kafka_cleanshutdown were not there",
+    ),
     Key("segments", "number", "", "after the start"),
     Key("recovered", "number", "", "segments that are re-read and checked"),
     Key("bytesRead", "number", "bytes", "of segments that the start reads, for recovery and for producers"),

@@ -50,7 +50,7 @@ class RestartReport:
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)
         head, said = verdict(plan)
-        self._text(f"{names}: {head}{said}", head, STYLE[plan.verdict])
+        self._text(f"{names}: {head}{said}", head, "bad" if plan.loses else STYLE[plan.verdict])
         for stop in plan.allStops:
             self._stop(stop)
         for directory in plan.directories:
@@ -152,10 +152,13 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
     work = f"recovers {_many(numbers.recoveredPartitions, 'log')}, reading {read}"
-    lost = sum(1 for each in plan.partitions if each.loses)
+    new = sum(1 for each in plan.partitions if each.losesOnlyNew)
+    lost = sum(1 for each in plan.partitions if each.loses) - new
     parts = []
     if lost:
         parts.append(f"LOSES RECORDS of {_many(lost, 'partition')}")
+    if new:
+        parts.append(f"LOSES WHAT IS APPENDED to {_many(new, 'partition')}")
     if numbers.strays:
         parts.append(
             f"sets aside {_many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
@@ -227,6 +230,11 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         yield f"    {batches} of {records} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
     if damaged:
         yield f"    {_many(damaged, 'batch', 'batches')} with wrong bytes"
+    if any(cut.kind == HIDDEN for cut in each.cuts):
+        yield "    what is appended next stands behind these bytes, where no consumer gets it"
+        if each.logEndIfRecovered is not None:
+            instead = f"ends at offset {each.logEndIfRecovered}, with nothing behind"
+            yield f"    without .kafka_cleanshutdown the broker recovers its logs, and this one then {instead}"
     if each.acknowledged:
         below = f"{_many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
         yield f"    {below}: consumers may have read them, and another replica may have them"

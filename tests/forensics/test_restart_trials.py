@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 from tests.damages import DAMAGES, DOUBTS
 from tests.forensics.restart_disks import Disk, served
 from tools.trials.disk import files
-from tools.trials.restart import differences, foretold
+from tools.trials.restart import differences, foretold, recorded, renamed
 
 TRIALS = {each["name"]: each for each in json.loads((ROOT / "docs" / "broker-trials.json").read_text())}
 RESTARTS = {each["name"]: each for each in json.loads((ROOT / "docs" / "restart-trials.json").read_text())}
@@ -123,19 +123,6 @@ def test_every_recipe_of_restarts(part: int, shared: Path, tmp_path_factory: Any
         if found != record["differences"]:
             wrong[recipe.name] = found
     assert not wrong
-
-
-def renamed(said: dict[str, Any], name: str) -> dict[str, Any]:
-    """The directories have the names that they had when the broker ran."""
-    partitions = {key.replace(name, "disk-1"): facts for key, facts in said["partitions"].items()}
-    return said | {"partitions": partitions, "offline": [each.replace(name, "disk-1") for each in said["offline"]]}
-
-
-def recorded(record: dict[str, Any]) -> dict[str, Any]:
-    """What the broker did, in the form that tools.trials.restart.differences takes."""
-    partitions = {key: {"logEnd": end} for key, end in record["logEnds"].items()}
-    partitions |= {key: facts["broker"] for key, facts in record["partitions"].items() if facts["broker"]}
-    return record["broker"] | {"partitions": partitions}
 
 
 def test_the_record_is_whole() -> None:

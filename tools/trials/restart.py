@@ -29,7 +29,8 @@ CLEANED = re.compile(r"Cleaning log (\S+)-(\d+)")
 def foretold(plan: RestartPlan, before: dict[str, Files]) -> Facts:
     """`before`: the files of each log directory by its name."""
     facts: Facts = {"starts": plan.verdict != STOPPED, "offline": sorted(map(os.path.basename, plan.offline))}
-    facts["reasons"] = [stop.exception for stop in plan.allStops]
+    work = os.path.dirname(plan.directories[0].path)
+    facts["reasons"] = [stop.exception.replace(f"{work}/", "…/") for stop in plan.allStops]
     partitions: Facts = {}
     for each in plan.partitions:
         if each.topic == "__cluster_metadata":
@@ -179,3 +180,16 @@ def differences(said: Facts, did: Facts) -> list[str]:
             if one[fact] != other[fact] and not changed:
                 found.append(f"{name}: {fact}: foretold {one[fact]}, the broker {other[fact]}")
     return found
+
+
+def renamed(said: Facts, name: str) -> Facts:
+    """What is foretold of a disk of that name, as of one with the name that it had when the broker ran."""
+    partitions = {key.replace(name, "disk-1"): facts for key, facts in said["partitions"].items()}
+    return said | {"partitions": partitions, "offline": [each.replace(name, "disk-1") for each in said["offline"]]}
+
+
+def recorded(record: Facts) -> Facts:
+    """What the broker did, out of a result that was written before, for `differences`."""
+    partitions = {key: {"logEnd": end} for key, end in record["logEnds"].items()}
+    partitions |= {key: facts["broker"] for key, facts in record["partitions"].items() if facts["broker"]}
+    return {**record["broker"], "partitions": partitions}

@@ -32,7 +32,7 @@ def _hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None
         position = last.position_of(end.offset)
         reason = f"the last batch goes back to offset {end.offset - 1}: the log is taken to end there"
     else:
-        reason = "the broker finds no batch there, believes the clean shutdown, and leaves the bytes where they are"
+        reason = "no batch follows there, and after a clean shutdown nothing is cut off"
     cut = cut_from(last, position, HIDDEN, reason, last.size, limits)
     if cut.loses or position > last.first:
         files.plan.cuts.append(cut)

@@ -16,7 +16,7 @@ from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
-from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, HIDDEN, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.recovery import INTERVAL
 from kdump.forensics.restart.strays import Strays
 from kdump.log.disk import REMOTE_CACHE
@@ -61,7 +61,6 @@ class LogManager:
     metadata: Metadata | None
     wanted: Callable[[str], bool]
     met: Callable[[int], None]
-    is_broker: bool = True
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
 
     def metadata_logs(self) -> Iterator[PartitionPlan]:
@@ -121,7 +120,12 @@ class LogManager:
                 limits=self.options.limits,
                 met=self.met,
             )
-            self._carry_out(plan, self._configured(how, topic), load)
+            how = self._configured(how, topic)
+            self._carry_out(plan, how, load)
+            if any(cut.kind == HIDDEN for cut in plan.cuts):
+                instead = PartitionPlan(item.path, directory.path, topic, partition, state, False, points.get(key))
+                self._carry_out(instead, replace(how, clean=False), load)
+                plan.logEndIfRecovered = instead.logEndOffset
             self._after(plan, directory)
             yield plan
 

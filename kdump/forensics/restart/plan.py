@@ -76,8 +76,9 @@ class Cut(NamedTuple):
 
     @property
     def loses(self) -> bool:
-        """Whether records go: a tail that was never finished is none."""
-        return bool(self.batches or self.damagedBatches)
+        """Whether records go. A tail that was never finished is none, unless it stays: what is appended behind it no
+        consumer reads."""
+        return bool(self.batches or self.damagedBatches or self.kind == HIDDEN)
 
 
 class Epoch(NamedTuple):
@@ -103,6 +104,9 @@ class PartitionPlan:
     highWatermark: int | None = None
     logStartOffset: int | None = None
     logEndOffset: int | None = None
+    logEndIfRecovered: int | None = None
+    """Where the log would end without .kafka_cleanshutdown, where bytes stay behind its end; None: they do not, or it
+    would not get so far."""
     segments: int = 0
     recovered: int = 0
     bytesRead: int = 0
@@ -127,8 +131,14 @@ class PartitionPlan:
 
     @property
     def loses(self) -> bool:
-        """Whether records that consumers could have had, or could have got, are gone after the start."""
-        return any(cut.loses for cut in self.cuts) or self.acknowledged > 0
+        """Whether records that consumers could have had, or could have got, are gone after the start: of a live log."""
+        return not self.state and (any(cut.loses for cut in self.cuts) or self.acknowledged > 0)
+
+    @property
+    def losesOnlyNew(self) -> bool:
+        """Whether nothing goes that is there, but bytes stay at the end, behind which nobody reads what is appended."""
+        gone = any(cut.batches or cut.damagedBatches for cut in self.cuts) or self.acknowledged > 0
+        return self.loses and not gone
 
     @property
     def acknowledged(self) -> int:

@@ -14,9 +14,10 @@ from kdump.forensics.restart.strays import Strays
 from kdump.log.disk import LOCK, LogDirectory, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import is_directory, is_url
+from kdump.log.listing import is_directory, is_url, names
 from kdump.state.image import Metadata
 from kdump.state.metadata import read_metadata
+from kdump.state.metadata_files import BOOTSTRAP
 
 VERSION = "4.3.1"
 """The release whose start is replayed."""
@@ -44,20 +45,30 @@ def restart_plan(
     if metadata is not None:
         registered(plan.directories, metadata, plan)
     is_broker = _is_broker(plan, metadata)
-    manager = LogManager(plan.directories, options, Strays(metadata), metadata, wanted, met, is_broker)
+    manager = LogManager(plan.directories, options, Strays(metadata), metadata, wanted, met)
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
-        found(each)
+        if wanted(each.topic):
+            found(each)
 
-    if wanted(METADATA_TOPIC):
-        for each in manager.metadata_logs():
-            add(each)
+    for each in manager.metadata_logs():
+        add(each)
+    is_whole = metadata is not None and not _is_cut(plan, metadata)
+    if not is_whole:
+        manager.strays = Strays(None)
     if is_broker:
         for each in manager.logs():
             add(each)
-    _assume(plan, metadata, is_broker)
+    if not wanted(METADATA_TOPIC):
+        plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
+    _assume(plan, metadata, is_broker, is_whole)
     return plan
+
+
+def _is_cut(plan: RestartPlan, metadata: Metadata) -> bool:
+    """Whether the metadata on the disk lacks something that it once had: a tail that was never finished is nothing."""
+    return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
 def _log_directories(paths: list[str]) -> list[LogDirectory]:
@@ -68,7 +79,13 @@ def _log_directories(paths: list[str]) -> list[LogDirectory]:
             raise SourceError(f"{path}: not a directory: a broker's log directory is needed")
         place = place_of(path)
         if isinstance(place, LogDirectory):
+            if not any(name != BOOTSTRAP for name in place.files):
+                reason = "no file of a broker at its root (meta.properties, checkpoints): a copy of partitions"
+                raise SourceError(f"{path}: {reason} does not say how its broker was shut down")
             found.append(place)
+            continue
+        if place is None and len(paths) > 1 and _is_new(path):
+            found.append(LogDirectory(path))  # a new disk: log.dirs may name it
             continue
         refused: list[SourceError] = []
         below = [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
@@ -79,6 +96,14 @@ def _log_directories(paths: list[str]) -> list[LogDirectory]:
             raise SourceError(f"{path}: {len(below)} log directories below it ({said} …): name those of one broker")
         found += below
     return found
+
+
+def _is_new(path: str) -> bool:
+    """Whether nothing of Kafka was ever there."""
+    try:
+        return set(names(path)) <= {LOCK, "lost+found"}
+    except OSError:
+        return False
 
 
 def _directory(place: LogDirectory) -> DirectoryPlan:
@@ -94,12 +119,11 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
 
 
 def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:
+    """What the cluster's metadata in one of the directories says; None without it."""
     for directory in plan.directories:
         found = read_metadata(directory.path, options.limits)
-        if found is not None:
-            for problem in found.problems[:3]:
-                directory.warnings.append(f"the metadata of the cluster could not be read whole: {problem}")
-            return None if found.problems else found
+        if found is not None and found.topics:
+            return found
     return None
 
 
@@ -115,7 +139,7 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
     return metadata is None or bool(nodes & set(metadata.brokers))
 
 
-def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool) -> None:
+def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_whole: bool) -> None:
     said = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
     many = len(plan.directories) > 1
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
@@ -127,10 +151,16 @@ def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool) -> No
         said.append("the node is a controller: it has no logs but the metadata")
     elif metadata is None:
         said.append("no cluster metadata could be read here, so that strays and the topics' configs are not known")
+    elif not is_whole:
+        said.append(
+            f"the cluster's metadata on this disk is damaged behind offset {metadata.end_offset}: which directories "
+            f"are strays is not told ({metadata.problems[0]})"
+        )
     else:
         said.append(
             f"the cluster's topics and replicas are as the metadata on this disk has them, up to offset "
             f"{metadata.end_offset}: the broker asks the controllers for what is newer"
         )
+    if is_broker and metadata is not None:
         said.append("index.interval.bytes is the topic's own, or else 4096")
     plan.assumptions = said + plan.assumptions

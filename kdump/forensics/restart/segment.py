@@ -126,8 +126,8 @@ class Segment:
 def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
     """What ends a broker that meets bytes where a batch should be, outside of recovery."""
     remedy = (
-        f"without .kafka_cleanshutdown the broker recovers the log and cuts {os.path.basename(file)} at byte "
-        f"{error.position}: save what stands behind first"
+        f"save what stands behind byte {error.position} of {os.path.basename(file)}; recovery cuts the file there,"
+        " without .kafka_cleanshutdown and at or above the recovery point"
     )
     return Stop(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
 
