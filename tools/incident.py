@@ -207,8 +207,8 @@ def future_timestamp(disk: Disk) -> None:
 
 @incident("compaction-stopped")
 def compaction_stopped(disk: Disk) -> None:
-    """A bit flipped in the first segment of users-0, which is compacted; by cleaner-offset-checkpoint the cleaner has come
-    as far as offset 60."""
+    """A bit flipped in the first segment of users-0, which is compacted; the cleaner has come as far as offset 60, says
+    cleaner-offset-checkpoint."""
     path = disk.file(f"users-0/{ZERO}.log")
     data = path.read_bytes()
     position = 0

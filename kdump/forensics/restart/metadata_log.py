@@ -11,7 +11,7 @@ import json
 import os
 import re
 
-from kdump.forensics.restart.batches import CorruptRecord, walk
+from kdump.forensics.restart.batches import UP_TO_MAGIC, CorruptRecord, check, walk
 from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.plan import EXIT, PartitionPlan, Step, Stop, Stopped
@@ -21,6 +21,7 @@ from kdump.log.source import open_source
 
 SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
 LARGEST = 1 << 20
+CURRENT_MAGIC = 2
 
 
 def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
@@ -71,17 +72,22 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
 
 
 def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
-    """A snapshot has to begin with a control batch, and to hold something behind it."""
+    """A snapshot has to begin with a control batch, to hold something behind it, and to be sound up to its last whole
+    batch: nothing recovers it."""
     window = how.open(target(path))
     remedy = f"copy {path} away and remove it: the node takes an older one, or fetches it from the controllers"
     try:
-        size, control, data = window.source.size or 0, None, 0
-        for number, head in enumerate(walk(window, 0, size)):
+        size, control, data, end = window.source.size or 0, None, 0, 0
+        for number, head in enumerate(walk(window, 0, size, whole=True)):
+            _known_magic(head.position, head.magic)
+            check(window, head)
+            end = head.end
             is_control = head.header is not None and head.header.isControlBatch
             control = is_control if number == 0 else control
             data += not is_control
-            if number > 0 and data:
-                break
+            plan.bytesRead += head.size
+        if size - end >= UP_TO_MAGIC:  # the magic is looked at before the length
+            _known_magic(end, window.view(end, UP_TO_MAGIC)[-1])
     except CorruptRecord as error:
         message = f"the snapshot cannot be read: {error}"
         raise Stopped(Stop(EXIT, path, error.position, None, message, f"{error.exception}: {error}", remedy)) from error
@@ -95,6 +101,12 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
         message = "the snapshot holds nothing but its header: the records behind it change what is not there"
         what = "IllegalStateException: Tried to change broker"
         raise Stopped(Stop(EXIT, path, size, None, message, what, remedy))
+
+
+def _known_magic(position: int, magic: int) -> None:
+    """ByteBufferLogInputStream.nextBatchSize. Raises CorruptRecord."""
+    if not 0 <= magic <= CURRENT_MAGIC:
+        raise CorruptRecord(position, f"Invalid magic found in record: {magic}")
 
 
 def _quorum_state(path: str) -> None:
