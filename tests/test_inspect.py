@@ -538,7 +538,11 @@ def test_one_bad_path_does_not_hide_the_others(tmp_path: Path) -> None:
     assert len(result.stdout.splitlines()) == len(objects(PAYMENTS))
 
 
-@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, b"\x7fELF" + os.urandom(3000), b"x"])
+@pytest.mark.parametrize(
+    "data",
+    [b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, b"\x7fELF" + random.Random(3).randbytes(3000), b"x"],
+    ids=["png", "elf", "byte"],
+)
 def test_no_segment(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
