@@ -84,7 +84,7 @@ def only(*paths: Path, **options: Any) -> Diff:
     return found
 
 
-LARGE = 4 << 20
+LARGE = 1 << 20
 """Bytes of a partition above which the twin, which decodes every record in Python, takes its time."""
 
 
