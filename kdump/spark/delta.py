@@ -1,0 +1,84 @@
+"""A scan's tables as Delta tables: a log of versions beside the Parquet files that are there anyway, so that Delta's
+readers see each scan as one step, and never half of it.
+
+Source: Delta Lake's protocol (the action `add`), by way of delta-rs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from kdump.log.listing import is_directory, is_url
+from kdump.spark.schema import arrow_schema
+from kdump.spark.store import NULL, Store, StoreError
+from kdump.spark.tables import RESULTS
+
+MISSING = "tables of Delta need the package deltalake: pip install 'kdump[delta]'"
+
+
+def require(store: Store) -> None:
+    """Raises StoreError where tables of Delta cannot be made."""
+    try:
+        import deltalake  # noqa: F401
+    except ImportError:
+        raise StoreError(MISSING) from None
+    if is_url(store.root):
+        raise StoreError(f"{store.root}: tables of Delta are made in a directory of this machine")
+
+
+def publish(store: Store) -> list[str]:
+    """One more version of each table of a result: the files that are there now. The names of the tables. Raises
+    StoreError."""
+    from deltalake import DeltaTable, Schema
+    from deltalake.exceptions import DeltaError
+    from deltalake.transaction import create_table_with_add_actions
+
+    made = []
+    for table in RESULTS.values():
+        path = store.path(table.name)
+        if not is_directory(path):
+            continue
+        try:
+            actions = list(_actions(path))
+            columns = sorted({name for action in actions for name in action.partition_values}) or None
+            schema = Schema.from_arrow(arrow_schema(table))
+            if DeltaTable.is_deltatable(path):
+                DeltaTable(path).create_write_transaction(actions, "overwrite", schema, columns)
+            else:
+                create_table_with_add_actions(path, schema, actions, "error", columns)
+        except (DeltaError, OSError, ValueError) as error:
+            raise StoreError(f"{path}: no table of Delta: {error}") from error
+        made.append(table.name)
+    return made
+
+
+def _actions(root: str) -> Iterator[Any]:
+    """An `add` for each Parquet file below a table's directory."""
+    from deltalake.transaction import AddAction
+
+    for directory, below, files in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith("_"))
+        inside = os.path.relpath(directory, root)
+        values = dict(_value(part) for part in inside.split(os.sep) if "=" in part)
+        for name in sorted(files):
+            if name.startswith(".") or not name.endswith(".parquet"):
+                continue
+            path = os.path.join(directory, name)
+            said = os.stat(path)
+            rows = pq.read_metadata(path).num_rows
+            relative = name if inside == "." else f"{inside}/{name}"
+            yield AddAction(
+                relative, said.st_size, values, int(said.st_mtime * 1000), True, json.dumps({"numRecords": rows})
+            )
+
+
+def _value(part: str) -> tuple[str, str | None]:
+    """The column and its value in the name of a directory: broker=1."""
+    name, _, value = part.partition("=")
+    return name, None if value == NULL else unquote(value)
