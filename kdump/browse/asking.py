@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kdump.browse import check as checks
 from kdump.browse.check import Check
+from kdump.browse.hexed import spot
 from kdump.browse.jobs import Job
 from kdump.browse.lists import FindingsScreen, TransactionsScreen
 from kdump.browse.moving import Moving
@@ -88,6 +89,7 @@ class Asking(Moving):
 
         def then() -> None:
             self.dumped = None
+            self.found = spot(self.browser.level, self.browser.level.row)
             self.message = (printable(f"{told}: {finding.message}"), "bad" if finding.severity == "error" else "torn")
 
         browser = self.browser

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kdump.check.catalogue import INFO
+from kdump.check.catalogue import ERROR, INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import units
@@ -14,6 +14,7 @@ from kdump.check.totals import Totals
 from kdump.check.workers import careful_source
 from kdump.log.listing import lies_in, same_place
 from kdump.log.region import Limits
+from kdump.render.report import many
 
 MOST = 10_000
 """Findings that are kept."""
@@ -57,16 +58,23 @@ class Check:
     def serious(self) -> int:
         return len(self.findings) - self.info
 
+    @property
+    def serious_text(self) -> str:
+        errors = sum(each.severity == ERROR for each in self.findings)
+        return f"{many(errors, 'error')}, {many(self.serious - errors, 'warning')}"
+
     def summary(self) -> str:
         """In a line."""
         if self.running:
             return f"checking {self.path} …"
-        read = f"{self.totals.partitions} partitions, {self.totals.files} files, {self.totals.batches} batches read"
+        totals = self.totals
+        read = f"{many(totals.partitions, 'partition')}, {many(totals.files, 'file')}, "
+        read += f"{many(totals.batches, 'batch', 'batches')} read"
         if self.totals.unread:
             read += f", {len(self.totals.unread)} could not be: {self.totals.unread[0]}"
         if not self.serious:
             return f"no error or warning in {self.path}: {read}"
-        return f"{self.serious} errors and warnings in {self.path}: {read}"
+        return f"{self.serious_text} in {self.path}: {read}"
 
 
 def run(

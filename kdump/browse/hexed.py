@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kdump.browse.dump import Dump, Field
 from kdump.browse.places import Level
 from kdump.browse.rows import Row
@@ -51,7 +53,7 @@ class Hexed(Shown):
         def done(dump: Dump) -> None:
             if browser.level is not level or level.row is None or level.row.key != row.key:
                 return
-            if finding is not None and self._is_at(finding, within):
+            if finding is not None and self.found == spot(within, subject):
                 dump = browser.places.with_finding(dump, finding, room)
             self.dumped = (key, dump)
             if row.type == "batch" and "crc?" in "".join(row.cells):
@@ -70,10 +72,6 @@ class Hexed(Shown):
     @staticmethod
     def _has(dump: Dump, subject: Row) -> bool:
         return subject.type != "record" or dump.shown[0] <= subject.item.index <= dump.shown[1]
-
-    @staticmethod
-    def _is_at(finding: Finding, level: Level) -> bool:
-        return finding.file in (level.path, level.file.at.path if level.file else None)
 
     def _place(self, row: Row, subject: Row, *, fresh: bool = False) -> None:
         """Stand in the hexdump where the row is."""
@@ -111,6 +109,14 @@ class Hexed(Shown):
                 if not field.inner and field.position <= finding.position < field.position + field.size:
                     return number if finding.size and finding.size < 61 else 0
         return 0
+
+
+def spot(level: Level, row: Row | None) -> tuple[str, Any]:
+    """Whose bytes a row shows: a record those of its batch."""
+    if row is None:
+        return level.path, None
+    item = row.item.batch if row.type == "record" else row.item
+    return level.path, getattr(item, "position", row.key)
 
 
 def same(one: Field, other: Field) -> bool:

@@ -8,6 +8,7 @@ from kdump.browse.dump import Captured, Line, paint
 from kdump.browse.places import Level
 from kdump.browse.rows import Row
 from kdump.render.style import cut
+from kdump.render.style import width as width_of
 from kdump.render.table import Column, Table
 from kdump.render.table import Row as TableRow
 
@@ -65,3 +66,17 @@ def _branch(levels: list[Level], depth: int, width: int, lines: list[Line], plac
 
 
 LEAVES = ("field", "note")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text cut into lines at whatever column, so that it can be put together again: JSON, commands."""
+    found = []
+    for line in text.split("\n"):
+        while width_of(line) > width:
+            part = line[:width]
+            while width_of(part) > width:
+                part = part[:-1]
+            found.append(part)
+            line = line[len(part) :]
+        found.append(line)
+    return found

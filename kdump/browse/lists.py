@@ -64,7 +64,7 @@ class FindingsScreen(Over):
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
         legal = f", {check.info} legal and unusual" if check.info and not self.with_info else ""
         state = "so far" if check.running else "in all"
-        self.above.say((f" findings: {check.serious} errors and warnings {state}{legal}", ""))
+        self.above.say((f" findings: {check.serious_text} {state}{legal}", ""))
         self.note.say((printable(path_text(f" {check.summary()}")), "dim"))
 
     def action_info(self) -> None:

@@ -14,7 +14,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from kdump.browse.dump import Line
-from kdump.render.style import STYLES
+from kdump.browse.layout import wrapped
+from kdump.render.style import STYLES, cut
 
 RICH = {name: Style.parse(text) for name, text in STYLES.items()}
 HERE, ELSEWHERE, MARKED = Style(reverse=True), Style(bold=True, underline=True), Style(bold=True, underline=True)
@@ -168,19 +169,44 @@ class Bar(Widget):
         super().__init__(id=id)
         self._parts: tuple[tuple[str, str], ...] = ()
         self._style = style
+        self.below: Keys | None = None
 
     def say(self, *parts: tuple[str, str]) -> None:
         if parts != self._parts:
             self._parts = parts
             self.refresh()
+            if self.below is not None:
+                self.below.refresh()
 
     @property
     def text(self) -> str:
         return "".join(text for text, _ in self._parts)
 
+    @property
+    def style(self) -> str:
+        """Of its last piece."""
+        return self._parts[-1][1] if self._parts else ""
+
     def render_line(self, y: int) -> Strip:
         base = Style(reverse=True) if self._style == "reverse" else None
         return _strip(Line(self._parts), self.size.width, base)
+
+
+class Keys(Bar):
+    """The keys, or the rest of what the bar above has no room for."""
+
+    def __init__(self, above: Bar, text: str, *, id: str) -> None:
+        super().__init__(id=id, style="reverse")
+        self.above = above
+        self.say((text, ""))
+        above.below = self
+
+    def render_line(self, y: int) -> Strip:
+        rest = wrapped(self.above.text, max(1, self.size.width))[1:]
+        if not rest:
+            return super().render_line(y)
+        style = self.above.style
+        return _strip(Line(((cut("".join(rest), self.size.width), style),)), self.size.width)
 
 
 def _strip(line: Line, width: int, over: Style | None = None) -> Strip:

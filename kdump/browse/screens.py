@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from kdump.browse.dump import Line
+from kdump.browse.layout import wrapped
 from kdump.browse.panes import Bar, Pane
-from kdump.render.style import width as width_of
 
 HELP = """\
 Move
@@ -41,20 +41,6 @@ Show
   q   quit
 
 Nothing is written to the disk that is read."""
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """A text cut into lines at whatever column, so that it can be put together again: JSON, commands."""
-    found = []
-    for line in text.split("\n"):
-        while width_of(line) > width:
-            part = line[:width]
-            while width_of(part) > width:
-                part = part[:-1]
-            found.append(part)
-            line = line[len(part) :]
-        found.append(line)
-    return found
 
 
 class Over(ModalScreen[Any]):

@@ -15,7 +15,7 @@ from kdump.browse.dump import Dump, Line
 from kdump.browse.jobs import Jobs
 from kdump.browse.layout import table, tree
 from kdump.browse.pages import Pages
-from kdump.browse.panes import Bar, Pane
+from kdump.browse.panes import Bar, Keys, Pane
 from kdump.browse.rows import Row
 from kdump.check.finding import Finding
 from kdump.log.select import Selection
@@ -63,7 +63,9 @@ class Shown(App[None]):
         self.awaited = 0
         """The direction in which somebody waits for a finding."""
         self.finding: Finding | None = None
-        """The one that is stood on."""
+        """The one that was gone to last."""
+        self.found: tuple[str, Any] | None = None
+        """Where that was: it is told there and nowhere else."""
         self.options = ""
         """Of the filter, as they were typed."""
         self.searched = ""
@@ -88,9 +90,7 @@ class Shown(App[None]):
         yield self.hex_pane
         yield Input(id="prompt", compact=True)
         yield self.status
-        keys = Bar(id="keys", style="reverse")
-        keys.say((KEYS, ""))
-        yield keys
+        yield Keys(self.status, KEYS, id="keys")
 
     def _draw_lists(self) -> None:
         browser = self.browser

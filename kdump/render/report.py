@@ -163,7 +163,7 @@ class Report:
 
     def _verdict(self, totals: Totals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
-        parts = [_many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
+        parts = [many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
         if errors:
             word, style = "DAMAGED", "bad"
@@ -219,9 +219,9 @@ class Report:
 
 def checked(totals: Totals, seconds: float) -> str:
     """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s"""
-    parts = [_many(totals.partitions, "partition")] if totals.partitions else []
-    parts += [_many(totals.files, "file"), size_text(totals.bytes)]
-    parts += [_many(totals.batches, "batch", "batches"), _many(totals.records, "record")]
+    parts = [many(totals.partitions, "partition")] if totals.partitions else []
+    parts += [many(totals.files, "file"), size_text(totals.bytes)]
+    parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
     return ", ".join(parts) + f" in {seconds:.1f} s"
 
 
@@ -235,5 +235,5 @@ def size_text(count: int) -> str:
     return f"{size:.1f} TiB"
 
 
-def _many(count: int, one: str, more: str = "") -> str:
+def many(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -141,12 +141,36 @@ def test_next_finding_and_its_bytes(damaged: Path) -> None:
         await at.keys("N")
         assert at.status == " no finding before this one"
         shown = await at.keys("v")
-        assert "errors and warnings in all" in shown.splitlines()[0]
+        assert " findings: 3 errors, 0 warnings in all" in shown.splitlines()[0]
         assert sum(line.startswith("error") for line in shown.splitlines()) >= 2
         await at.keys("down", "enter")
         assert at.labels == [ZERO, "junk"]
 
     drive(damaged, script)
+
+
+def test_a_finding_stays_with_its_bytes(damaged: Path) -> None:
+    async def script(at: Driver) -> None:
+        assert "! crc-mismatch at 502" in await at.keys("n")
+        shown = await at.keys("down")
+        assert "bytes 794" in shown.splitlines()[11]
+        assert "crc-mismatch" not in shown
+        assert "crc-mismatch" not in await at.keys("down", "down")
+        assert "! crc-mismatch at 502" in await at.keys("up", "up", "up")
+
+    drive(damaged, script)
+
+
+def test_a_message_that_is_wider_than_the_screen() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("f")
+        await at.typed("--nonsense 3")
+        assert at.lines[-2].startswith(" --nonsense does not filter here; there are --offset")
+        assert "".join(line.ljust(80) for line in at.lines[-2:]).strip() == at.status.strip()
+        await at.keys("down")
+        assert "? help" in at.lines[-1]
+
+    drive(PAYMENTS, script)
 
 
 def test_a_sound_partition_has_no_finding() -> None:

@@ -18,8 +18,8 @@ from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts,
 
 DELETION, COMPACTION = "deletion", "compaction"
 TRIM = (
-    "raise the log start offset above it with kafka-delete-records.sh, or bound the log by retention.bytes, which does"
-    " not look at timestamps"
+    "raise the log start offset to where the next segment begins, with kafka-delete-records.sh, or bound the log by"
+    " retention.bytes, which does not look at timestamps"
 )
 REFUSE = "; message.timestamp.after.max.ms refuses the next one"
 REPLACE = "kdump verify says what is damaged; where another replica is sound, let this one be fetched anew"
