@@ -2,9 +2,13 @@
 
 from kdump.check.catalogue.code import ERROR, INFO, WARNING, Code
 
-REBUILD = "Stop the broker and delete this file: the broker builds it anew from the segment when it starts"
+REBUILD = (
+    "Stop the broker and delete the segment's .index: the broker then builds its indexes anew when it starts. Or put"
+    " those in their place that kdump reindex makes"
+)
 UNCHECKED = (
-    "a clean start does not check it: reads go wrong until the file is deleted, which makes the broker rebuild it"
+    "a clean start does not check it: reads go wrong until the segment's .index is deleted, which makes the broker"
+    " rebuild its indexes"
 )
 ODD = "the broker ignores the odd bytes; what wrote them may have done more"
 
@@ -71,7 +75,7 @@ FILES = (
         "An entry of a .timeindex names an offset whose batch has another maxTimestamp, or an earlier batch has a "
         "larger one.",
         "a search by time begins at the wrong offset, and retention by time may use the wrong timestamp, until the "
-        "file is deleted, which makes the broker rebuild it",
+        "segment's .index is deleted, which makes the broker rebuild both",
         REBUILD,
         "TimeIndex.lookup, LogSegment.findOffsetByTimestamp, LogSegment.largestTimestamp",
     ),
@@ -80,8 +84,8 @@ FILES = (
         "indexes",
         ERROR,
         "A zeroed tail of an index, which counts as entries.",
-        "a search by time finds nothing in this segment, and retention by time takes it for old, until the file is "
-        "deleted, which makes the broker rebuild it",
+        "a search by time finds nothing in this segment, and retention by time takes it for old, until the "
+        "segment's .index is deleted, which makes the broker rebuild both",
         REBUILD,
         "AbstractIndex.trimToValidSize, OffsetIndex.lastEntry",
         "warning in an .index: reads that go through it begin at the start of the segment; info in the last segment of "
