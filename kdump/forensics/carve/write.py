@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import BinaryIO
 
-from kdump.forensics.carve.runs import Run
+from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
 from kdump.log.region import Batch
@@ -22,7 +22,7 @@ class Writer:
         self._builder: IndexBuilder | None = None
         self._stem = ""
 
-    def add(self, run: Run, batch: Batch) -> None:
+    def add(self, run: CarvedRun, batch: Batch) -> None:
         """The next batch of a run. Raises OutputError."""
         if self._file is None:
             self._stem = f"run-{run.number:06}/{run.firstOffset:020}"
@@ -37,7 +37,7 @@ class Writer:
         for piece in batch.chunks(0, batch.size):
             self._file.write(piece)
 
-    def end(self, run: Run) -> None:
+    def end(self, run: CarvedRun) -> None:
         """All of a run has been told. Raises OutputError."""
         self._stack.close()
         self._file = None
