@@ -39,10 +39,10 @@ def carve(
     refused: Callable[[SourceError], None] | None = None,
     met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
-    """The sound batches in files of any kind, in order of their positions; a CarvedRun behind the last batch of each run,
-    and a CarvedFile behind each file. `paths`: files, block devices, - for standard input, or directories, all files
-    below which are searched. Each run is written to a directory of its own below `out`, a new directory, as a segment with
-    its indexes; by default nothing is written.
+    """The sound batches in files of any kind, in order of their positions; a CarvedRun behind the last batch of each
+    run, and a CarvedFile behind each file. `paths`: files, block devices, - for standard input, or directories, all
+    files below which are searched. Each run is written to a directory of its own below `out`, a new directory, as a
+    segment with its indexes; by default nothing is written.
 
     A batch can be read until the next item is asked for. `refused` is told of what could not be read (by default it is
     raised), `met` of how far a file, of that size if it is known, has been searched. Raises SourceError, and
