@@ -15,8 +15,8 @@ from kdump.state.producers import GAP, Producers, follows
 
 SECTOR = 512
 """Bytes: a file begins at a multiple of a disk's sectors."""
-MOST_ENDS = 1_000_000
-"""Runs whose ends are remembered, for what may follow them."""
+MOST_ENDS = 200_000
+"""Runs whose ends are remembered, for what may follow them: 30 MB."""
 MOST_NAMED = 10
 """Producers, and runs that another may follow, that are named."""
 
