@@ -16,6 +16,7 @@ from kdump.check.options import Options
 from kdump.forensics.carve.run import CarvedFile
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import PIECE, CarvedBatch
+from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.format import candidates
 from kdump.log.region import Batch
 from tests import craft
@@ -203,6 +204,18 @@ def test_who_does_not_go_on_leaves_nothing_half_written(tmp_path: Path) -> None:
     next(told)
     told.close()  # type: ignore[attr-defined]
     assert [each for each in (tmp_path / "out").rglob("*") if each.is_file()] == []
+
+
+def test_a_run_without_its_indexes_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: OutputDirectory, name: str, data: bytes) -> None:
+        raise OutputError(f"{name}: cannot be written: No space left on device")
+
+    path = tmp_path / "image"
+    path.write_bytes(segment("clean-1/payments-0").read_bytes())
+    monkeypatch.setattr(OutputDirectory, "write", full)
+    with pytest.raises(OutputError, match="No space left"):
+        found(path, out=str(tmp_path / "out"))
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_holes_are_not_read(tmp_path: Path) -> None:
