@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import kdump
+from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.fates import (
     CONTRADICTS,
     DAMAGED,
@@ -573,3 +574,40 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     run = Run(tmp_path / "out", source, options=kdump.Options(open_source=refusing))
     assert [(span["fate"], span["size"]) for span in run.lost()] == [(UNREAD, len(ten(10)))]
     assert (run.holes, run.only.is_whole) == ([(10, 19)], False)
+
+
+def test_a_full_disk_says_what_stands_without_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = tmp_path / "disk"
+    for name in ("a-0", "b-0"):
+        place(disk, name, ten(0))
+    write = OutputDirectory.write
+
+    def full(self: OutputDirectory, name: str, data: bytes) -> None:
+        if name.startswith("b-0"):
+            raise OutputError(f"{name}: cannot be written: No space left on device")
+        write(self, name, data)
+
+    monkeypatch.setattr(OutputDirectory, "write", full)
+    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions are in .* whole, without a ledger"):
+        kdump.salvage(str(disk), str(tmp_path / "out"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-0"]
+
+
+def test_what_a_broker_set_aside_is_named(tmp_path: Path) -> None:
+    place(tmp_path / "disk", "a-0", ten(0))
+    stray = place(tmp_path / "disk", f"b-0.{'0' * 32}-stray", ten(0))
+    told: list[str] = []
+    made = kdump.salvage(str(tmp_path / "disk"), str(tmp_path / "out"), refused=lambda error: told.append(str(error)))
+    assert [each.name for each in made] == ["a-0"]
+    assert len(told) == 1
+    assert str(stray) in told[0]
+    assert Run(tmp_path / "stray", stray).only.name == "b-0"
+
+
+def test_bad_sectors_are_read_around_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    real = kdump.forensics.salvage.run.careful_source  # type: ignore[attr-defined]
+    monkeypatch.setattr("kdump.forensics.salvage.run.careful_source", lambda path: opened.append(path) or real(path))
+    source = place(tmp_path, "t-0", ten(0))
+    kdump.salvage(str(source), str(tmp_path / "out"))
+    assert opened
