@@ -12,9 +12,9 @@ API = {
     "open": "kdump.forensics.opened",
     "Log": "kdump.forensics.opened",
     "carve": "kdump.forensics.carve.run",
-    "Carved": "kdump.forensics.carve.search",
-    "Run": "kdump.forensics.carve.runs",
-    "Searched": "kdump.forensics.carve.run",
+    "CarvedBatch": "kdump.forensics.carve.search",
+    "CarvedRun": "kdump.forensics.carve.runs",
+    "CarvedFile": "kdump.forensics.carve.run",
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from kdump.check.options import Options as Options
     from kdump.forensics.api import producers as producers
     from kdump.forensics.api import transactions as transactions
-    from kdump.forensics.carve.run import Searched as Searched
+    from kdump.forensics.carve.run import CarvedFile as CarvedFile
     from kdump.forensics.carve.run import carve as carve
-    from kdump.forensics.carve.runs import Run as Run
-    from kdump.forensics.carve.search import Carved as Carved
+    from kdump.forensics.carve.runs import CarvedRun as CarvedRun
+    from kdump.forensics.carve.search import CarvedBatch as CarvedBatch
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
     from kdump.forensics.opened import Log as Log

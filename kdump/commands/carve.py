@@ -15,9 +15,9 @@ from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
-from kdump.forensics.carve.run import Searched, carve
-from kdump.forensics.carve.runs import Run
-from kdump.forensics.carve.search import Carved
+from kdump.forensics.carve.run import CarvedFile, carve
+from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
@@ -103,9 +103,9 @@ class _Run:
                 self.table.tick()
 
             for found in carve(self.paths, self.options["out"], options=check, refused=self._refused, met=met):
-                if isinstance(found, Carved):
+                if isinstance(found, CarvedBatch):
                     self._batch(found)
-                elif isinstance(found, Run):
+                elif isinstance(found, CarvedRun):
                     self._found(found)
                 else:
                     self._searched(found)
@@ -119,7 +119,7 @@ class _Run:
         complain(str(error))
         self.unread.append(str(error))
 
-    def _batch(self, found: Carved) -> None:
+    def _batch(self, found: CarvedBatch) -> None:
         self.counts["batches"] += 1
         self.counts["nested"] += found.within is not None
         self.counts["batchBytes"] += found.batch.size if found.within is None else 0
@@ -142,7 +142,7 @@ class _Run:
             self.output.line(printable(path_text(file)) + ":")
         self.shown = file
 
-    def _found(self, run: Run) -> None:
+    def _found(self, run: CarvedRun) -> None:
         self.counts["runs"] += 1
         if self.options["as_json"]:
             self._json(run_object(run))
@@ -155,7 +155,7 @@ class _Run:
         if run.note:
             complain(f"run {run.number}: {run.note}")
 
-    def _searched(self, done: Searched) -> None:
+    def _searched(self, done: CarvedFile) -> None:
         self.counts["files"] += 1
         self.counts["bytes"] += done.size
         self.counts["holes"] += done.skipped

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from kdump.log.disk import LogDirectory, Partition, place_of
 from kdump.log.listing import is_url, lies_in, same_place
 
+META = "meta.properties"
 PASSING = ".kdump-part"
 """How a file's name ends until all of it is written."""
 
@@ -21,25 +22,25 @@ class OutputError(Exception):
 
 class OutputDirectory:
     """A directory that is made when it is first written to. `sources` are the paths that are read: the directory must
-    not lie in any of them, nor in the log directory that one of them lies in. Raises OutputError where it does, and
-    where anything is at `root` but an empty directory."""
+    not lie in any of them, nor on any disk of Kafka's, where a broker would stop at it. Raises OutputError where it
+    does, and where anything is at `root` but an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
         if is_url(root):
             raise OutputError(f"{root}: a URL; give a directory of this machine")
         self.root = os.path.abspath(root)
         own = same_place(self.root)
+        _refuse_kafkas(root, own)
         for source in sources:
             if is_url(source) or source == "-":
                 continue
             place = same_place(source)
-            if os.path.isdir(place):
-                if lies_in(own, place):
-                    raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
-                above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
-                if isinstance(above, LogDirectory) and above.files:  # not just some copies of partitions
-                    raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
-            elif lies_in(own, os.path.dirname(place)) and _is_kafkas(os.path.dirname(place)):
+            if os.path.isdir(place) and lies_in(own, place):
+                raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
+            above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
+            is_disk = isinstance(above, LogDirectory) and above.files  # not just some copies of partitions
+            is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
+            if is_disk or is_partition:
                 raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
         if os.path.lexists(self.root):
             self._must_be_empty(root)
@@ -78,7 +79,11 @@ class OutputDirectory:
                 file.flush()
                 os.fsync(file.fileno())
             with open(path, "xb"):  # or a rename would write over what has come there meanwhile
-                os.replace(passing, path)
+                try:
+                    os.replace(passing, path)
+                except OSError:
+                    os.unlink(path)
+                    raise
         except OSError as error:
             if error.filename not in (None, passing, path):
                 raise
@@ -110,7 +115,17 @@ class OutputDirectory:
             shutil.rmtree(passing, ignore_errors=True)
 
 
-def _is_kafkas(directory: str) -> bool:
-    """Whether it is a directory of a broker's disk, and not one in which somebody has laid a copy of a segment."""
-    place = place_of(directory)
-    return place.topic is not None if isinstance(place, Partition) else place is not None
+def _refuse_kafkas(root: str, own: str) -> None:
+    """Raises OutputError where a directory is a log directory or a partition's, or lies in one. Some copies of
+    partitions, or a copy of one checkpoint, make no log directory, nor is one a partition for a copy of a segment."""
+    here = own
+    while True:
+        place = place_of(here) if os.path.isdir(here) else None
+        if isinstance(place, LogDirectory) and (META in place.files or len(place.files) > 1):
+            raise OutputError(f"{root} lies in {here}, a log directory of Kafka's: nothing is written there")
+        if isinstance(place, Partition) and place.topic is not None and place.segments:
+            raise OutputError(f"{root} lies in {here}, a partition of Kafka's: nothing is written there")
+        above = os.path.dirname(here)
+        if above == here:
+            return
+        here = above

@@ -40,7 +40,7 @@ CARVE_SUMMARY_KEYS = (
     Key("nested", "number", "", "of them, that lie within others"),
     Key("batchBytes", "number", "bytes", "of those that do not"),
     Key("runs", "number", "", "that they form"),
-    Key("written", "number", "", "files that were written"),
+    Key("written", "number", "", "segments that were written"),
     Key("unchecked", "number", "", "headers that were passed over: there were too many that only look like headers"),
     Key("unreadable", "number", "bytes", "that the device did not give, and that were taken for zeros"),
     Key("unread", "array", "", "what could not be read, and why"),

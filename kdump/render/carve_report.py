@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
-from kdump.forensics.carve.runs import Run
-from kdump.forensics.carve.search import Carved
+from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.carve.search import CarvedBatch
 from kdump.render.columns import columns_of
 from kdump.render.escape import path_text
 from kdump.render.output import Output
@@ -16,7 +16,7 @@ from kdump.render.times import iso
 Object = dict[str, Any]
 
 
-def run_object(run: Run) -> Object:
+def run_object(run: CarvedRun) -> Object:
     return {
         "type": "run",
         "run": run.number,
@@ -40,7 +40,7 @@ def run_object(run: Run) -> Object:
     }
 
 
-def nested_object(found: Carved) -> Object:
+def nested_object(found: CarvedBatch) -> Object:
     batch = found.batch
     return {
         "type": "nested",
@@ -75,7 +75,7 @@ def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
     return Table(columns_of("batch", zone, None, full or output.width is None, None), output, full=full)
 
 
-def run_line(run: Run) -> str:
+def run_line(run: CarvedRun) -> str:
     """What follows the batches of a run."""
     count = f"{run.batches:,} batch{'es' * (run.batches != 1)}"
     text = (
@@ -86,7 +86,7 @@ def run_line(run: Run) -> str:
     return text
 
 
-def nested_line(found: Carved) -> str:
+def nested_line(found: CarvedBatch) -> str:
     return f"nested: the batch at {found.batch.position} lies in a value of the batch at {found.within}"
 
 

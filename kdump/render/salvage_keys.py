@@ -46,7 +46,12 @@ SALVAGE_KEYS = (
     _PARTITION,
     Key("sources", "array", "", "paths of the copies, the one that is followed first"),
     Key("files", "array", "", "segments, or the file of records, below the output directory; empty: nothing was kept"),
-    Key("whole", "boolean", "", "no record is lacking that a source had, as far as offsets show, and none is a guess"),
+    Key(
+        "whole",
+        "boolean",
+        "",
+        "no record is lacking, as far as offsets show, none is a guess, and nothing `contradicts`",
+    ),
     Key("bytes", "object", "bytes", "of the sources' segments by fate (see salvageSpan): all of them"),
     Key("batches", "object", "", "by fate"),
     Key("records", "object", "", "by fate"),

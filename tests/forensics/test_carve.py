@@ -13,9 +13,10 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
-from kdump.forensics.carve.run import Searched
-from kdump.forensics.carve.runs import Run
-from kdump.forensics.carve.search import PIECE, Carved
+from kdump.forensics.carve.run import CarvedFile
+from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.carve.search import PIECE, CarvedBatch
+from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.format import candidates
 from kdump.log.region import Batch
 from tests import craft
@@ -25,7 +26,7 @@ TEXT = b'{"user":"u-17","when":1795247903012,"what":"clicked"}\n'
 FIRST = f"{0:020}.log"
 
 
-def found(path: Path, **options: object) -> list[Carved | Run | Searched]:
+def found(path: Path, **options: object) -> list[CarvedBatch | CarvedRun | CarvedFile]:
     """Everything that is told of a file."""
     return list(kdump.carve(str(path), **options))  # type: ignore[arg-type]
 
@@ -35,12 +36,12 @@ def batches(path: Path, **options: object) -> list[tuple[int, int, int]]:
     return [
         (each.batch.position, each.batch.size, each.batch.lastOffset)
         for each in found(path, **options)
-        if isinstance(each, Carved) and each.within is None
+        if isinstance(each, CarvedBatch) and each.within is None
     ]
 
 
-def runs(path: Path, **options: object) -> list[Run]:
-    return [each for each in found(path, **options) if isinstance(each, Run)]
+def runs(path: Path, **options: object) -> list[CarvedRun]:
+    return [each for each in found(path, **options) if isinstance(each, CarvedRun)]
 
 
 def stand(data: bytes, position: int) -> list[tuple[int, int, int]]:
@@ -160,7 +161,7 @@ def test_a_batch_in_a_value(tmp_path: Path) -> None:
     outer = [craft.one(b"before", 0), craft.one(b"<" + deeper + b">", 1), craft.one(b"behind", 2)]
     path = tmp_path / "image"
     path.write_bytes(b"?" + b"".join(outer))
-    told = [each for each in found(path, out=str(tmp_path / "out")) if isinstance(each, Carved)]
+    told = [each for each in found(path, out=str(tmp_path / "out")) if isinstance(each, CarvedBatch)]
     at = 1 + len(outer[0])
     assert [(each.batch.lastOffset, each.within, each.run) for each in told] == [
         (0, None, 1),
@@ -205,6 +206,18 @@ def test_who_does_not_go_on_leaves_nothing_half_written(tmp_path: Path) -> None:
     assert [each for each in (tmp_path / "out").rglob("*") if each.is_file()] == []
 
 
+def test_a_run_without_its_indexes_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: OutputDirectory, name: str, data: bytes) -> None:
+        raise OutputError(f"{name}: cannot be written: No space left on device")
+
+    path = tmp_path / "image"
+    path.write_bytes(segment("clean-1/payments-0").read_bytes())
+    monkeypatch.setattr(OutputDirectory, "write", full)
+    with pytest.raises(OutputError, match="No space left"):
+        found(path, out=str(tmp_path / "out"))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_holes_are_not_read(tmp_path: Path) -> None:
     """4 GiB of nothing, with a segment in the middle."""
     data = segment("clean-1/payments-0").read_bytes()
@@ -216,8 +229,8 @@ def test_holes_are_not_read(tmp_path: Path) -> None:
     began = time.monotonic()
     told = found(path)
     searched = told[-1]
-    assert isinstance(searched, Searched)
-    assert [each.position for each in told if isinstance(each, Run)] == [2 << 30]
+    assert isinstance(searched, CarvedFile)
+    assert [each.position for each in told if isinstance(each, CarvedRun)] == [2 << 30]
     if os.stat(path).st_blocks * 512 < 1 << 30 and searched.skipped:  # not every file system knows holes
         assert searched.skipped > 3 << 30
         assert time.monotonic() - began < 20
@@ -228,8 +241,8 @@ def test_what_is_compressed_is_seen_through(tmp_path: Path) -> None:
     path = tmp_path / "backup.gz"
     path.write_bytes(gzip.compress(b"tar" * 500 + data)[:-3000])  # truncated
     told = found(path)
-    assert [each.batch.position for each in told if isinstance(each, Carved)][:2] == [1500, 1653]
-    assert isinstance(told[-1], Searched)
+    assert [each.batch.position for each in told if isinstance(each, CarvedBatch)][:2] == [1500, 1653]
+    assert isinstance(told[-1], CarvedFile)
     assert told[-1].notes
 
 
@@ -242,8 +255,8 @@ def test_headers_that_only_look_like_some_cost_no_square(tmp_path: Path) -> None
     began = time.monotonic()
     told = found(path)
     assert time.monotonic() - began < 20
-    assert [each.batch.lastOffset for each in told if isinstance(each, Carved)] == [5]
-    assert isinstance(told[-1], Searched)
+    assert [each.batch.lastOffset for each in told if isinstance(each, CarvedBatch)] == [5]
+    assert isinstance(told[-1], CarvedFile)
     assert told[-1].unchecked > 10_000
 
 

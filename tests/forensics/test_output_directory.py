@@ -72,12 +72,38 @@ def test_names_stay_inside(tmp_path, name):
         OutputDirectory(str(tmp_path / "out"), []).path(name)
 
 
+def test_not_on_another_disk_of_kafkas(tmp_path):
+    """A broker stops at a directory that is not topic-partition, and loads one that is."""
+    (tmp_path / "disk-1/orders-0").mkdir(parents=True)
+    (tmp_path / "disk-1/orders-0" / f"{0:020}.log").touch()
+    (tmp_path / "incident-42").mkdir()
+    (tmp_path / "incident-42/notes").touch()  # named as a partition is, and none
+    OutputDirectory(str(tmp_path / "incident-42/out"), [str(tmp_path / "disk-1/orders-0")])
+    for broker in ("disk-2", "disk-3"):
+        (tmp_path / broker / "deep").mkdir(parents=True)
+        (tmp_path / broker / "meta.properties").write_text("version=1\n")
+    (tmp_path / "link").symlink_to("disk-3")
+    for out in ("disk-2/out", "disk-2/deep", "link/deep/out", "disk-1/orders-0/out"):
+        with pytest.raises(OutputError, match=r"Kafka's.*: nothing is written there"):
+            OutputDirectory(str(tmp_path / out), ["-"])
+
+
+def test_a_rename_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def fails(*names):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), *names[:1])
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(OutputError, match="cannot be written"):
+        OutputDirectory(str(tmp_path / "out"), []).write("a", b"1")
+    assert os.listdir(tmp_path / "out") == []
+
+
 def test_not_beside_a_partition_on_a_brokers_disk(tmp_path):
     (tmp_path / "disk/orders-0").mkdir(parents=True)
     (tmp_path / "disk/orders-0/00000000000000000000.log").touch()
     OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])  # a copy of a partition
     (tmp_path / "disk/meta.properties").write_text("version=1\n")
-    with pytest.raises(OutputError, match="on Kafka's disk"):
+    with pytest.raises(OutputError, match="Kafka's"):
         OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])
 
 

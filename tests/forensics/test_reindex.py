@@ -322,3 +322,15 @@ def test_segments_that_are_no_live_ones(payments: Path) -> None:
     assert (made.rebuilt.size, made.rebuilt.valid, made.rebuilt.batches) == (len(data), len(data), 76)
     assert made.rebuilt.indexes is not None
     assert made.rebuilt.indexes.txnindex == (PAYMENTS / f"{FIRST}.txnindex").read_bytes()
+
+
+def test_indexes_of_a_deleted_segment_are_no_live_ones(tmp_path: Path) -> None:
+    """Both segments of one base offset are asked for, and neither's indexes are taken for the other's."""
+    source = tmp_path / "t-0"
+    source.mkdir()
+    data = craft.one(b"v")
+    for ending in ("", ".deleted"):
+        (source / f"{0:020}.log{ending}").write_bytes(data)
+    list(kdump.reindex([str(path) for path in sorted(source.iterdir())], str(tmp_path / "out")))
+    names = sorted(path.name for path in (tmp_path / "out/t-0").iterdir())
+    assert names == sorted(f"{0:020}.{kind}{ending}" for kind in ("index", "timeindex") for ending in ("", ".deleted"))

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 import kdump
+from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.fates import (
+    CONTRADICTS,
     DAMAGED,
     DIVERGED,
     DUPLICATE,
+    KEPT,
     MENDED,
     RECOVERED,
     SUPERSEDED,
@@ -168,6 +171,34 @@ def test_an_offset_that_fits_nowhere_is_lost(tmp_path: Path) -> None:
     assert [(span["code"], span["offset"]) for span in run.lost()] == [("offset-not-monotonic", None)]
     assert run.holes == [(10, 29)]
     assert run.offsets() == {*range(10), *range(30, 40)}
+
+
+@pytest.mark.parametrize("where", ["one segment", "another segment", "batches of other sizes"])
+def test_sound_batches_with_the_same_offsets_are_a_loss(where: str, tmp_path: Path) -> None:
+    """Nothing is lacking by offsets, but ten sound records are in no file that was written."""
+    other = ten(10, text="other")
+    if where == "one segment":
+        source = place(tmp_path, "t-0", ten(0), ten(10), other, ten(20))
+    elif where == "another segment":
+        source = place(tmp_path, "t-0", ten(0), ten(10))
+        place(tmp_path, "t-0", other, ten(20), base=10)
+    else:
+        halves = [craft.one(b"%d" % offset, offset) for offset in (12, 13)]
+        source = place(tmp_path, "t-0", ten(0), ten(10))
+        place(tmp_path, "t-0", *halves, ten(20), base=12)
+    run = Run(tmp_path / "out", source)
+    assert {span["fate"] for span in run.lost()} == {CONTRADICTS}
+    assert {(span["offset"], span["records"]) for span in run.lost()} >= {(12, 1) if len(run.lost()) > 1 else (10, 10)}
+    assert run.offsets() == {*range(30)}
+    assert not run.only.is_whole
+
+
+def test_the_same_batch_in_two_live_segments_is_no_loss(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", ten(0), ten(10))
+    place(tmp_path, "t-0", ten(10), ten(20), base=10)
+    run = Run(tmp_path / "out", source)
+    assert run.fates() == {KEPT: 3, DUPLICATE: 1}
+    assert run.only.is_whole
 
 
 # --- Files that overlap -----------------------------------------------------------------------------------------------
@@ -366,6 +397,23 @@ def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
     assert (span["records"], span["reason"]) == (3, "3 of 4 records")
 
 
+def test_guesses_from_numbers_that_cannot_be(tmp_path: Path) -> None:
+    """Damaged offsets and timestamps that leave their 64 bits give no guess, and no traceback."""
+    top = (1 << 63) - 1
+    late = [craft.record(0, b"k", b"v" * 8), craft.record(1, b"k", b"v" * 8, timestamp=1 << 40)]
+    inner = [craft.message(1, b"a", offset=0), craft.message(1, b"b", offset=1)]
+    damaged = {
+        "v2": broken(craft.batch(late, offset=10, baseTimestamp=top - 5, maxTimestamp=top)),
+        "v1": craft.overwrite(craft.wrapper(1, inner, offset=-5), 12, b"####"),
+        "v0": craft.overwrite(craft.message(0, b"v" * 8, offset=-5), 12, b"####"),
+    }
+    for name, odd in damaged.items():
+        run = Run(tmp_path / name / "out", place(tmp_path / name, "t-0", odd), damaged_records=True)
+        assert [span["fate"] for span in run.spans] == [RECOVERED if name == "v2" else DAMAGED]
+        assert run.only.records.get(RECOVERED, 0) == (name == "v2")  # the first of two
+        assert not run.only.is_whole
+
+
 def test_a_sound_copy_is_better_than_a_guess(tmp_path: Path) -> None:
     one = place(tmp_path / "a", "t-0", ten(0), broken(ten(10)), ten(20))
     other = place(tmp_path / "b", "t-0", ten(0), ten(10))
@@ -526,3 +574,40 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     run = Run(tmp_path / "out", source, options=kdump.Options(open_source=refusing))
     assert [(span["fate"], span["size"]) for span in run.lost()] == [(UNREAD, len(ten(10)))]
     assert (run.holes, run.only.is_whole) == ([(10, 19)], False)
+
+
+def test_a_full_disk_says_what_stands_without_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = tmp_path / "disk"
+    for name in ("a-0", "b-0"):
+        place(disk, name, ten(0))
+    write = OutputDirectory.write
+
+    def full(self: OutputDirectory, name: str, data: bytes) -> None:
+        if name.startswith("b-0"):
+            raise OutputError(f"{name}: cannot be written: No space left on device")
+        write(self, name, data)
+
+    monkeypatch.setattr(OutputDirectory, "write", full)
+    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions are in .* whole, without a ledger"):
+        kdump.salvage(str(disk), str(tmp_path / "out"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-0"]
+
+
+def test_what_a_broker_set_aside_is_named(tmp_path: Path) -> None:
+    place(tmp_path / "disk", "a-0", ten(0))
+    stray = place(tmp_path / "disk", f"b-0.{'0' * 32}-stray", ten(0))
+    told: list[str] = []
+    made = kdump.salvage(str(tmp_path / "disk"), str(tmp_path / "out"), refused=lambda error: told.append(str(error)))
+    assert [each.name for each in made] == ["a-0"]
+    assert len(told) == 1
+    assert str(stray) in told[0]
+    assert Run(tmp_path / "stray", stray).only.name == "b-0"
+
+
+def test_bad_sectors_are_read_around_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    real = kdump.forensics.salvage.run.careful_source  # type: ignore[attr-defined]
+    monkeypatch.setattr("kdump.forensics.salvage.run.careful_source", lambda path: opened.append(path) or real(path))
+    source = place(tmp_path, "t-0", ten(0))
+    kdump.salvage(str(source), str(tmp_path / "out"))
+    assert opened

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
-from kdump.forensics.carve.runs import Run, Runs
-from kdump.forensics.carve.search import Carved, Search
+from kdump.forensics.carve.runs import CarvedRun, Runs
+from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log.careful import CarefulSource
@@ -19,7 +19,7 @@ from kdump.log.paths import Target, target
 
 
 @dataclass
-class Searched:
+class CarvedFile:
     """A file that has been searched to its end. `skipped` bytes were holes and not read; `unreadable` those that the
     device did not give; `unchecked` headers were passed over, for there were too many of them."""
 
@@ -38,11 +38,11 @@ def carve(
     options: Options | None = None,
     refused: Callable[[SourceError], None] | None = None,
     met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
-) -> Iterator[Carved | Run | Searched]:
-    """The sound batches in files of any kind, in order of their positions; a Run behind the last batch of each, and a
-    Searched behind each file. `paths`: files, block devices, - for standard input, or directories, all files below
-    which are searched. Each run is written to a directory of its own below `out`, a new directory, as a segment with
-    its indexes; by default nothing is written.
+) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
+    """The sound batches in files of any kind, in order of their positions; a CarvedRun behind the last batch of each
+    run, and a CarvedFile behind each file. `paths`: files, block devices, - for standard input, or directories, all
+    files below which are searched. Each run is written to a directory of its own below `out`, a new directory, as a
+    segment with its indexes; by default nothing is written.
 
     A batch can be read until the next item is asked for. `refused` is told of what could not be read (by default it is
     raised), `met` of how far a file, of that size if it is known, has been searched. Raises SourceError, and
@@ -98,7 +98,7 @@ def _file(
     writer: Writer | None,
     options: Options,
     met: Callable[[str, int, int | None], None],
-) -> Iterator[Carved | Run | Searched]:
+) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     window = options.open(at)
     with closing(window.source) as source:
         search = Search(window, options.limits, lambda position: met(at.path, position, source.size))
@@ -113,7 +113,7 @@ def _file(
                 writer.add(run, found.batch)
             yield replace(found, run=run.number)
         yield from _end(runs, writer)
-        done = Searched(at.path, source.size or 0, search.skipped, search.unchecked)
+        done = CarvedFile(at.path, source.size or 0, search.skipped, search.unchecked)
         if source.error:
             done.notes.append(source.error)
         if isinstance(source, CarefulSource):
@@ -121,7 +121,7 @@ def _file(
         yield done
 
 
-def _end(runs: Runs, writer: Writer | None) -> Iterator[Run]:
+def _end(runs: Runs, writer: Writer | None) -> Iterator[CarvedRun]:
     run = runs.end()
     if run is not None:
         if writer is not None:

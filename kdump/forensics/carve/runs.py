@@ -15,14 +15,14 @@ from kdump.state.producers import GAP, Producers, follows
 
 SECTOR = 512
 """Bytes: a file begins at a multiple of a disk's sectors."""
-MOST_ENDS = 1_000_000
-"""Runs whose ends are remembered, for what may follow them."""
+MOST_ENDS = 200_000
+"""Runs whose ends are remembered, for what may follow them: 30 MB."""
 MOST_NAMED = 10
 """Producers, and runs that another may follow, that are named."""
 
 
 @dataclass
-class Run:
+class CarvedRun:
     """Batches of `file`, bytes position..end-1, with the offsets firstOffset..lastOffset. `mayFollow`: earlier runs
     which end with the offset before its first. Epochs and producer ids are those of v2 batches; timestamps epoch ms,
     None without any."""
@@ -57,7 +57,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.count = 0
-        self.current: Run | None = None
+        self.current: CarvedRun | None = None
         self._producers = Producers()
         self._ends: dict[int, list[int]] = {}
 
@@ -79,20 +79,20 @@ class Runs:
         broken = follows(known, batch) if known is not None else None
         return broken is not None and not (is_gap and broken.kind == GAP)
 
-    def end(self) -> Run | None:
+    def end(self) -> CarvedRun | None:
         """The current run has ended."""
         run, self.current = self.current, None
         if run is not None and len(self._ends) < MOST_ENDS:
             self._ends.setdefault(run.lastOffset + 1, []).append(run.number)
         return run
 
-    def add(self, file: str, batch: Batch) -> Run:
+    def add(self, file: str, batch: Batch) -> CarvedRun:
         """The run of a batch: the current one, or a new one if that has ended."""
         run = self.current
         if run is None:
             self.count += 1
             base = _first(batch)
-            run = self.current = Run(self.count, file, batch.position, batch.position, base, base)
+            run = self.current = CarvedRun(self.count, file, batch.position, batch.position, base, base)
             run.mayFollow = self._ends.get(base, [])[:MOST_NAMED]
             self._producers = Producers()
         run.end, run.lastOffset = batch.end, batch.lastOffset

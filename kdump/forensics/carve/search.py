@@ -34,7 +34,7 @@ EDGE = 16
 
 
 @dataclass(frozen=True)
-class Carved:
+class CarvedBatch:
     """A sound batch in `file`. `within`: the position of the sound batch in whose bytes it lies; None: in none's.
     `run`: the number of the run that it belongs to, from 1; None for one that lies within another."""
 
@@ -57,7 +57,7 @@ class Search:
         self.skipped = 0
         """Bytes of holes that were not read."""
 
-    def batches(self) -> Iterator[Carved]:
+    def batches(self) -> Iterator[CarvedBatch]:
         """What is found. A batch can be read until the next is asked for. Raises SourceError."""
         outer, outer_end = 0, 0
         for at in self._candidates():
@@ -69,7 +69,7 @@ class Search:
                 outer, outer_end = at, claim.end
             assert claim.header is not None
             batch = make_batch(self.window, at, claim.size, self.limits, claim.header, crc=claim.header.crc)
-            yield Carved(self.window.source.name, batch, within)
+            yield CarvedBatch(self.window.source.name, batch, within)
 
     def _candidates(self) -> Iterator[int]:
         """Positions with a header that could be one."""

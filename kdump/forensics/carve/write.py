@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import BinaryIO
 
-from kdump.forensics.carve.runs import Run
-from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
 from kdump.log.region import Batch
 
@@ -16,17 +16,18 @@ class Writer:
 
     def __init__(self, output: OutputDirectory) -> None:
         self.output = output
-        self.files = 0
+        self._together = ExitStack()
         self._stack = ExitStack()
         self._file: BinaryIO | None = None
         self._builder: IndexBuilder | None = None
-        self._stem = ""
+        self._directory = self._stem = ""
 
-    def add(self, run: Run, batch: Batch) -> None:
+    def add(self, run: CarvedRun, batch: Batch) -> None:
         """The next batch of a run. Raises OutputError."""
         if self._file is None:
-            self._stem = f"run-{run.number:06}/{run.firstOffset:020}"
-            self._file = self._stack.enter_context(self.output.writing(self._stem + ".log"))
+            self._directory, self._stem = f"run-{run.number:06}", f"{run.firstOffset:020}"
+            self._together.enter_context(self.output.together(self._directory))
+            self._file = self._stack.enter_context(self.output.writing(self._passing(".log")))
             self._builder = IndexBuilder(run.firstOffset)
         if self._builder is not None:
             try:
@@ -37,27 +38,35 @@ class Writer:
         for piece in batch.chunks(0, batch.size):
             self._file.write(piece)
 
-    def end(self, run: Run) -> None:
+    def end(self, run: CarvedRun) -> None:
         """All of a run has been told. Raises OutputError."""
         self._stack.close()
+        if self._builder is not None:
+            self._indexes(run, self._builder)
         self._file = None
-        run.written = self.output.path(self._stem + ".log")
-        self.files += 1
-        if self._builder is None:
-            return
+        self._together.close()
+        run.written = self.output.path(f"{self._directory}/{self._stem}.log")
+
+    def _indexes(self, run: CarvedRun, builder: IndexBuilder) -> None:
         try:
-            indexes = self._builder.finish()
+            indexes = builder.finish()
         except RecoveryStop as stop:
             run.note = f"no indexes were made: {stop}"
             return
         endings = ((".index", indexes.index), (".timeindex", indexes.timeindex), (".txnindex", indexes.txnindex))
         for ending, data in endings:
             if data or ending != ".txnindex":
-                self.output.write(self._stem + ending, data)
-                self.files += 1
+                self.output.write(self._passing(ending), data)
+
+    def _passing(self, ending: str) -> str:
+        """The name of a file of the run, until all of it is there."""
+        return f"{self._directory}{PASSING}/{self._stem}{ending}"
 
     def abandon(self) -> None:
         """What is half written is removed."""
-        if self._file is not None:
-            self._stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
-            self._file = None
+        if self._file is None:
+            return
+        for stack in (self._stack, self._together):
+            with suppress(KeyboardInterrupt):
+                stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+        self._file = None

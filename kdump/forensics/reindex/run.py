@@ -21,6 +21,7 @@ from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdi
 from kdump.log.disk import Segment
 from kdump.log.errors import SourceError
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.paths import is_live
 from kdump.state.transactions import Transactions
 
 ENDINGS: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
@@ -139,14 +140,16 @@ def _names(places: list[Asked]) -> list[str]:
 
 
 def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
-    """What a broker leaves beside the segment: a .txnindex only if something is in it, or one was there."""
-    stem = os.path.basename(made.file).partition(".")[0]
+    """What a broker leaves beside the segment: a .txnindex only if something is in it, or one was there. Beside a
+    .deleted, .swap or .cleaned segment their names end as its own does: they are no live ones."""
+    stem, _, rest = os.path.basename(made.file).partition(".")
+    ending = "" if is_live(made.file) else rest.removeprefix("log")
     indexes = made.rebuilt.indexes
     assert indexes is not None
     data = {INDEX: indexes.index, TIME_INDEX: indexes.timeindex, TXN_INDEX: indexes.txnindex}
     for verdict in made.verdicts:
         if verdict.kind is not TXN_INDEX or data[verdict.kind] or verdict.path is not None:
-            path = "/".join(part for part in (name, stem + ENDINGS[verdict.kind]) if part)
+            path = "/".join(part for part in (name, stem + ENDINGS[verdict.kind] + ending) if part)
             output.write(path, data[verdict.kind])
             verdict.written = output.path(path)
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 KEPT, MENDED, RECOVERED = "kept", "mended", "recovered"
 DUPLICATE, SUPERSEDED, PADDING, UNUSED = "duplicate", "superseded", "padding", "unused"
-DAMAGED, TORN, UNREAD, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN = (
+DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN = (
     "damaged",
     "torn",
     "unread",
+    "contradicts",
     "overlaps",
     "diverged",
     "undecided",
@@ -18,7 +19,7 @@ DAMAGED, TORN, UNREAD, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN = (
 
 WRITTEN = (KEPT, MENDED, RECOVERED)
 NEEDLESS = (DUPLICATE, SUPERSEDED, PADDING, UNUSED)
-LOST = (DAMAGED, TORN, UNREAD, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN)
+LOST = (DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN)
 
 FATES = {
     KEPT: "written, byte for byte as it was",
@@ -31,6 +32,7 @@ FATES = {
     DAMAGED: "no sound batch",
     TORN: "a batch that runs past the end of its file",
     UNREAD: "the device, or the system, did not give the bytes",
+    CONTRADICTS: "a sound batch at offsets that another batch of the same copy has, and not the one that was written",
     OVERLAPS: "a sound batch that shares some of its offsets, and not all, with one that was written",
     DIVERGED: "of a history that parted from the one that was written",
     UNDECIDED: "histories part here, and nothing says which is right: --prefer does",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
-from kdump.forensics.salvage.fates import DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
+from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
 from kdump.forensics.salvage.heads import Head
 from kdump.forensics.salvage.histories import Histories
 from kdump.forensics.salvage.strand import Strand
@@ -69,7 +69,7 @@ class Merge:
                 if digest is None and _alike(first, rival):
                     digest = _digest(first)
                 same = digest is not None and _alike(first, rival) and _digest(rival) == digest
-                self._drop(rival, DUPLICATE if same else SUPERSEDED, f"{_where(first)} was taken")
+                self._drop(rival, DUPLICATE if same else self._instead(rival), f"{_where(first)} was taken")
         yield first
         self.last, self.epoch = first.last, max(first.epoch, self.epoch)
         if first.strand.tier == 0:
@@ -126,15 +126,22 @@ class Merge:
         """It begins at or below the last offset that was taken."""
         assert self.last is not None
         if head.last <= self.last:
-            self._drop(head, SUPERSEDED, f"offsets up to {self.last} had been taken")
+            self._drop(head, self._instead(head), f"offsets up to {self.last} had been taken")
         else:
             reason = f"offsets up to {self.last} had been taken; {self.last + 1}..{head.last} of it are not written"
             self._drop(head, OVERLAPS, reason)
 
     def _beside(self, head: Head, winner: Head) -> tuple[str, str]:
         if winner.base <= head.base and head.last <= winner.last:
-            return SUPERSEDED, f"{_where(winner)} is better"
+            return self._instead(head), f"{_where(winner)} is better"
         return OVERLAPS, f"it overlaps with {_where(winner)}, which is better"
+
+    def _instead(self, head: Head) -> str:
+        """The fate of a batch all of whose offsets another one has. Live segments of one copy do not overlap, but where
+        the cleaner was stopped: what gives way to another of its own copy, which has the offsets, may have records that
+        are nowhere else."""
+        own = head.strand.tier == 0 and head.recovered is None
+        return CONTRADICTS if own and not self._is_compacted else SUPERSEDED
 
     def _drop(self, head: Head, fate: str, reason: str) -> None:
         self.disposed(head, fate, reason)

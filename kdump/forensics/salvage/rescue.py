@@ -32,6 +32,8 @@ from kdump.log.window import Held
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are gathered of one batch: they are in memory."""
+HIGHEST = (1 << 63) - 1
+"""Of an offset or a timestamp."""
 KNOWN_BITS = sum(bits.mask for bits in BATCH_HEADER.field("attributes").bits)
 GZIP = next(number for number, name in CODECS.items() if name == "gzip")
 
@@ -90,6 +92,8 @@ def _records(batch: BatchV2) -> tuple[Batch, int] | None:
         for start, end, _, time, delta, *_ in each_row(columns):
             if not last < delta <= header.lastOffsetDelta or size > LARGEST:
                 break
+            if header.baseTimestamp + time > HIGHEST:
+                break
             parts.append(bytes(columns.data[start:end]))
             size += end - start
             last = delta
@@ -124,6 +128,8 @@ def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
         size += record.end - record.start
         if record.offset is None or not record.crcValid or record.magic != batch.magic or size > LARGEST:
             continue
+        if not 0 <= record.offset <= HIGHEST:
+            continue
         if last is not None and record.offset <= last:
             continue
         parts.append(record.raw)
@@ -141,7 +147,7 @@ def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
 
 def _lone(batch: BatchLegacy) -> tuple[Batch, int] | None:
     """A message as it stands, if its sizes add up."""
-    if batch.size > LARGEST or not any(True for _ in legacy.messages(batch)) or batch.problems:
+    if batch.size > LARGEST or batch.lastOffset < 0 or not any(True for _ in legacy.messages(batch)) or batch.problems:
         return None
     data = b"".join(batch.chunks(0, batch.size))
     made = _made(_message(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kdump.check.options import Options
+from kdump.check.workers import careful_source
 from kdump.forensics.diff import LITTLE
-from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.partition_run import MakeSink, PartitionRun, Wishes, copy_named
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.segments import Segments, Sink
@@ -48,7 +49,7 @@ def salvage(
             raise error
         refused(error)
 
-    options = options or Options(only=LITTLE)
+    options = options or Options(only=LITTLE, open_source=careful_source)
     paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
     directory = OutputDirectory(out, [*paths, *others])
     found = jobs(paths, others, options, refuse, wanted=wanted, name=name)
@@ -57,8 +58,24 @@ def salvage(
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
         raise SalvageError(f"--prefer {prefer}: it is none of the sources and replicas")
     wishes = Wishes(prefer, deleted, damaged_records)
-    with directory.writing(LEDGER) as ledger:
-        return [PartitionRun(job, directory, ledger, wishes, options, met, sink or _segments).run() for job in found]
+    made: list[Salvaged] = []
+    try:
+        with directory.writing(LEDGER) as ledger:
+            for job in found:
+                made.append(PartitionRun(job, directory, ledger, wishes, options, met, sink or _segments).run())
+    except OutputError as error:
+        if not made:
+            raise
+        raise OutputError(f"{error}; {_unfinished(out, len(made), len(found))}") from error
+    return made
+
+
+def _unfinished(out: str, done: int, all_: int) -> str:
+    """What there is without a ledger."""
+    return (
+        f"{done} of {all_} partitions are in {out} whole, without a ledger that says what they lack: delete it, make "
+        "room, and salvage again"
+    )
 
 
 def _segments(out: OutputDirectory, job: Job) -> Sink:

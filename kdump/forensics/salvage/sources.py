@@ -138,6 +138,9 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
                 for each in (*place.unfinished, *place.others)
                 if not is_live(each.path) and by_name(each.path)[0] is SEGMENT
             ]
+            if segments and place.state == "stray" and not was_named:
+                stray = "set aside by a broker that found nothing of it in the cluster's metadata"
+                refused(SourceError(f"{place.path}: {stray}, and is left out: name it itself to take it"))
             if not (segments or spares) or not (was_named or (not place.state and place.topic != METADATA_TOPIC)):
                 continue
             said = properties(place.text("partition.metadata"))

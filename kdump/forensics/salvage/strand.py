@@ -10,7 +10,7 @@ from kdump.check.catalogue import ERROR
 from kdump.check.diagnosis import diagnose
 from kdump.check.options import Options
 from kdump.check.rule import Known, Part
-from kdump.forensics.salvage.fates import DAMAGED, PADDING, TORN, UNREAD
+from kdump.forensics.salvage.fates import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.heads import Head, Lost, Place
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log import region as regions_of
@@ -157,6 +157,10 @@ class Strand:
             batch.header, batch.lastOffset = batch.header._replace(offset=last), last
             mended.append("offset")
         right, reason = self._fit(batch, base, last)
+        if reason and self.tier == 0 and self.last is not None and last <= self.last and not self.compacted:
+            lost = Lost(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
+            self.lost(self, lost._replace(records=batch.recordCount or 0))
+            return None
         if reason:
             return self._damaged(batch, "offset-not-monotonic", reason)
         if right != base:
