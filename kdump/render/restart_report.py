@@ -166,6 +166,8 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     tail = f"; {', '.join(parts)}" if parts else "; nothing is lost"
+    if plan.unread:
+        tail += " in what could be read, which is not all: the rest may change that"
     if plan.verdict == DEGRADED:
         return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
     if plan.verdict == CLEAN:

@@ -248,8 +248,7 @@ class LogManager:
         if not error.is_number:
             message = f"{name} cannot be read: {error}"
             remedy = f"copy {path} away and remove it, or put its lines right: {without}"
-            what = f"IOException: Error while reading checkpoint file: {error}"
-            directory.stops.append(Stop(OFFLINE, path, error.position, None, message, what, remedy))
+            directory.stops.append(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy))
         else:
             directory.warnings.append(
                 f"{name}, byte {error.position}: {error}; the broker takes the file for empty: {without}"
