@@ -147,8 +147,8 @@ class _Run:
                     kept.append(answer)
                 elif report is not None:
                     report.add(answer)
-        if not seen:
-            complain("no partition matches")
+        if not seen and not self.teller.failed:
+            complain("no partition matches" if options["topics"] else "no partition with a segment is there")
             self.teller.failed = True
         self._holds(kept)
         if report is not None:

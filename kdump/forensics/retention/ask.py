@@ -83,18 +83,26 @@ def ask(
     places, directories = asked(named, options, refuse, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, directories, options, refuse)
-    unknown: set[str] = set()
+    told: set[Note] = set()
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
-        if not made.config.is_known and not place.partition.state and made.directory not in unknown:
-            unknown.add(made.directory)
-            yield Note(made.directory or "-", NOT_KNOWN)
-        if made.metadata is not None and made.metadata.problems and made.directory not in unknown:
-            unknown.add(made.directory)
-            yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
+        for note in _around(made, clusters, refuse):
+            if note not in told:
+                told.add(note)
+                yield note
         yield from made.answers(met, refuse)
+
+
+def _around(made: OnePartition, clusters: Clusters, refuse: Refused) -> Iterator[Note]:
+    """What of the log directory could not be taken into account, the same for each of its partitions."""
+    if not made.config.is_known and not made.place.partition.state:
+        yield Note(made.directory or "-", NOT_KNOWN)
+    if made.metadata is not None and made.metadata.problems:
+        yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
+    for problem in clusters.checkpoint_problems(made.directory, refuse):
+        yield Note(made.directory, f"{problem}: what its lines say is not known, or not all of it")
 
 
 def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:
