@@ -526,3 +526,14 @@ def test_huge_sparse_files_are_not_read(disk: Path, name: str) -> None:
     plan = kdump.restart_plan([str(disk)])
     assert plan.status == 2
     assert "too large" in plan.unread[0]
+
+
+def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> None:
+    """Their checksums are not looked at."""
+    first, *rest = own(crashed)
+    put(crashed, craft.flip(first, 8 * (len(first) - 2)))
+    put(crashed, *rest[:-1], craft.flip(rest[-1], 8 * (len(rest[-1]) - 2)), name=f"{50:020}.log")
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    said = run(crashed).output
+    assert "SOUND" not in said
+    assert "with deleted segments (by headers alone)" in said

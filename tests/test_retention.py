@@ -397,3 +397,12 @@ def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes("# Å log.retention.ms=1\nlog.retention.bytes=5\r\n".encode())
     assert read_properties(str(path)) == {"log.retention.bytes": "5"}
+
+
+@pytest.mark.parametrize(
+    "text", ["retention.ms=", "retention.ms=1_000", "log.retention.hours=x", "log.cleaner.enable=yes"]
+)
+def test_a_config_of_the_command_line_is_never_passed_over(text: str) -> None:
+    result = run(CLEAN / "users-0", "--config", text, *NOW)
+    assert result.exit_code == 2
+    assert "is no value for it" in result.stderr

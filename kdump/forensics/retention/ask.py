@@ -10,7 +10,7 @@ from kdump.check.options import Options
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked, Refused, asked
 from kdump.forensics.retention.clusters import Clusters
-from kdump.forensics.retention.configs import Given, known_names
+from kdump.forensics.retention.configs import Given, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, Question
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.log.errors import SourceError
@@ -41,11 +41,16 @@ def retention(
     KRaft metadata is, by default on the same disk. `deep=False` does not look into records, and counts no tombstones;
     `keys=True` reads compacted logs twice more, for what the next cleaning would drop.
     Raises SourceError for what cannot be read, unless `refused` is told of it; ValueError for a config that there is
-    not.
+    not, or a value that a broker would refuse.
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
         raise ValueError(f"no config {', '.join(unknown)} here; there are {', '.join(sorted(known_names()))}")
+    for name, text in (config or {}).items():
+        try:
+            check(name, text)
+        except ValueError:
+            raise ValueError(f"{name}={text!r}: no value for it") from None
     wanted = frozenset((topics,) if isinstance(topics, str) else topics)
     question = Question(
         now=now,
