@@ -336,6 +336,12 @@ def quorum_zeros(root: Path) -> None:
     edit(root / "__cluster_metadata-0/quorum-state", lambda data: data + bytes(64))
 
 
+@recipe("clean-1", "__cluster_metadata-0 is a file")
+def metadata_file(root: Path) -> None:
+    shutil.rmtree(root / "__cluster_metadata-0")
+    (root / "__cluster_metadata-0").touch()
+
+
 @recipe("clean-1", "quorum-state has no leaderEpoch")
 def quorum_no_epoch(root: Path) -> None:
     edit(root / "__cluster_metadata-0/quorum-state", lambda data: data.replace(b"leaderEpoch", b"leaderAeon"))
