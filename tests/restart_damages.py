@@ -293,6 +293,60 @@ def future_alone(root: Path) -> None:
     (root / "orders-zstd-0").rename(root / f"orders-zstd-0.{ID}-future")
 
 
+@recipe("clean-1", "a topic's name in recovery-point-offset-checkpoint is not UTF-8")
+def recovery_point_not_utf8(root: Path) -> None:
+    edit(root / RECOVERY, lambda data: data.replace(b"orders-none", b"orders\xffnone"))
+
+
+@recipe("clean-1", "a name in cleaner-offset-checkpoint is not UTF-8")
+def cleaner_not_utf8(root: Path) -> None:
+    (root / "cleaner-offset-checkpoint").write_bytes(b"0\n1\norders\xff 0 5\n")
+
+
+@recipe("clean-1", "the .index is a directory")
+def index_directory(root: Path) -> None:
+    path = root / f"orders-none-0/{ZERO}.index"
+    path.unlink()
+    path.mkdir()
+
+
+@recipe("clean-1", "the .timeindex is a directory")
+def time_index_directory(root: Path) -> None:
+    path = root / f"orders-none-0/{ZERO}.timeindex"
+    path.unlink()
+    path.mkdir()
+
+
+@recipe("clean-1", "the only segment is a directory")
+def segment_directory(root: Path) -> None:
+    path = root / f"orders-none-0/{ZERO}.log"
+    path.unlink()
+    path.mkdir()
+
+
+@recipe("clean-1", "leader-epoch-checkpoint is a directory")
+def epoch_directory(root: Path) -> None:
+    path = root / "orders-none-0/leader-epoch-checkpoint"
+    path.unlink()
+    path.mkdir()
+
+
+@recipe("clean-1", "zeros behind quorum-state, as after a power loss")
+def quorum_zeros(root: Path) -> None:
+    edit(root / "__cluster_metadata-0/quorum-state", lambda data: data + bytes(64))
+
+
+@recipe("clean-1", "__cluster_metadata-0 is a file")
+def metadata_file(root: Path) -> None:
+    shutil.rmtree(root / "__cluster_metadata-0")
+    (root / "__cluster_metadata-0").touch()
+
+
+@recipe("clean-1", "quorum-state has no leaderEpoch")
+def quorum_no_epoch(root: Path) -> None:
+    edit(root / "__cluster_metadata-0/quorum-state", lambda data: data.replace(b"leaderEpoch", b"leaderAeon"))
+
+
 NAMES = """
 value-bit value-bit-below-recovery-point value-bit-above-recovery-point value-bit-last-segment length-negative
 length-too-small-recovery last-batch-cut torn-clean torn-crash torn-earlier-segment zeros-clean zeros-crash

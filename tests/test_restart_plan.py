@@ -23,13 +23,15 @@ from kdump.forensics.restart.epoch_cache import EpochCache
 from kdump.forensics.restart.index_file import OffsetIndex
 from kdump.forensics.restart.log_manager import parse_name
 from kdump.forensics.restart.plan import Epoch, PartitionPlan, Stopped
+from kdump.log.errors import SourceError
 from kdump.render.restart_keys import RESTART_TYPES
 from tests import craft
 from tests.conftest import FIXTURES, SHARED
 from tests.test_damaged_disks import DAMAGES, LARGE
 from tests.test_docs import run as shell
 
-FIRST = f"{0:020}.log"
+ZERO = f"{0:020}"
+FIRST = ZERO + ".log"
 DISK = FIXTURES / "clean-2"
 DISKS = SHARED / "disks"
 
@@ -443,3 +445,95 @@ def test_every_byte_of_the_last_batch_cut_off(crashed: Path) -> None:
         left = max(end for end in ends if end <= size)
         assert size - found.bytesCut == left
         assert not any(cut.batches for cut in found.cuts)
+
+
+# --- what stands where something else has to be, and what cannot be read ---
+
+
+def test_a_directory_in_the_place_of_a_file(disk: Path) -> None:
+    """Held against a broker: restart-trials.json, index-directory and epoch-directory."""
+    for name in (ZERO + ".index", ZERO + ".timeindex", "leader-epoch-checkpoint"):
+        path = disk / "ledger-0" / name
+        kept = path.read_bytes()
+        path.unlink()
+        path.mkdir()
+        plan = kdump.restart_plan([str(disk)])
+        assert plan.verdict == "stopped", name
+        assert [stop.kind for stop in plan.allStops] == ["offline"]
+        assert "irectory" in plan.allStops[0].exception
+        path.rmdir()
+        path.write_bytes(kept)
+    (disk / "ledger-0" / FIRST).unlink()
+    (disk / "ledger-0" / FIRST).mkdir()
+    assert kdump.restart_plan([str(disk)]).verdict == "stopped"  # a new segment of that name cannot be made
+
+
+@pytest.mark.parametrize(
+    "name", ["recovery-point-offset-checkpoint", "cleaner-offset-checkpoint", "ledger-0/leader-epoch-checkpoint"]
+)
+def test_checkpoints_have_to_be_utf8(disk: Path, name: str) -> None:
+    (disk / name).write_bytes(b"0\n1\nled\xffger 0 65\n")
+    plan = kdump.restart_plan([str(disk)])
+    assert plan.verdict == "stopped"
+    (stop,) = plan.allStops
+    assert (stop.kind, stop.exception, stop.position) == ("offline", "MalformedInputException", 7)
+
+
+def test_a_long_line_of_garbage_is_cut_short(disk: Path) -> None:
+    (disk / "ledger-0" / "leader-epoch-checkpoint").write_text("x" * 5000)
+    assert len(kdump.restart_plan([str(disk)]).allStops[0].message) < 200
+
+
+@pytest.mark.parametrize(
+    ("change", "exception"),
+    [
+        (lambda text: text + "\0" * 64, None),
+        (lambda text: text.replace("leaderEpoch", "aeon"), "RuntimeException"),
+        (lambda text: text.replace("data_version", "version"), "UncheckedIOException"),
+        (lambda text: text[:20], "JsonParseException"),
+    ],
+)
+def test_quorum_state(disk: Path, change: Callable[[str], str], exception: str | None) -> None:
+    path = disk / "__cluster_metadata-0" / "quorum-state"
+    path.write_text(change(path.read_text()))
+    found = [stop.exception.partition(":")[0] for stop in kdump.restart_plan([str(disk)]).allStops]
+    assert found == ([] if exception is None else [exception])
+
+
+def test_what_kdump_has_no_right_to_read_is_no_verdict(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker runs as somebody else: meta.properties that kdump cannot open stops nobody."""
+
+    def refuse(path: str, *args: Any, **named: Any) -> Any:
+        if path.endswith("meta.properties"):
+            raise SourceError(f"{path}: Permission denied")
+        return source(path, *args, **named)
+
+    source = checkpoint_file.open_source
+    monkeypatch.setattr(checkpoint_file, "open_source", refuse)
+    plan = kdump.restart_plan([str(disk)])
+    assert (plan.allStops, plan.status) == ([], 2)
+    assert any("Permission denied" in text for text in plan.unread)
+    result = run(disk)
+    assert result.exit_code == 2
+    assert "not all: the rest may change that" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("name", [ZERO + ".index", f"{65:020}.snapshot", ZERO + ".txnindex"])
+def test_huge_sparse_files_are_not_read(disk: Path, name: str) -> None:
+    path = disk / "ledger-0" / name
+    with path.open("ab") as file:
+        file.truncate(20 << 30)
+    plan = kdump.restart_plan([str(disk)])
+    assert plan.status == 2
+    assert "too large" in plan.unread[0]
+
+
+def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> None:
+    """Their checksums are not looked at."""
+    first, *rest = own(crashed)
+    put(crashed, craft.flip(first, 8 * (len(first) - 2)))
+    put(crashed, *rest[:-1], craft.flip(rest[-1], 8 * (len(rest[-1]) - 2)), name=f"{50:020}.log")
+    (crashed / "recovery-point-offset-checkpoint").unlink()
+    said = run(crashed).output
+    assert "SOUND" not in said
+    assert "with deleted segments (by headers alone)" in said

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kdump.cli import cli
+from kdump.forensics.retention.properties import read_properties
 from kdump.render.objects import TYPES
 from tests.conftest import FIXTURES, SHARED
 from tests.craft import batch, flip, one, record
@@ -353,3 +354,55 @@ def test_what_a_real_broker_did(case: Case, tmp_path: Path) -> None:
 def test_every_trial_is_as_foretold() -> None:
     assert [each["name"] for each in TRIALS] == [case.name for case in CASES]
     assert [each["name"] for each in TRIALS if not each["agrees"]] == []
+
+
+# --- what could not be taken into account ---
+
+
+def test_checkpoints_that_cannot_be_read(tmp_path: Path) -> None:
+    disk = Path(shutil.copytree(CLEAN, tmp_path / "clean-1"))
+    path = disk / "log-start-offset-checkpoint"
+    path.write_text("0\n1\nusers 0 many\n")
+    notes = told(disk, "--topic", "users")["note"]
+    assert len(notes) == 1
+    assert notes[0]["message"].startswith("log-start-offset-checkpoint, byte 4: ")
+    with path.open("ab") as file:
+        file.truncate(20 << 30)
+    result = run(disk, "--topic", "users", *NOW)
+    assert "too large" in result.stderr
+    assert result.exit_code == 2
+
+
+def test_metadata_that_cannot_be_read_is_told_with_its_reason(tmp_path: Path) -> None:
+    disk = Path(shutil.copytree(CLEAN, tmp_path / "clean-1"))
+    for path in (disk / "__cluster_metadata-0").glob("*.log"):
+        path.unlink()
+        path.mkdir()
+    for path in (disk / "__cluster_metadata-0").glob("*.checkpoint"):
+        path.write_bytes(path.read_bytes()[:100])
+    said = " ".join(run(disk, "--topic", "users", *NOW).stderr.split())
+    assert "no configs of its topics are here" in said
+    assert "the metadata could not be read whole" in said
+
+
+def test_nothing_there_is_said_once(tmp_path: Path) -> None:
+    assert run(tmp_path / "gone").stderr.count("kdump:") == 1
+    shutil.copytree(CLEAN / "users-0", tmp_path / "users-0", ignore=shutil.ignore_patterns("*.log"))
+    shutil.copy(FIXTURES / "clean-2" / "meta.properties", tmp_path)
+    assert "no partition with a segment" in run(tmp_path).stderr
+    assert "no partition matches" in run(CLEAN, "--topic", "nobody").stderr
+
+
+def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes("# Å log.retention.ms=1\nlog.retention.bytes=5\r\n".encode())
+    assert read_properties(str(path)) == {"log.retention.bytes": "5"}
+
+
+@pytest.mark.parametrize(
+    "text", ["retention.ms=", "retention.ms=1_000", "log.retention.hours=x", "log.cleaner.enable=yes"]
+)
+def test_a_config_of_the_command_line_is_never_passed_over(text: str) -> None:
+    result = run(CLEAN / "users-0", "--config", text, *NOW)
+    assert result.exit_code == 2
+    assert "is no value for it" in result.stderr

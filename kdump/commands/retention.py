@@ -16,7 +16,7 @@ from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.ask import ask
-from kdump.forensics.retention.configs import Given, known_names
+from kdump.forensics.retention.configs import Given, check, known_names
 from kdump.forensics.retention.partition import Question
 from kdump.forensics.retention.properties import read_properties
 from kdump.log.region import Limits
@@ -85,6 +85,10 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
             raise click.UsageError(f"--config {text!r}: KEY=VALUE is needed")
         if name not in known_names():
             raise click.UsageError(f"--config: no config {name!r} here; there are {', '.join(sorted(known_names()))}")
+        try:
+            check(name, value)
+        except ValueError:
+            raise click.UsageError(f"--config {name}: {value!r} is no value for it") from None
         found[name] = value
     return Given(found, read_properties(properties) if properties is not None else {})
 
@@ -147,8 +151,8 @@ class _Run:
                     kept.append(answer)
                 elif report is not None:
                     report.add(answer)
-        if not seen:
-            complain("no partition matches")
+        if not seen and not self.teller.failed:
+            complain("no partition matches" if options["topics"] else "no partition with a segment is there")
             self.teller.failed = True
         self._holds(kept)
         if report is not None:

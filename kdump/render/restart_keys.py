@@ -58,8 +58,9 @@ RESTART_PARTITION_KEYS = (
         "",
         "of {kind, file, position, size, offset, lastOffset, batches, records, soundBytes, damagedBatches, reason}: "
         "kind is truncated, deleted (with its segment) or hidden (it stays in the file, out of the log); batches, "
-        "records and soundBytes are sound, and go for what stands before them; offsets are what those and damaged ones "
-        "claim; records is null where compressed messages of magic 0 and 1 do not say it",
+        "records and soundBytes are sound (of deleted segments by headers alone), and go for what is before; offsets "
+        "are what those and damaged ones claim; records is null where compressed messages of magic 0 and 1 do not "
+        "say it",
     ),
     _STOPS,
     Key("epochsBefore", "array or null", "", "of {epoch, startOffset}: leader-epoch-checkpoint; null without it"),

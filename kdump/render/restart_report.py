@@ -166,6 +166,8 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     tail = f"; {', '.join(parts)}" if parts else "; nothing is lost"
+    if plan.unread:
+        tail += " in what could be read, which is not all: the rest may change that"
     if plan.verdict == DEGRADED:
         return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
     if plan.verdict == CLEAN:
@@ -215,19 +217,23 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         if each.remedy:
             yield f"    {each.remedy}"
         return
-    sound = sum(cut.batches for cut in each.cuts)
+    checked = [cut for cut in each.cuts if cut.kind != DELETED]
+    unchecked = [cut for cut in each.cuts if cut.kind == DELETED and cut.batches]
+    sound = sum(cut.batches for cut in checked)
     damaged = sum(cut.damagedBatches for cut in each.cuts)
-    known = [cut.records for cut in each.cuts]
     first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
     last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
     end = first if each.logEndOffset is None else each.logEndOffset
     span = f", offsets {first}..{last}" if first is not None else ""
     yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
     if sound:
-        count = sum(count for count in known if count is not None)
-        records = f"{_many(count, 'record')}{' and more' if None in known else ''}"
-        batches = _many(sound, "SOUND batch", "SOUND batches")
-        yield f"    {batches} of {records} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
+        batches = f"{_many(sound, 'SOUND batch', 'SOUND batches')} of {_records(checked)}"
+        yield f"    {batches} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
+    if unchecked:
+        behind = sum(cut.batches for cut in unchecked)
+        batches = f"{_many(behind, 'batch', 'batches')} of {_records(unchecked)}"
+        verb = "go" if behind > 1 else "goes"
+        yield f"    {batches} {verb} with deleted segments (by headers alone): save them first"
     if damaged:
         yield f"    {_many(damaged, 'batch', 'batches')} with wrong bytes"
     if any(cut.kind == HIDDEN for cut in each.cuts):
@@ -238,6 +244,12 @@ def losses(each: PartitionPlan) -> Iterator[str]:
     if each.acknowledged:
         below = f"{_many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
         yield f"    {below}: consumers may have read them, and another replica may have them"
+
+
+def _records(cuts: list[Cut]) -> str:
+    known = [cut.records for cut in cuts]
+    count = sum(count for count in known if count is not None)
+    return f"{_many(count, 'record')}{' and more' if None in known else ''}"
 
 
 def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:

@@ -16,16 +16,18 @@ from kdump.log.errors import SourceError
 from kdump.log.source import open_source
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
+MOST_SHOWN = 60
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
 class BadLine(Exception):
     """What Java throws. `is_number`: a NumberFormatException, which no handler takes for a failed disk."""
 
-    def __init__(self, position: int, message: str, is_number: bool = False) -> None:
+    def __init__(self, position: int, message: str, is_number: bool = False, exception: str = "") -> None:
         super().__init__(message)
         self.position = position
         self.is_number = is_number
+        self.exception = exception or f"IOException: Error while reading checkpoint file: {message}"
 
 
 class Line(NamedTuple):
@@ -33,10 +35,13 @@ class Line(NamedTuple):
     text: str
 
 
-def read_text(path: str) -> list[Line] | None:
-    """The lines of a file; None if there is none. Raises SourceError."""
+def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
+    """The lines of a file; None if there is none. Raises SourceError; of a file that Java reads as UTF-8 BadLine for
+    the first byte that is none, and for a directory in its place."""
     if not os.path.lexists(path):
         return None
+    if utf8 and os.path.isdir(path):
+        raise BadLine(0, "it is a directory", exception="IOException: Is a directory")
     if not os.path.isfile(path):
         raise SourceError(f"{path}: not a file")
     source = open_source(path)
@@ -46,11 +51,21 @@ def read_text(path: str) -> list[Line] | None:
         source.close()
     if len(data) > LARGEST_TEXT:
         raise SourceError(f"{path}: more than {LARGEST_TEXT} bytes, too large for a checkpoint")
+    if utf8:
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            message = f"byte {data[error.start]:#04x} is not UTF-8"
+            raise BadLine(error.start, message, exception="MalformedInputException") from None
     found = []
     for match in re.finditer(rb"([^\r\n]*)(\r\n|\n|\r)|([^\r\n]+)$", data):
         text = (match[1] if match[2] else match[3]).decode("utf-8", "surrogateescape")
         found.append(Line(match.start(), text))
     return found
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]!r} …"
 
 
 def number(text: str, bits: int) -> int | None:
@@ -71,7 +86,7 @@ def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
         raise _version(lines[0])
     count = number(lines[1].text, 32)
     if count is None:
-        raise BadLine(lines[1].position, f"Malformed line in checkpoint file: {lines[1].text!r}")
+        raise BadLine(lines[1].position, f"Malformed line in checkpoint file: {_short(lines[1].text)}")
     if count < 0:
         raise BadLine(lines[1].position, f"Illegal Capacity: {count}", is_number=True)
     found = []
@@ -81,7 +96,7 @@ def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
         while words and not words[-1]:
             words.pop()
         if len(words) != columns:
-            raise BadLine(line.position, f"Malformed line in checkpoint file: {line.text!r}")
+            raise BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
         found.append((line, words))
     if len(found) != count:
         raise BadLine(
@@ -93,7 +108,7 @@ def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
 def _version(line: Line) -> BadLine:
     version = number(line.text, 32)
     if version is None:
-        return BadLine(line.position, f"Malformed line in checkpoint file: {line.text!r}")
+        return BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
     return BadLine(line.position, f"Unrecognised version:{version}, expected version: 0")
 
 
@@ -111,11 +126,11 @@ def offsets(path: str) -> dict[tuple[str, int], int]:
 
 def epochs(path: str) -> list[Epoch] | None:
     """leader-epoch-checkpoint; None without the file. Raises Stopped, SourceError."""
-    lines = read_text(path)
-    if lines is None:
-        return None
     remedy = f"delete {path} (the epochs in the batches come back only by recovery), or copy it from another replica"
     try:
+        lines = read_text(path)
+        if lines is None:
+            return None
         found = []
         for line, words in rows(lines, 2):
             epoch, start = number(words[0], 32), number(words[1], 64)
@@ -132,18 +147,19 @@ def epochs(path: str) -> list[Epoch] | None:
         if error.is_number:
             kind = "IllegalArgumentException" if "invalid" in str(error) else "NumberFormatException"
             raise Stopped(Stop(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)) from error
-        what = "Error while reading checkpoint file"
-        raise Stopped(
-            Stop(OFFLINE, path, error.position, None, message, f"IOException: {what}: {error}", remedy)
-        ) from error
+        raise Stopped(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy)) from error
 
 
 def topic_id(path: str) -> str | None:
     """The id in partition.metadata; None without the file. Raises Stopped, SourceError."""
-    lines = read_text(path)
+    remedy = f"copy {path} from another replica of the partition: it holds two lines, 'version: 0' and 'topic_id: ID'"
+    try:
+        lines = read_text(path)
+    except BadLine as error:
+        message = f"partition.metadata cannot be read: {error}"
+        raise Stopped(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy)) from error
     if lines is None:
         return None
-    remedy = f"copy {path} from another replica of the partition: it holds two lines, 'version: 0' and 'topic_id: ID'"
     if not lines:
         message, what = "partition.metadata is empty", "NullPointerException"
         raise Stopped(Stop(EXIT, path, 0, None, message, what, remedy))
@@ -151,7 +167,7 @@ def topic_id(path: str) -> str | None:
         words = SPACES.split(line.text)
         value = number(words[1], 32) if len(words) == 2 and number_of == 0 else 0
         if len(words) != 2 or value is None or value < 0:
-            message = f"partition.metadata cannot be read: {line.text!r}"
+            message = f"partition.metadata cannot be read: {_short(line.text)}"
             what = "IOException: Malformed line in partition metadata file"
             raise Stopped(Stop(OFFLINE, path, line.position, None, message, what, remedy))
     if len(lines) < 2:

@@ -23,7 +23,11 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan) -> None:
     """Reads each meta.properties, and tells what stops the node."""
     valid = []
     for directory in directories:
-        reason = _read(directory)
+        try:
+            reason = _read(directory)
+        except SourceError as error:  # kdump cannot read it; the broker may
+            directory.unread.append(str(error))
+            continue
         path = os.path.join(directory.path, META)
         if reason is None:
             valid.append(directory)
@@ -38,7 +42,7 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan) -> None:
             directory.stops.append(
                 Stop("offline", path, None, None, reason, f"RuntimeException: {reason}", _remedy(path))
             )
-    if not valid and len(directories) > 1:
+    if not valid and len(directories) > 1 and not any(each.unread for each in directories):
         message = "no log directory has a meta.properties that can be read"
         what = "RuntimeException: No readable meta.properties files found."
         plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0].path)))
@@ -53,13 +57,8 @@ def _remedy(path: str) -> str:
 
 
 def _read(directory: DirectoryPlan) -> str | None:
-    """Why the file cannot be read; empty if it is missing, None if it is sound."""
-    path = os.path.join(directory.path, META)
-    try:
-        lines = read_text(path)
-    except SourceError as error:
-        directory.unread.append(str(error))
-        return str(error)
+    """Why the broker cannot read the file; empty if it is missing, None if it is sound. Raises SourceError."""
+    lines = read_text(os.path.join(directory.path, META), utf8=False)
     if lines is None:
         return ""
     text = "\n".join(line.text for line in lines).encode("utf-8", "surrogateescape")

@@ -10,6 +10,7 @@ import sys
 from array import array
 
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.log.errors import SourceError
 from kdump.log.index import LARGEST
 from kdump.log.source import open_source
 
@@ -78,13 +79,20 @@ class IndexBuilder:
         return OffsetIndex(self.base, values.tobytes())
 
 
+def _size(path: str, size: int | None) -> int:
+    """Raises SourceError where it is too large to be read: what its end says is then not known."""
+    if (size or 0) > LARGEST:
+        raise SourceError(f"{path}: {size} bytes, too large for an index (no more than {LARGEST} are read)")
+    return size or 0
+
+
 def read_index(path: str, base: int) -> OffsetIndex:
     """The index at that path; without entries if there is none. Raises SourceError."""
     if not os.path.isfile(path):
         return OffsetIndex(base)
     source = open_source(path)
     try:
-        return OffsetIndex(base, source.read_at(0, min(source.size or 0, LARGEST)))
+        return OffsetIndex(base, source.read_at(0, _size(path, source.size)))
     finally:
         source.close()
 
@@ -95,7 +103,7 @@ def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
     source = open_source(path)
     size = TXN_INDEX_ENTRY.size
     try:
-        total = min(source.size or 0, LARGEST)
+        total = _size(path, source.size)
         for position in range(0, total - size + 1, size):
             data = source.read_at(position, size)
             if len(data) < size:

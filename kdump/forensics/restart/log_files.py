@@ -10,13 +10,14 @@ import os
 from contextlib import suppress
 
 from kdump.forensics.restart.checkpoint_file import number
-from kdump.forensics.restart.plan import EXIT, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.producer_state import Open
 from kdump.forensics.restart.segment import segment_at
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 
 FOREVER = (1 << 63) - 1
+INDEXES = (".index", ".timeindex", ".txnindex")
 
 
 class LogFiles:
@@ -24,7 +25,10 @@ class LogFiles:
 
     def __init__(self, plan: PartitionPlan, open_: Open) -> None:
         self.plan, self.open = plan, open_
-        self.files = {item.name: item.path for item in items(plan.path) if os.path.isfile(item.path)}
+        here = items(plan.path)
+        self.files = {item.name: item.path for item in here if os.path.isfile(item.path)}
+        self.directories = {item.name: item.path for item in here if item.is_directory}
+        """What stands where a file has to be: a broker skips it in its list, and fails when it opens it."""
 
     def step(
         self,
@@ -51,6 +55,18 @@ class LogFiles:
             what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
             raise Stopped(Stop(EXIT, self.files[name], None, None, message, what, remedy))
         return found
+
+    def has_directory(self, base: int) -> bool:
+        """Whether a directory stands where a segment's index has to be. Raises Stopped where the start opens that: of
+        the last segment, and a .txnindex."""
+        found = [suffix for suffix in INDEXES if f"{base:020}{suffix}" in self.directories]
+        is_last = not any(name.endswith(".log") and self.offset(name) > base for name in self.files)
+        for suffix in found:
+            path = self.directories[f"{base:020}{suffix}"]
+            if is_last or suffix == ".txnindex":
+                raise Stopped(directory_stop(path))
+            self.plan.unread.append(f"{path}: a directory; the log directory fails once a broker opens it")
+        return bool(found)
 
     def delete(self, name: str, reason: str, kind: str = "delete") -> None:
         path = self.files.pop(name)
@@ -101,3 +117,13 @@ class LogFiles:
             path = self.files.pop(name)
             self.files[name.removesuffix(".swap")] = path
             self.step("rename", path, f"to {name.removesuffix('.swap')}: compaction is finished")
+
+
+def directory_stop(path: str) -> Stop:
+    """A directory in the place of a file."""
+    mapped = path.endswith((".index", ".timeindex"))
+    what = (
+        f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
+    )
+    remedy = f"move {path} away: no broker made it"
+    return Stop(OFFLINE, path, None, None, "a directory stands in the place of a file", what, remedy)

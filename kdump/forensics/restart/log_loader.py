@@ -15,7 +15,7 @@ from kdump.forensics.restart.epoch_cache import EpochCache
 from kdump.forensics.restart.index_file import txn_index_problem
 from kdump.forensics.restart.log_changes import tell_epochs, tell_snapshots
 from kdump.forensics.restart.log_end import below_start, log_end
-from kdump.forensics.restart.log_files import FOREVER, LogFiles
+from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, directory_stop
 from kdump.forensics.restart.losses import cut_from, whole_segment
 from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, Stop, Stopped
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
@@ -24,8 +24,6 @@ from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, 
 from kdump.forensics.restart.segment import Segment, segment_at
 from kdump.forensics.restart.split import split
 from kdump.log.region import Limits
-
-INDEXES = (".index", ".timeindex", ".txnindex")
 
 
 @dataclass
@@ -120,6 +118,8 @@ class _LogLoader:
     def _opened(self, segment: Segment) -> list[Segment]:
         """LogSegment.sanityCheck, and recovery of a segment that does not pass; what it is split into, if it is."""
         stem, files = f"{segment.base:020}", self.files.files
+        if self.files.has_directory(segment.base):
+            return [segment]
         if stem + ".index" not in files:
             self.files.step("rebuild", segment.stem + ".index", "it is missing: the segment is recovered for it")
             return self._recover_at_load(segment)
@@ -232,6 +232,8 @@ class _LogLoader:
         if not self.segments:
             name = f"{how.log_start:020}.log"
             path = os.path.join(plan.path, name)
+            if name in self.files.directories:
+                raise Stopped(directory_stop(path))
             self.files.step("create", path, "a log without segments begins anew", offset=how.log_start)
             return how.log_start
         return end

@@ -67,6 +67,11 @@ class LogManager:
         """The copies of the metadata log; every node has one."""
         for directory in self.directories:
             path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
+            if os.path.isfile(path):
+                what = f"FileAlreadyExistsException: {path}"
+                remedy = "move it away: the node fetches the metadata anew"
+                message = "a file stands in the place of the metadata log's directory"
+                directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(path, directory.path, METADATA_TOPIC, 0, "", clean=False)
                 how = Loading(self.options.open, False, limits=self.options.limits, met=self.met)
@@ -248,8 +253,7 @@ class LogManager:
         if not error.is_number:
             message = f"{name} cannot be read: {error}"
             remedy = f"copy {path} away and remove it, or put its lines right: {without}"
-            what = f"IOException: Error while reading checkpoint file: {error}"
-            directory.stops.append(Stop(OFFLINE, path, error.position, None, message, what, remedy))
+            directory.stops.append(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy))
         else:
             directory.warnings.append(
                 f"{name}, byte {error.position}: {error}; the broker takes the file for empty: {without}"

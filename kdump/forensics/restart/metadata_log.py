@@ -22,6 +22,11 @@ from kdump.log.source import open_source
 SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
 LARGEST = 1 << 20
 CURRENT_MAGIC = 2
+QUORUM_FIELDS = (
+    ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
+    ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
+)
+"""What quorum-state has to have, by its data_version (QuorumStateData)."""
 
 
 def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
@@ -125,15 +130,21 @@ def _quorum_state(path: str) -> None:
     if not line:
         raise Stopped(Stop(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy))
     try:
-        found = json.loads(line)
+        found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java looks at nothing behind it
     except (ValueError, RecursionError) as error:
         message = f"quorum-state is no JSON: {error}"
-        raise Stopped(Stop(EXIT, path, 0, None, message, f"JsonParseException: {what}", remedy)) from error
+        kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
+        raise Stopped(Stop(EXIT, path, 0, None, message, f"{kind}: {what}", remedy)) from error
     if not isinstance(found, dict) or "data_version" not in found:
         message = "quorum-state has no data_version"
-        raise Stopped(Stop(EXIT, path, 0, None, message, f"IllegalStateException: {message}", remedy))
+        raise Stopped(Stop(EXIT, path, 0, None, message, f"UncheckedIOException: {what}", remedy))
     version = found["data_version"]
     if version not in (0, 1):
         message = f"quorum-state has data_version {str(version)[:40]}, 0 and 1 are known"
         exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
         raise Stopped(Stop(EXIT, path, 0, None, message, exception, remedy))
+    missing = next((name for name in QUORUM_FIELDS[version] if name not in found), None)
+    if missing is not None:
+        message = f"quorum-state has no {missing}"
+        what = f"unable to locate field '{missing}', which is mandatory in version {version}"
+        raise Stopped(Stop(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {what}", remedy))

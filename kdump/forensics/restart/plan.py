@@ -57,7 +57,8 @@ class Step(NamedTuple):
 class Cut(NamedTuple):
     """Bytes that are no longer part of the log after the start. `kind`: truncated, deleted or hidden.
 
-    `batches`, `records` and `soundBytes` count what is sound in them: it is lost only for what stands before it.
+    `batches`, `records` and `soundBytes` count what is sound in them: it is lost only for what stands before it. Of
+    segments that are deleted only headers are read, and no checksum is taken.
     `damagedBatches` are whole by their headers, but their checksum does not hold; `records` of them are not counted.
     `offset` and `lastOffset`: the offsets that sound and damaged batches claim, None where there are none.
     """

@@ -14,12 +14,15 @@ from kdump.forensics.restart.plan import EXIT, Stop, Stopped
 from kdump.format.control import KEY, decode_control
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
 from kdump.log.paths import Target, target
 from kdump.log.payload import records
 from kdump.log.region import Batch, BatchV2, Limits
 from kdump.log.window import Window
 
 NEVER = -1
+LARGEST = 256 * 1024 * 1024
+"""Bytes of a snapshot: of five million producers."""
 Open = Callable[[Target], Window]
 
 
@@ -52,6 +55,10 @@ class Snapshots:
             return dict(self.contents[offset])
         window = self.open(at)
         window.source.keep = True
+        size = window.source.size or 0
+        if size > LARGEST:
+            window.source.close()
+            raise SourceError(f"{at.path}: {size} bytes, too large for a snapshot (no more than {LARGEST} are read)")
         found: dict[int, int] = {}
         try:
             for item in entries(kinds.PRODUCER_SNAPSHOT, window, offset):

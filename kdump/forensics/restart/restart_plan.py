@@ -77,6 +77,10 @@ def _log_directories(paths: list[str]) -> list[LogDirectory]:
     for path in paths:
         if path == "-" or is_url(path) or not is_directory(path):
             raise SourceError(f"{path}: not a directory: a broker's log directory is needed")
+        try:
+            names(path)
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror}") from error
         place = place_of(path)
         if isinstance(place, LogDirectory):
             if not any(name != BOOTSTRAP for name in place.files):

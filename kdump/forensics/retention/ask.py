@@ -10,7 +10,7 @@ from kdump.check.options import Options
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked, Refused, asked
 from kdump.forensics.retention.clusters import Clusters
-from kdump.forensics.retention.configs import Given, known_names
+from kdump.forensics.retention.configs import Given, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, Question
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.log.errors import SourceError
@@ -41,11 +41,16 @@ def retention(
     KRaft metadata is, by default on the same disk. `deep=False` does not look into records, and counts no tombstones;
     `keys=True` reads compacted logs twice more, for what the next cleaning would drop.
     Raises SourceError for what cannot be read, unless `refused` is told of it; ValueError for a config that there is
-    not.
+    not, or a value that a broker would refuse.
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
         raise ValueError(f"no config {', '.join(unknown)} here; there are {', '.join(sorted(known_names()))}")
+    for name, text in (config or {}).items():
+        try:
+            check(name, text)
+        except ValueError:
+            raise ValueError(f"{name}={text!r}: no value for it") from None
     wanted = frozenset((topics,) if isinstance(topics, str) else topics)
     question = Question(
         now=now,
@@ -83,18 +88,26 @@ def ask(
     places, directories = asked(named, options, refuse, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, directories, options, refuse)
-    unknown: set[str] = set()
+    told: set[Note] = set()
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
-        if not made.config.is_known and not place.partition.state and made.directory not in unknown:
-            unknown.add(made.directory)
-            yield Note(made.directory or "-", NOT_KNOWN)
-        if made.metadata is not None and made.metadata.problems and made.directory not in unknown:
-            unknown.add(made.directory)
-            yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
+        for note in _around(made, clusters, refuse):
+            if note not in told:
+                told.add(note)
+                yield note
         yield from made.answers(met, refuse)
+
+
+def _around(made: OnePartition, clusters: Clusters, refuse: Refused) -> Iterator[Note]:
+    """What of the log directory could not be taken into account, the same for each of its partitions."""
+    if not made.config.is_known and not made.place.partition.state:
+        yield Note(made.directory or "-", NOT_KNOWN)
+    if made.metadata is not None and made.metadata.problems:
+        yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
+    for problem in clusters.checkpoint_problems(made.directory, refuse):
+        yield Note(made.directory, f"{problem}: what its lines say is not known, or not all of it")
 
 
 def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+
 from kdump.check.known import ids, same_broker
 from kdump.check.options import Options
 from kdump.forensics.places import Refused
+from kdump.log import kinds
 from kdump.log.disk import LogDirectory, place_of
+from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.listing import is_url
 from kdump.log.region import Limits
+from kdump.log.window import Window
 from kdump.state.image import Metadata
 from kdump.state.metadata import read_metadata, replay_metadata
 from kdump.state.remote_log import RemoteLog, read_remote_log
+
+CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
+"""What retention and the cleaner go by."""
 
 
 class Clusters:
@@ -24,6 +33,7 @@ class Clusters:
         self.options = options
         self._read: dict[str, tuple[Metadata | None, int | None]] = {}
         self._remote: dict[str, RemoteLog] = {}
+        self._checkpoints: dict[str, list[str]] = {}
         self.given: Metadata | None = None
         if named is not None:
             self.given = _named(named, options.limits, refuse)
@@ -45,6 +55,28 @@ class Clusters:
             count = len(topic.partitions) if topic is not None else None
             self._remote[directory] = read_remote_log(paths, count, self.options.limits)
         return self._remote[directory]
+
+    def checkpoint_problems(self, directory: str, refuse: Refused) -> list[str]:
+        """Lines of the directory's checkpoints that are none; a file that cannot be read is refused, once."""
+        if directory not in self._checkpoints:
+            self._checkpoints[directory] = list(self._bad_lines(directory, refuse))
+        return self._checkpoints[directory]
+
+    def _bad_lines(self, directory: str, refuse: Refused) -> Iterator[str]:
+        around = place_of(directory) if directory and not is_url(directory) else None
+        for name in CHECKPOINTS:
+            at = around.files.get(name) if isinstance(around, LogDirectory) else None
+            if at is None:
+                continue
+            try:
+                with closing(self.options.open(at).source) as source:
+                    found = entries(kinds.OFFSET_CHECKPOINT, Window(source), 0)
+                    bad = next((item for item in found if not isinstance(item, Entry)), None)
+            except SourceError as error:
+                refuse(error)
+                continue
+            if bad is not None:
+                yield f"{name}, byte {bad.position}: {bad.reason}"
 
     def _of(self, directory: str) -> tuple[Metadata | None, int | None]:
         around = place_of(directory) if directory and not is_url(directory) else None

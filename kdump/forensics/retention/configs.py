@@ -6,6 +6,7 @@ ServerTopicConfigSynonyms, all of 4.3.1; tests hold the table to what LogConfig.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ SOURCES = (OPTION, TOPIC, BROKERS, CLUSTER, FILE, DEFAULT, ASSUMED)
 FOREVER = 2**63 - 1
 """Long.MAX_VALUE: what Kafka writes for no bound."""
 MOST = 2**63 - 1
+INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def _policies(text: str) -> tuple[str, ...]:
@@ -33,6 +35,8 @@ def _policies(text: str) -> tuple[str, ...]:
 
 
 def _whole(text: str) -> int:
+    if not INTEGER.fullmatch(text.strip()):
+        raise ValueError(text)
     number = int(text)
     if not -MOST <= number <= MOST:
         raise ValueError(text)
@@ -157,6 +161,13 @@ def known_names() -> frozenset[str]:
     """What `Given.options` may have."""
     static = (name for names in STATIC.values() for name, _ in names)
     return frozenset((*CONFIGS, *(SYNONYMS[name] for name in CONFIGS if name in SYNONYMS), *static))
+
+
+def check(name: str, text: str) -> None:
+    """Raises ValueError for a value that a broker would refuse; `name` is one of known_names()."""
+    for config in CONFIGS.values():
+        if name == config.name or name in [each for each, _ in _broker_names(config)]:
+            config.read(text)
 
 
 def settings(

@@ -35,7 +35,7 @@ def _lines(text: str) -> list[str]:
     """Logical lines: one that ends in an odd number of backslashes goes on in the next."""
     found: list[str] = []
     goes_on = False
-    for line in text.splitlines():
+    for line in re.split(r"\r\n|\n|\r", text):
         line = line.lstrip(" \t\f")
         if not goes_on and (not line or line[0] in "#!"):
             continue
