@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with, reading
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
-from kdump.log.rate import Rate
-from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.carve_report import batch_table, nested_line, nested_object, run_line, run_object, run_table
@@ -63,14 +58,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("choose one of --quiet and --json")
     if paths.count("-") > 1:
         raise click.UsageError("standard input can be read once")
-    try:
-        status = _Run(paths, options, Output()).run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except (SourceError, OutputError) as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(status)
+    exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
 
 
 class _Run:
@@ -90,12 +78,7 @@ class _Run:
     def run(self) -> int:
         """The exit status."""
         began = time.monotonic()
-        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
-        check = Options(
-            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
-            window=self.options["window"],
-            open_source=partial(careful_source, rate=rate),
-        )
+        check = reading(self.options)
         with Progress("carve", self.output) as progress:
 
             def met(file: str, position: int, size: int | None) -> None:

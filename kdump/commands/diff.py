@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with, reading
 from kdump.commands.state_options import Teller, matcher
 from kdump.forensics.copies import Group
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
 from kdump.log.errors import SourceError
-from kdump.log.rate import Rate
-from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.diff_objects import diff_object, difference_objects
@@ -65,14 +60,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("choose one of --quiet and --json")
     if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
         raise click.UsageError("standard input can be read once, and held against one other path")
-    try:
-        status = _Run(paths, options, Output()).run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(status)
+    exit_with(lambda: _Run(paths, options, Output()).run())
 
 
 class _Run:
@@ -92,14 +80,7 @@ class _Run:
     def run(self) -> int:
         """The exit status."""
         began = time.monotonic()
-        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
-        check = Options(
-            only=LITTLE,
-            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
-            now=int(time.time() * 1000),
-            window=self.options["window"],
-            open_source=partial(careful_source, rate=rate),
-        )
+        check = reading(self.options, only=LITTLE)
         done = 0
         with Progress("diff", self.output, always=not self.options["as_json"]) as progress:
 

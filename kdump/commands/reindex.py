@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with, reading
 from kdump.commands.state_options import matcher
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
 from kdump.log.errors import SourceError
-from kdump.log.rate import Rate
-from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
@@ -61,14 +56,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     are wrong: which entry, and what it should be. Nothing is written to the disks."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
-    try:
-        status = _Run(paths, options, Output()).run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except (SourceError, OutputError) as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(status)
+    exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
 
 
 class _Run:
@@ -86,14 +74,7 @@ class _Run:
     def run(self) -> int:
         """The exit status."""
         began = time.monotonic()
-        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
-        check = Options(
-            only=LITTLE,
-            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
-            now=int(time.time() * 1000),
-            window=self.options["window"],
-            open_source=partial(careful_source, rate=rate),
-        )
+        check = reading(self.options, only=LITTLE)
         done = 0
         with Progress("reindex", self.output, always=not self.options["as_json"]) as progress:
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with, reading
 from kdump.commands.state_options import matcher
 from kdump.forensics.restart.plan import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
-from kdump.log.errors import SourceError
-from kdump.log.rate import Rate
-from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -57,25 +51,13 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     written."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
-    try:
-        status = _run(paths, options, Output())
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(status)
+    exit_with(lambda: _run(paths, options, Output()))
 
 
 def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int:
     """The exit status."""
     began = time.monotonic()
-    rate = Rate(options["max_rate"]) if options["max_rate"] else None
-    check = Options(
-        limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-        window=options["window"],
-        open_source=partial(careful_source, rate=rate),
-    )
+    check = reading(options)
     done = 0
 
     def told(plan: PartitionPlan) -> None:

@@ -19,11 +19,12 @@ from kdump.log.region import Limits
 def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
     """Exit with what `run` gives; with 130 when it is interrupted; with 2, and a line on stderr, for a path that cannot
     be read, and for the other errors named."""
+    errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     try:
         status = run()
     except KeyboardInterrupt:
         sys.exit(130)
-    except (SourceError, *trouble) as error:
+    except errors as error:
         complain(str(error))
         sys.exit(2)
     sys.exit(status)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with, reading
 from kdump.commands.state_options import matcher
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
@@ -22,8 +19,6 @@ from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
 from kdump.log.errors import SourceError
-from kdump.log.rate import Rate
-from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.output import Output
@@ -72,14 +67,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("standard input can be read once")
     if "-" in (*sources, *options["replicas"]) and options["replicas"]:
         raise click.UsageError("replicas are read more than once: - cannot be one, nor have any")
-    try:
-        status = _Run(sources, options, Output()).run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except (SourceError, SalvageError, OutputError) as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(status)
+    exit_with(lambda: _Run(sources, options, Output()).run(), SalvageError, OutputError)
 
 
 class _Run:
@@ -95,14 +83,7 @@ class _Run:
         """The exit status."""
         began = time.monotonic()
         options = self.options
-        rate = Rate(options["max_rate"]) if options["max_rate"] else None
-        check = Options(
-            only=LITTLE,
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-            now=int(time.time() * 1000),
-            window=options["window"],
-            open_source=partial(careful_source, rate=rate),
-        )
+        check = reading(options, only=LITTLE)
         done = 0
         with Progress("salvage", self.output, always=True) as progress:
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from typing import Any
 
 import click
 
-from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.files import complain
 from kdump.commands.overview import OverviewOptions, wanted
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with, reading
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.log.disk import Partition
 from kdump.log.errors import SourceError
-from kdump.log.rate import Rate
-from kdump.log.region import Limits
 from kdump.render import jsonl
 from kdump.render.escape import path_text, printable
 from kdump.render.objects import put_bytes
@@ -59,16 +54,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     partition, a log directory, or a directory above. Every record is read, in bounded memory; nothing is written."""
     if paths.count("-") > 1:
         raise click.UsageError("standard input can be read once")
-    run = _Run(paths, options, Output())
-    try:
-        run.run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    if run.failed:
-        sys.exit(2)
+    exit_with(_Run(paths, options, Output()).run)
 
 
 class _Run:
@@ -86,14 +72,9 @@ class _Run:
         chosen = wanted(OverviewOptions(topics=options["topics"], internal=options["internal"]))
         self.chosen = chosen
 
-    def run(self) -> None:
-        """Show everything that is asked for."""
-        rate = Rate(self.options["max_rate"]) if self.options["max_rate"] else None
-        check = Options(
-            limits=Limits(self.options["max_batch_size"], self.options["max_decompressed_size"]),
-            window=self.options["window"],
-            open_source=partial(careful_source, rate=rate),
-        )
+    def run(self) -> int:
+        """Show everything that is asked for; the exit status."""
+        check = reading(self.options)
         done = 0
         with Progress("stats", self.output, always=not self.options["as_json"]) as progress:
 
@@ -107,6 +88,7 @@ class _Run:
                 self._found(found)
         self._end()
         self.output.flush()
+        return 2 if self.failed else 0
 
     def _is_wanted(self, place: Partition) -> bool:
         return bool(place.segments) and self.chosen(partition_facts(place))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from kdump.check.workers import run_all, usual_processes
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.running import exit_with
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render import jsonl
@@ -87,15 +87,12 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("choose one of --quiet and --json")
     if paths.count("-") > 1:
         raise click.UsageError("standard input can be read once")
-    try:
+
+    def run() -> int:
         baseline = read_baseline(options["baseline"]) if options["baseline"] else None
-        failed = _Run(paths, options, output, baseline).run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(failed)
+        return _Run(paths, options, output, baseline).run()
+
+    exit_with(run)
 
 
 class _Run:
