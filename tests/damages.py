@@ -1025,6 +1025,10 @@ for file, name, old, new in (
     edited(
         f"{name}-line", "checkpoint-invalid", "clean-1", file, "a line that is none", line(old, new), position=find(old)
     )  # fmt: skip
+edited(
+    "recovery-not-utf-8", "checkpoint-invalid", "clean-1", RECOVERY, "a topic's name that is not UTF-8",
+    line(b"trimmed 0 50\n", b"trimm\xe9d 0 50\n"), position=find(b"trimmed 0 50\n"),
+)  # fmt: skip
 EPOCH_FILE = "orders-none-0/leader-epoch-checkpoint"
 edited("epoch-version", "checkpoint-invalid", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n")
 edited("epoch-count", "checkpoint-invalid", "clean-1", EPOCH_FILE, "2 entries announced, 1 there",

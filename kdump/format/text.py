@@ -82,13 +82,25 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
                 count = value
             yield Line(position, len(line), what, {}, problem)
             continue
-        values = entry(words)
+        values, problem = entry(words), _not_utf8(line)
+        if problem:
+            values = None
+        elif values is None:
+            problem = f"not of the form {form!r}"
         found += values is not None
-        problem = "" if values is not None else f"not of the form {form!r}"
         yield Line(position, len(line), "entry", values or {}, problem)
     # An empty file, or one that ends behind its version, holds no entries and is valid.
     if count is not None and count != found:
         yield Line(len(data), 0, "count", {}, f"{count} entries counted, {found} there")
+
+
+def _not_utf8(line: bytes) -> str:
+    """Java's reader of these files takes nothing else (MalformedInputException)."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return f"byte 0x{line[error.start]:02x} is not UTF-8"
+    return ""
 
 
 def properties(data: bytes) -> Iterator[Line]:
