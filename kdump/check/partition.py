@@ -39,6 +39,8 @@ from kdump.state.transactions import Open
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
 """Bytes of a snapshot that is held against the log: a million producers."""
+MOST_WALKED = 256 * 1024 * 1024
+"""Bytes of batches of a partition that are walked over once more for what entries of a .txnindex say."""
 MOST_ABORTED = 1_000_000
 """Entries of a .txnindex that are held against its segment."""
 HELD = 1000
@@ -62,6 +64,7 @@ class PartitionCheck:
         self.met: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int]] = []
         self._records = 0
+        self._walked = 0
         self._rules = self._make_rules()
 
     def _make_rules(self) -> list[Rule]:
@@ -88,7 +91,7 @@ class PartitionCheck:
             transactions = Transactions(known)
             rules.append(transactions)
             if indexes:
-                rules.append(TransactionIndex(transactions, known, self._aborted))
+                rules.append(TransactionIndex(transactions, known, self._aborted, self._begins))
         if indexes:
             rules += [OffsetIndex(self.entries, known), TimeIndex(self.entries, known)]
         return rules
@@ -303,6 +306,31 @@ class PartitionCheck:
                 return None
             rows.append((item.position, item.values))
         return at, rows
+
+    def _begins(self, part: Part, position: int, offset: int) -> bool:
+        """Whether `offset` is that of a producer's first transactional batch of data behind the batch at `position`.
+        What cannot be read, or only at great length, contradicts nothing."""
+        if self._walked > MOST_WALKED:
+            return True
+        try:
+            window = self.options.open(part.target)
+        except SourceError:
+            return True
+        limits = self.options.limits
+        producers: set[int | None] = set()
+        try:
+            for region in regions(window, name_offset=part.target.name_offset, start=position, limits=limits):
+                self._walked += region.size
+                if not isinstance(region, Batch) or not region.isTransactional or region.isControlBatch:
+                    continue
+                if (region.baseOffset or 0) >= offset or self._walked > MOST_WALKED:
+                    return region.baseOffset == offset and region.producerId not in producers
+                producers.add(region.producerId)
+        except SourceError:
+            return True
+        finally:
+            window.source.close()
+        return False
 
 
 def _modified(window: Window, now: int) -> int:

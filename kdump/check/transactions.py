@@ -5,7 +5,7 @@ Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; TransactionIndex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.check.catalogue import WARNING
@@ -163,14 +163,19 @@ class Aborted(NamedTuple):
     size: int
 
 
+Begins = Callable[[Part, int, int], bool]
+"""Whether an offset is that of a producer's first transactional data behind the batch at a position of the segment."""
+
+
 class TransactionIndex(Rule):
     """A segment's .txnindex and its ABORT markers say the same."""
 
-    def __init__(self, transactions: Transactions, known: Known, entries: Any) -> None:
+    def __init__(self, transactions: Transactions, known: Known, entries: Any, begins: Begins) -> None:
         self.transactions = transactions
         self.known = known
         self.entries = entries
         """Target -> (position, values) of each entry of that file, or None where it cannot be read."""
+        self.begins = begins
         self.first: int | None = None
         """The first offset on the disk."""
         self.aborts: dict[int, Aborted] = {}
@@ -212,14 +217,16 @@ class TransactionIndex(Rule):
                 message = f"producer {entry['producerId']}: no ABORT marker of it at offset {last}"
                 yield found("txn-index-mismatch", at, message, position=position, size=34, offset=entry["firstOffset"])
             else:
-                yield from self._fields(at, position, entry, abort)
+                yield from self._fields(part, at, position, entry, abort)
         for offset, (ended, whole, position, _) in self.aborts.items():
             if offset not in indexed and whole and not self.known.compacted:
                 message = f"the ABORT marker of producer {ended.producer_id} at offset {offset} (byte {position})"
                 message += " has no entry"
                 yield found("txn-index-mismatch", at, message, offset=offset)
 
-    def _fields(self, at: Target, position: int, entry: dict[str, int], abort: Aborted) -> Iterator[Finding]:
+    def _fields(
+        self, part: Part, at: Target, position: int, entry: dict[str, int], abort: Aborted
+    ) -> Iterator[Finding]:
         """What an entry says of the transaction beside its marker."""
         ended = abort.ended
         if not abort.whole or ended.transaction is None or self.known.compacted:
@@ -230,7 +237,7 @@ class TransactionIndex(Rule):
         starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
         for name, expected, is_wrong in (
             ("firstOffset", first, starts_wrong),
-            ("lastStableOffset", stable, entry["lastStableOffset"] > stable),
+            ("lastStableOffset", stable, self._is_too_high(part, entry["lastStableOffset"], abort)),
         ):
             if is_wrong:
                 message = f"producer {ended.producer_id}: {name} {entry[name]} of the transaction that was aborted at "
@@ -245,6 +252,13 @@ class TransactionIndex(Rule):
                     expected=expected,
                     actual=entry[name],
                 )
+
+    def _is_too_high(self, part: Part, stable: int, abort: Aborted) -> bool:
+        """A follower appends what it has fetched at once: where nothing was open behind the marker, the entry may count
+        a transaction that begins behind it (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
+        if stable <= abort.ended.stable:
+            return False
+        return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)
 
     def _lost(self, part: Part) -> Iterator[Finding]:
         missing = [offset for offset, abort in self.aborts.items() if abort.whole]

@@ -38,7 +38,7 @@ class Walk(PartitionCheck):
     def _make_rules(self) -> list[Rule]:
         self.sequences, self.transactions = Sequences(self.known, self._state), Transactions(self.known)
         self.entries_of_index = IndexEntries(self.transactions, self._aborted)
-        index = TransactionIndex(self.transactions, self.known, self._aborted)
+        index = TransactionIndex(self.transactions, self.known, self._aborted, self._begins)
         return [
             Snapshots(self.sequences, self.partition.snapshots, self.snapshot),  # before the batch changes the state
             self.sequences,

@@ -17,6 +17,7 @@ from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, Pa
 from kdump.forensics.ledger import DAMAGE_WITHIN, NO_DATA, NO_DATA_BELOW, NO_DATA_COMPACTED, ONLY_INDEX
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
+from tests import craft
 from tests.conftest import FIXTURES
 from tests.craft import batch, flip, split
 from tests.forensics import naive
@@ -328,6 +329,17 @@ def test_a_txnindex_that_the_log_contradicts(tmp_path: Path, entry: Any, field: 
     found = [each for each in ask(folder) if isinstance(each, Finding)]
     assert {each.code for each in found} == {"txn-index-mismatch"}
     assert field in found[0].message
+
+
+@pytest.mark.parametrize(("stable", "is_wrong"), [(4, False), (5, True), (6, False), (7, True), (8, True)])
+def test_a_txnindex_that_a_follower_wrote(tmp_path: Path, stable: int, is_wrong: bool) -> None:
+    """It appends a marker together with the transaction that begins behind it, and counts that one already."""
+    plain = craft.batch([craft.record(delta, value=b"v") for delta in range(2)], offset=4, lastOffsetDelta=1)
+    log = data(0, 1, count=3) + marker(3, 1, commit=False) + plain + data(6, 2) + data(7, 2, baseSequence=1)
+    folder = partition(tmp_path, log)
+    (folder / f"{0:020}.txnindex").write_bytes(txn_index((1, 0, 3, stable)))
+    found = [each for each in ask(folder) if isinstance(each, Finding)]
+    assert [each.code for each in found] == ["txn-index-mismatch"] * is_wrong
 
 
 @pytest.mark.parametrize(("said", "is_wrong"), [(-1, True), (1, True), (2, False), (3, True)])
