@@ -343,7 +343,11 @@ def _bytes(
     if size < 0:
         return put_text(out, to, b"null", 4)
     for i in range(size):
-        odd |= data[at + i] - 32 > 94 if not cython.compiled else cython.cast(cython.uchar, data[at + i] - 32) > 94
+        odd |= (
+            ((data[at + i] - 32) & 0xFF) > 94
+            if not cython.compiled
+            else cython.cast(cython.uchar, data[at + i] - 32) > 94
+        )
         out[to + i] = data[at + i]
     return -1 if odd else to + size
 
