@@ -12,9 +12,9 @@ from kdump.check.options import Options
 from kdump.check.run import units
 from kdump.check.totals import Totals
 from kdump.check.workers import careful_source
+from kdump.format.counted import many
 from kdump.log.listing import lies_in, same_place
 from kdump.log.region import Limits
-from kdump.render.report import many
 
 MOST = 10_000
 """Findings that are kept."""

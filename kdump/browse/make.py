@@ -18,9 +18,9 @@ from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem, Region
+from kdump.render.amounts import size_text
 from kdump.render.columns import Decodes, columns_of
 from kdump.render.escape import path_text, printable
-from kdump.render.report import size_text
 from kdump.render.table import Column
 from kdump.render.times import iso
 

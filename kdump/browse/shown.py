@@ -19,8 +19,8 @@ from kdump.browse.panes import Bar, Keys, Pane
 from kdump.browse.rows import Row
 from kdump.check.finding import Finding
 from kdump.log.select import Selection
+from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.report import size_text
 from kdump.render.style import width
 
 KEYS = " ? help  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  n finding  t txns  q quit"

@@ -27,7 +27,7 @@ from kdump.check.surroundings import (
 from kdump.check.totals import Totals
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.listing import length, parent
 from kdump.log.paths import Target, target
 
@@ -155,7 +155,7 @@ class Unit:
         yield from rule.finish(part)
 
 
-def units(paths: tuple[str, ...], options: Options, refused: Callable[[SourceError], None]) -> list[Unit]:
+def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Unit]:
     """What is to be done for the paths, in order. A path with nothing of Kafka is told to `refused`."""
     found_places: list[Place] = []
     for path in paths:

@@ -18,12 +18,12 @@ from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
+from kdump.render.amounts import size_text
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.overview import JsonOverview, OverviewView, TableOverview
 from kdump.render.progress import Progress
-from kdump.render.report import size_text
 from kdump.state.logdir import directory_facts, facts_alone
 from kdump.state.overview import BY_READING, Row, chosen, rows_of
 from kdump.state.partition_log import PartitionFacts

@@ -13,6 +13,7 @@ from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
 from kdump.forensics.answers import Note, Producer, ProducerEvent
 from kdump.forensics.places import Asked
 from kdump.forensics.producers import STATES, Question, producers
+from kdump.format.counted import many
 from kdump.log.region import Limits
 from kdump.render.forensic_objects import answer_line, answer_object
 from kdump.render.output import Output
@@ -126,4 +127,4 @@ class _Run:
             tell_untold(untold)
         elif not self.options["as_json"] and seen and not report.shown:
             what = "no producer matches" if report.partitions else "no idempotent producer"
-            complain(f"{what} in {seen} partition{'' if seen == 1 else 's'}")
+            complain(f"{what} in {many(seen, 'partition')}")

@@ -15,6 +15,7 @@ from kdump.commands.state_options import Teller, carry_out, clock, column_names,
 from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
 from kdump.forensics.places import Asked
 from kdump.forensics.transactions import STATES, Question, transactions
+from kdump.format.counted import many
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.region import Limits
 from kdump.render.forensic_objects import answer_line, answer_object
@@ -75,7 +76,7 @@ def is_untold(answer: Any) -> bool:
 
 def tell_untold(count: int) -> None:
     if count:
-        complain(f"{count} finding{'' if count == 1 else 's'} not shown: without --columns, or with --json, they are")
+        complain(f"{many(count, 'finding')} not shown: without --columns, or with --json, they are")
 
 
 class _Run:
@@ -180,6 +181,6 @@ class _Run:
         elif report is not None:
             report.finish()
             if not report.partitions:
-                complain(f"no transaction in {self.seen} partition{'' if self.seen == 1 else 's'}")
+                complain(f"no transaction in {many(self.seen, 'partition')}")
             elif not report.shown:
                 complain("no transaction matches")

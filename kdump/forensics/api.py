@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from kdump.forensics import producers as of_producers
 from kdump.forensics import transactions as of_transactions
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, raise_it
 from kdump.state.producers import EXPIRATION
 
 Paths = str | Iterable[str]
-Refused = Callable[[SourceError], None]
 
 
 def transactions(
@@ -22,7 +21,7 @@ def transactions(
     producer_ids: Iterable[int] = (),
     transactional_ids: Iterable[str] = (),
     timeout: int = of_transactions.TRANSACTION_TIMEOUT,
-    refused: Refused | None = None,
+    refused: Refused = raise_it,
 ) -> Iterator[of_transactions.Answer]:
     """The transactions of partitions, one after the other, as they are read: see kdump.forensics.transactions.
 
@@ -54,7 +53,7 @@ def producers(
     broken: bool = False,
     events: bool = False,
     expiration: int = EXPIRATION,
-    refused: Refused | None = None,
+    refused: Refused = raise_it,
 ) -> Iterator[of_producers.Answer]:
     """The producers of partitions, one partition after the other: see kdump.forensics.producers.
 

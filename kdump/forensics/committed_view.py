@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from kdump.format.counted import many
+
 MOST_ABORTED = 2_000_000
 """Aborted transactions that are kept in mind; a log that has more is shown by parts."""
 
@@ -27,12 +29,12 @@ class LeftOut:
         """In words; empty if there is nothing."""
         said = []
         if self.control_batches:
-            said.append(_many(self.control_batches, "control batch", "control batches"))
+            said.append(many(self.control_batches, "control batch", "control batches"))
         if self.aborted_batches:
-            whose = _many(len(self.transactions), "aborted transaction")
-            said.append(f"{_many(self.aborted_records, 'record')} of {whose}")
+            whose = many(len(self.transactions), "aborted transaction")
+            said.append(f"{many(self.aborted_records, 'record')} of {whose}")
         if self.unstable_batches:
-            said.append(f"{_many(self.unstable_records, 'record')} at or above the last stable offset")
+            said.append(f"{many(self.unstable_records, 'record')} at or above the last stable offset")
         return ", ".join(said)
 
 
@@ -97,11 +99,11 @@ def said(view: View, name: str, *, starts_late: bool) -> Iterator[str]:
         stable = f"last stable offset {view.stable}, where producer {view.held_by} has a transaction open"
         if view.alone:
             stable = f"nothing from offset {view.stable} on: the transaction of producer {view.held_by} has no end here"
-    taken = "this file alone" if view.alone else _many(view.segments, "segment")
+    taken = "this file alone" if view.alone else many(view.segments, "segment")
     if view.snapshot:
         taken += f", what was open by {view.snapshot}"
     if view.indexes:
-        taken += f", {_many(view.indexes, '.txnindex', '.txnindexes')}"
+        taken += f", {many(view.indexes, '.txnindex', '.txnindexes')}"
     yield f"{name}: read committed: {stable}; taken into account: {taken}"
     if view.alone:
         yield f"{name}: what other segments say of transactions that begin or end outside it is not known"
@@ -109,13 +111,9 @@ def said(view: View, name: str, *, starts_late: bool) -> Iterator[str]:
         yield f"{name}: no sound .snapshot says what was open at offset {view.start}: what began before is not known"
     if view.damages:
         yield (
-            f"{name}: {_many(view.damages, 'damaged stretch', 'damaged stretches')}: how transactions ended there is"
+            f"{name}: {many(view.damages, 'damaged stretch', 'damaged stretches')}: how transactions ended there is"
             " not known; kdump transactions tells which they are"
         )
     if view.by_index:
-        yield f"{name}: {_many(view.by_index, 'aborted transaction')} known by a .txnindex alone, without a marker"
+        yield f"{name}: {many(view.by_index, 'aborted transaction')} known by a .txnindex alone, without a marker"
     yield from view.unread
-
-
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"

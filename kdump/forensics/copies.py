@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,14 +11,13 @@ from kdump.check.known import Surrounds, alone
 from kdump.check.options import Options
 from kdump.check.rule import EpochStart, Known
 from kdump.log.disk import LogDirectory, Partition, place_of, places
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import BATCHES, by_content
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
 
 Key = tuple[str, int]
-Refused = Callable[[SourceError], None]
 
 
 @dataclass

@@ -14,7 +14,7 @@ from kdump.forensics.copy_facts import CopyFacts, facts_of
 from kdump.forensics.cursor import Cursor
 from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, Difference, Standing
 from kdump.forensics.truncation import Truncation, truncation
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError, raise_it
 
 LITTLE = frozenset({"offsets"})
 """The families of rules for which as little is read around a partition as this needs."""
@@ -105,7 +105,7 @@ def diff(
     options: Options | None = None,
     *,
     wanted: Callable[[str], bool] = lambda topic: True,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
     lone: Callable[[Group, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
@@ -115,13 +115,8 @@ def diff(
     and whether that is a difference: it is between copies of one log directory. Raises SourceError.
     """
 
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
     options = options or Options(only=LITTLE)
-    sides = sides_of(list(paths), options, refuse)
+    sides = sides_of(list(paths), options, refused)
     if sides is None:
         return
     identities = [each.directory_ids for each in sides]
@@ -136,14 +131,14 @@ def diff(
             yield diff_copies(group.copies, options, met)
 
 
-def sides_of(paths: list[str], options: Options, refuse: Callable[[SourceError], None]) -> list[Side] | None:
+def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side] | None:
     """What is at each path; None where one has nothing, so that there is nothing to hold the others against."""
     found = []
     for path in paths:
         try:
-            found.append(side(path, options, refuse))
+            found.append(side(path, options, refused))
         except SourceError as error:
-            refuse(error)
+            refused(error)
             return None
     return found
 

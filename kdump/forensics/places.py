@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ from kdump.check.run import Unit, units
 from kdump.check.workers import careful_source
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, Segment, partition
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
 from kdump.log.paths import Target
@@ -21,7 +21,6 @@ from kdump.log.window import Window
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
 """Kafka writes these without producer ids."""
-Refused = Callable[[SourceError], None]
 
 
 @dataclass

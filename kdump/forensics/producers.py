@@ -13,10 +13,10 @@ from kdump.check.totals import Totals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.life import lives
 from kdump.forensics.lives import Lives
-from kdump.forensics.places import Asked, Refused, asked
+from kdump.forensics.places import Asked, asked
 from kdump.forensics.transactions import DAMAGES
 from kdump.forensics.walk import Walk
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
@@ -61,7 +61,7 @@ def producers(
     paths: str | Iterable[str],
     question: Question | None = None,
     *,
-    refused: Refused | None = None,
+    refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
     started: Callable[[Asked], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
@@ -79,21 +79,15 @@ def producers(
     question = question or Question()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
-
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
-    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refuse)
+    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refused)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, met, refuse)
+        yield from _of(place, question, now, met, refused)
 
 
-def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], refuse: Refused) -> Iterator[Answer]:
+def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], refused: Refused) -> Iterator[Answer]:
     totals = Totals()
     walk = Walk(place.partition, place.known, place.options, totals, lives())
     walk.met = met
@@ -122,7 +116,7 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
             damages += answer.code in DAMAGES and answer.severity != INFO
             yield answer
     for unread in totals.unread:
-        refuse(SourceError(unread))
+        refused(SourceError(unread))
     for note in totals.notes:
         yield Note("", note)
 

@@ -27,7 +27,7 @@ from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD,
 from kdump.format.columns import WIDTH, Columns, decode
 from kdump.format.errors import DecodeError
 from kdump.log.disk import Partition
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, records
@@ -43,7 +43,7 @@ def stats(
     options: Options | None = None,
     *,
     wanted: Callable[[Partition], bool] = lambda partition: True,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused = raise_it,
     met: Met = lambda count: None,
 ) -> Iterator[Stats]:
     """The statistics of each partition in the paths, one by one: files, directories of a partition, log directories.
@@ -54,17 +54,12 @@ def stats(
     """
     options = options or Options()
 
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
-    for place in of_places(paths, refuse):
+    for place in of_places(paths, refused):
         if isinstance(place, Target):
             try:
                 refuse_others(place, options)
             except SourceError as error:
-                refuse(error)
+                refused(error)
                 continue
             yield read([place], Stats(place.path, place.topic, place.partition), options, met)
         elif wanted(place):

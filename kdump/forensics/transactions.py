@@ -24,7 +24,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.ledger import Ledger
 from kdump.forensics.places import Asked, asked
 from kdump.forensics.walk import Walk
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
 
@@ -62,7 +62,7 @@ def transactions(
     paths: str | Iterable[str],
     question: Question | None = None,
     *,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
     started: Callable[[Asked], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
@@ -86,19 +86,13 @@ def transactions(
         now=now,
         transaction_timeout=question.timeout,
     )
-
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
-    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refuse)
+    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refused)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     yield from _coordinators(found, question, now)
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, met, refuse)
+        yield from _of(place, question, now, met, refused)
 
 
 def _coordinators(found: list[Asked], question: Question, now: int) -> Iterator[Answer]:
@@ -142,7 +136,7 @@ def _of(
     question: Question,
     now: int,
     met: Callable[[int], None],
-    refuse: Callable[[SourceError], None],
+    refused: Refused,
 ) -> Iterator[Answer]:
     totals = Totals()
     walk = Walk(place.partition, place.known, place.options, totals)
@@ -162,7 +156,7 @@ def _of(
             damages += answer.code in DAMAGES and answer.severity != INFO
             yield answer
     for unread in totals.unread:
-        refuse(SourceError(unread))
+        refused(SourceError(unread))
     for note in totals.notes:
         yield Note("", note)
 

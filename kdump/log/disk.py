@@ -7,11 +7,11 @@ Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogMan
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kdump.log import kinds
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import ENDINGS, Kind, by_name
 from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
@@ -93,7 +93,7 @@ class LogDirectory:
 Place = LogDirectory | Partition | Target
 
 
-def places(path: str, refused: Callable[[SourceError], None]) -> Iterator[Place]:
+def places(path: str, refused: Refused) -> Iterator[Place]:
     """What `path` is, or, for a directory that is none of these, what lies below it. Raises SourceError when there is
     nothing of Kafka; a directory that cannot be read is told to `refused`."""
     if path == "-" or not is_directory(path):

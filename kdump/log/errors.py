@@ -1,5 +1,18 @@
 """What the log layer raises: a path or device that cannot be read. Bad bytes are never an exception here."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 
 class SourceError(Exception):
     """One line: which path, where in it, and why. The command line shows it and exits with 2."""
+
+
+Refused = Callable[[SourceError], None]
+"""Is told of what could not be read, and the work goes on with the rest."""
+
+
+def raise_it(error: SourceError) -> None:
+    """The Refused of those who want none: what cannot be read ends the work."""
+    raise error

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import SEGMENT, Kind, by_name
 from kdump.log.listing import is_url, items, names
 
@@ -49,9 +49,7 @@ def refuse_pipe(at: Target) -> None:
         raise SourceError(f"{at.path}: not a file")
 
 
-def targets(
-    path: str, kind: Kind | None = None, refused: Callable[[SourceError], None] | None = None
-) -> Iterator[Target]:
+def targets(path: str, kind: Kind | None = None, refused: Refused | None = None) -> Iterator[Target]:
     """The files that `path` means: a file itself (of the `kind` insisted on), a directory's live segments in offset
     order, those of the directories below it, in order of their names. A directory that cannot be read is told to
     `refused`. Raises SourceError when there are no segments."""
@@ -81,7 +79,7 @@ def is_live(name: str) -> bool:
     return not name.endswith((".deleted", ".swap", ".cleaned"))
 
 
-def directories(path: str, refused: Callable[[SourceError], None] | None) -> Iterator[str]:
+def directories(path: str, refused: Refused | None) -> Iterator[str]:
     """The directory and all below it that can be read, links followed once; `refused` is told of the others."""
 
     def refuse(error: OSError) -> None:

@@ -36,3 +36,13 @@ def number(value: float) -> str:
 def average(total: int, count: int) -> str:
     """As `number`; - for the average of nothing."""
     return number(total / count) if count else "-"
+
+
+def size_text(count: int) -> str:
+    """Bytes in the unit in which a person reads them."""
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

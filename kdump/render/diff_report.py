@@ -25,6 +25,7 @@ from kdump.forensics.differences import (
     Sample,
 )
 from kdump.forensics.rows import Row
+from kdump.format.counted import many
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import path_text, printable, shown
 from kdump.render.output import Output
@@ -160,7 +161,7 @@ class DiffReport:
         one, other = map(letter, pair)
         lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
         where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
-        count = f"{each.records:,} record" + ("" if each.records == 1 else "s")
+        count = many(each.records, "record")
         names = ", ".join(each.fields)
         texts = {
             RECORDS: f"  {where}: {count} of {one} and {other} differ, in {names}",

@@ -7,7 +7,9 @@ from datetime import tzinfo
 from textwrap import wrap
 from typing import Protocol
 
+from kdump.format.counted import many
 from kdump.render import jsonl
+from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.overview_columns import MORE, overview_columns
@@ -19,7 +21,6 @@ from kdump.render.overview_keys import (
     topic_object,
     whole_size,
 )
-from kdump.render.report import size_text
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -165,7 +166,7 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
         lines.append((f"shut down cleanly: mark written{written}{epoch}", ""))
     elif facts.clean is False:
         lines.append((f"no clean shutdown: it runs, or has crashed; last checkpoint written{written}", "torn"))
-    counts = [_many(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
+    counts = [many(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
     lines.append((f"{', '.join(counts)}: {size_text(said['size'])}{_beside(said)}", ""))
     stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
     if facts.broken:
@@ -185,7 +186,7 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
 def partition_lines(facts: PartitionFacts) -> list[str]:
     """A partition's directory in a line or two."""
     said = partition_object(facts)
-    lines = [f"{_many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
+    lines = [f"{many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
     noted = {"log start": facts.log_start, "high watermark": facts.high_watermark}
     noted["recovery point"] = facts.checkpoints.get("recovery-point-offset")
     offsets = ", ".join(f"{what} {offset}" for what, offset in noted.items() if offset is not None)
@@ -201,7 +202,3 @@ def _beside(said: Object) -> str:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-def _many(count: int, one: str) -> str:
-    return f"{count:,} {one if count == 1 else one + 's'}"

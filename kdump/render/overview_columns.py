@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any
 
+from kdump.render.amounts import size_text
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import printable
 from kdump.render.overview_keys import OVERVIEW_TYPES, Object
-from kdump.render.report import size_text
 from kdump.render.table import Column
 from kdump.render.times import iso
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kdump.check.finding import Finding
 from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
+from kdump.format.counted import many
 from kdump.render.durations import duration_text
 from kdump.render.forensic_objects import answer_object
 from kdump.render.forensic_text import Lines, file_text, place_text
@@ -70,7 +71,7 @@ class ProducerReport:
     def _end(self, partition: PartitionProducers) -> None:
         name = place_text(partition)
         count = partition.producers
-        text = f"{name}: {count:,} producer{'' if count == 1 else 's'}"
+        text = f"{name}: {many(count, 'producer')}"
         parts = [
             f"{getattr(partition, word):,} {word}"
             for word in ("live", "expired", "unknown")
@@ -79,7 +80,7 @@ class ProducerReport:
         text += f": {', '.join(parts)}" if parts else ""
         for key, one, more in BREAKS:
             number = getattr(partition, key)
-            text += f"; {number:,} {one if number == 1 else more}" if number else ""
+            text += f"; {many(number, one, more)}" if number else ""
         self.lines.text(text, name)
         if partition.stateOffset is not None:
             text = f"  a broker that starts here begins with {file_text(partition.stateFrom)}"

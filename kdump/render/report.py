@@ -11,6 +11,8 @@ from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import Totals
+from kdump.format.counted import many
+from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.style import painter
@@ -223,17 +225,3 @@ def checked(totals: Totals, seconds: float) -> str:
     parts += [many(totals.files, "file"), size_text(totals.bytes)]
     parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
     return ", ".join(parts) + f" in {seconds:.1f} s"
-
-
-def size_text(count: int) -> str:
-    """Bytes in the unit in which a person reads them."""
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-def many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"

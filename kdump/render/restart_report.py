@@ -22,10 +22,11 @@ from kdump.forensics.restart.plan import (
     Step,
     Stop,
 )
+from kdump.format.counted import many
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
-from kdump.render.report import size_text
 from kdump.render.restart_objects import totals
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
@@ -115,7 +116,7 @@ class RestartReport:
         left = [each for each in plan.partitions if id(each) not in told]
         recovered = sum(1 for each in left if each.recovered)
         if left:
-            text = f"{_many(len(left), 'more partition')}, with nothing cut"
+            text = f"{many(len(left), 'more partition')}, with nothing cut"
             self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
 
     def _steps(self, plan: RestartPlan) -> None:
@@ -151,17 +152,17 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
-    work = f"recovers {_many(numbers.recoveredPartitions, 'log')}, reading {read}"
+    work = f"recovers {many(numbers.recoveredPartitions, 'log')}, reading {read}"
     new = sum(1 for each in plan.partitions if each.losesOnlyNew)
     lost = sum(1 for each in plan.partitions if each.loses) - new
     parts = []
     if lost:
-        parts.append(f"LOSES RECORDS of {_many(lost, 'partition')}")
+        parts.append(f"LOSES RECORDS of {many(lost, 'partition')}")
     if new:
-        parts.append(f"LOSES WHAT IS APPENDED to {_many(new, 'partition')}")
+        parts.append(f"LOSES WHAT IS APPENDED to {many(new, 'partition')}")
     if numbers.strays:
         parts.append(
-            f"sets aside {_many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
+            f"sets aside {many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
         )
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
@@ -227,29 +228,29 @@ def losses(each: PartitionPlan) -> Iterator[str]:
     span = f", offsets {first}..{last}" if first is not None else ""
     yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
     if sound:
-        batches = f"{_many(sound, 'SOUND batch', 'SOUND batches')} of {_records(checked)}"
+        batches = f"{many(sound, 'SOUND batch', 'SOUND batches')} of {_records(checked)}"
         yield f"    {batches} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
     if unchecked:
         behind = sum(cut.batches for cut in unchecked)
-        batches = f"{_many(behind, 'batch', 'batches')} of {_records(unchecked)}"
+        batches = f"{many(behind, 'batch', 'batches')} of {_records(unchecked)}"
         verb = "go" if behind > 1 else "goes"
         yield f"    {batches} {verb} with deleted segments (by headers alone): save them first"
     if damaged:
-        yield f"    {_many(damaged, 'batch', 'batches')} with wrong bytes"
+        yield f"    {many(damaged, 'batch', 'batches')} with wrong bytes"
     if any(cut.kind == HIDDEN for cut in each.cuts):
         yield "    what is appended next stands behind these bytes, where no consumer gets it"
         if each.logEndIfRecovered is not None:
             instead = f"ends at offset {each.logEndIfRecovered}, with nothing behind"
             yield f"    without .kafka_cleanshutdown the broker recovers its logs, and this one then {instead}"
     if each.acknowledged:
-        below = f"{_many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
+        below = f"{many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
         yield f"    {below}: consumers may have read them, and another replica may have them"
 
 
 def _records(cuts: list[Cut]) -> str:
     known = [cut.records for cut in cuts]
     count = sum(count for count in known if count is not None)
-    return f"{_many(count, 'record')}{' and more' if None in known else ''}"
+    return f"{many(count, 'record')}{' and more' if None in known else ''}"
 
 
 def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
@@ -296,7 +297,3 @@ def step_text(step: Step) -> str:
 
 def _number(value: int | None) -> str:
     return "" if value is None else str(value)
-
-
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"

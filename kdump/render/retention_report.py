@@ -9,6 +9,7 @@ from typing import Any
 from kdump.forensics.retention import answers
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
+from kdump.format.counted import many
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
 from kdump.render.forensic_objects import answer_object
@@ -39,10 +40,6 @@ OF_COMPACTION = (
     "segment.bytes",
     "log.cleaner.enable",
 )
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 class RetentionReport:
@@ -112,12 +109,12 @@ class RetentionReport:
 
     def _summary(self) -> None:
         held = [row for row in self._rows if row.verdict == answers.HELD]
-        text = f"{plural(len(self._rows), 'partition')}: "
+        text = f"{many(len(self._rows), 'partition')}: "
         text += f"{len(held)} held, beyond what the configs say" if held else "nothing is kept but by the configs"
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
-            text += f"; {due:,} bytes in {plural(count, 'partition')} are due now"
+            text += f"; {due:,} bytes in {many(count, 'partition')} are due now"
         self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
         self.output.line("")
 
@@ -142,7 +139,7 @@ class RetentionReport:
                 table.add(value, style(value))
             table.flush()
         if self._unshown:
-            self.lines.text(f"  … and {plural(self._unshown, 'segment')} more: --json has them")
+            self.lines.text(f"  … and {many(self._unshown, 'segment')} more: --json has them")
 
     def _verdict(self, found: PartitionRetention, kept: list[Hold]) -> None:
         name = place_text(found)
@@ -169,13 +166,13 @@ class RetentionReport:
                 "all of it goes"
                 if found.deletableSegments == found.segments
                 else (
-                    f"{found.deletableSegments} of {plural(found.segments, 'segment')} go"
+                    f"{found.deletableSegments} of {many(found.segments, 'segment')} go"
                     f"{'es' if found.deletableSegments == 1 else ''}"
                 )
             )
             return f"{which} with the next check, {found.deletableBytes:,} bytes{by}"
         if found.heldSegments:
-            return f"{plural(found.heldSegments, 'segment')} of {found.heldBytes:,} bytes kept"
+            return f"{many(found.heldSegments, 'segment')} of {found.heldBytes:,} bytes kept"
         if any(each.blockedBy == "roll" for each in self._segments):
             return "the next check rolls the active segment, which goes when the tier has it"
         if found.nextDeletionAt is not None:
@@ -209,8 +206,8 @@ class RetentionReport:
         yield text
         if found.droppedRecords is not None and found.cleanedRecords:
             yield (
-                f"a cleaning now would drop {found.droppedRecords:,} of {plural(found.cleanedRecords, 'record')}, "
-                f"{found.droppedBytes:,} bytes as they are unpacked; {plural(found.keys or 0, 'key')} in what is dirty"
+                f"a cleaning now would drop {found.droppedRecords:,} of {many(found.cleanedRecords, 'record')}, "
+                f"{found.droppedBytes:,} bytes as they are unpacked; {many(found.keys or 0, 'key')} in what is dirty"
                 + ("" if found.keysFit else ", more than the cleaner's map takes at once: it needs several cleanings")
             )
         if found.resetBecause:
@@ -237,8 +234,8 @@ class RetentionReport:
             return
         text = "tombstones were not looked for"
         if found.tombstones is not None:
-            text = plural(found.tombstones, "tombstone")
-        text += f", {plural(found.markers or 0, 'transaction marker')}"
+            text = many(found.tombstones, "tombstone")
+        text += f", {many(found.markers or 0, 'transaction marker')}"
         due = (found.tombstonesDue or 0) + (found.markersDue or 0)
         if due:
             text += f": {due} with a delete horizon that has passed, for the next cleaning to take"
@@ -266,7 +263,7 @@ class RetentionReport:
             ago = self.now - hold.timestamp
             when = f"in {duration(-ago)}" if ago < 0 else f"{duration(ago)} ago"
             text += f"{self._iso(hold.timestamp)} ({when}), "
-        text += f"{printable(hold.message)}; {plural(hold.segments, 'segment')}, {hold.bytes:,} bytes"
+        text += f"{printable(hold.message)}; {many(hold.segments, 'segment')}, {hold.bytes:,} bytes"
         if hold.until is not None:
             text += f", until {self._iso(hold.until)}"
         self.lines.text(text, f"{head}:", "bad" if hold.isAgainstPolicy else "torn")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kdump.forensics.abort import abort_command
 from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, WRITTEN, Hole, Span
 from kdump.forensics.salvage.result import Salvaged
+from kdump.format.counted import many
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.style import painter
@@ -55,13 +56,13 @@ class SalvageReport:
         if not made.is_written:
             self._loud(f"{name}: NOTHING could be kept", "NOTHING")
             return
-        said = f"{kept:,} record{'' if kept == 1 else 's'}"
+        said = many(kept, "record")
         if made.logStartOffset is not None and made.logEndOffset is not None:
             said += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
         if not made.is_whole:
             self._loud(f"{name}: kept {said}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
-            places = _many(made.lostPlaces, "place is", "places are")
+            places = many(made.lostPlaces, "place is", "places are")
             self._text(f"{name}: whole: {said}; {places} damaged, and no offset is lacking for that")
         else:
             self._text(f"{name}: whole: {said}")
@@ -95,26 +96,26 @@ class SalvageReport:
         for hole in known[:most]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
-            many = f"{made.absentOffsets:,} offsets in {made.absentHoles:,} hole{'' if made.absentHoles == 1 else 's'}"
-            yield f"{many} are in no source: compaction, retention, or a file that is gone"
+            where = f"{made.absentOffsets:,} offsets in {many(made.absentHoles, 'hole')}"
+            yield f"{where} are in no source: compaction, retention, or a file that is gone"
 
     def _changed(self, made: Salvaged) -> Iterator[str]:
         for name, count in made.mended.items():
-            yield f"{name} put right in {_many(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
+            yield f"{name} put right in {many(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
         for code, count in made.odd.items():
-            yield f"{code} in {_many(count, 'batch', 'batches')} stays as it was: kdump verify says what it does"
+            yield f"{code} in {many(count, 'batch', 'batches')} stays as it was: kdump verify says what it does"
 
     def _open(self, made: Salvaged) -> None:
         if not made.openTransactions:
             return
         offset = made.lastStableOffset
         lost = [each for each in made.openTransactions if each.lost]
-        count = _many(len(made.openTransactions), "transaction is", "transactions are")
+        count = many(len(made.openTransactions), "transaction is", "transactions are")
         self._text(f"  {count} open in what was written: read_committed consumers STOP at offset {offset}", "bad")
         for each in made.openTransactions[: None if self.full else FEW]:
             why = "its marker may be lost" if each.lost else "nothing behind it was lost: it was open before"
             who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
-            self._text(f"    {who}: {_many(each.records, 'record', 'records')}; {why}")
+            self._text(f"    {who}: {many(each.records, 'record', 'records')}; {why}")
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self._text("    once the broker serves it, end those whose marker is lost, each by its first offset:")
@@ -168,7 +169,7 @@ def span_text(span: Span) -> str:
     offsets = "" if span.offset is None else f"offsets {span.offset}..{span.lastOffset}: "
     if span.offset is not None and span.offset == span.lastOffset:
         offsets = f"offset {span.offset}: "
-    size = "the rest" if span.size is None else _many(span.size, "byte", "bytes")
+    size = "the rest" if span.size is None else many(span.size, "byte", "bytes")
     code = f"{span.code}: " if span.code else f"{span.fate}: "
     where = f"{offsets}{size} at {span.position} of {span.file}"
     return f"{where}: {span.code}" if span.fate == RECOVERED else f"{where}: {code}{span.reason}"
@@ -187,13 +188,9 @@ def _is_told(hole: Hole, losses: list[Span]) -> bool:
 
 def _lost_text(made: Salvaged) -> str:
     size = sum(made.bytes.get(fate, 0) for fate in LOST)
-    offsets = f"{_many(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
-    return f"{offsets}{_many(size, 'byte', 'bytes')} in {_many(made.lostPlaces, 'place', 'places')}"
+    offsets = f"{many(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
+    return f"{offsets}{many(size, 'byte', 'bytes')} in {many(made.lostPlaces, 'place', 'places')}"
 
 
 def _count(number: int) -> str:
     return f"{number:,}" if number else ""
-
-
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"

@@ -8,9 +8,10 @@ from typing import Any
 
 from kdump.check.finding import Finding
 from kdump.check.totals import Totals
+from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
-from kdump.render.report import Report, size_text
+from kdump.render.report import Report
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso

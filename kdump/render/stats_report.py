@@ -11,11 +11,11 @@ from kdump.forensics.sketch import Frequent
 from kdump.forensics.spread import Class, late_classes, quantile, size_classes
 from kdump.forensics.stats import Evidence, Stats, codecs_of
 from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.render.amounts import average, duration, number, per
+from kdump.format.counted import many
+from kdump.render.amounts import average, duration, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import path_text, printable, shown
 from kdump.render.output import Output
-from kdump.render.report import size_text
 from kdump.render.stats_objects import split
 from kdump.render.style import cut, painter
 from kdump.render.table import Column, Table
@@ -103,9 +103,8 @@ class StatsReport:
     # -- parts
 
     def _overview(self, stats: Stats) -> None:
-        files = f"{stats.files:,} file" + ("" if stats.files == 1 else "s")
         parts = f" of {stats.partitions:,} partitions" if stats.partitions != 1 else ""
-        self._pair("size", f"{size_text(stats.bytes)} in {files}{parts}")
+        self._pair("size", f"{size_text(stats.bytes)} in {many(stats.files, 'file')}{parts}")
         control = f", {stats.controlRecords:,} of them control records" if stats.controlRecords else ""
         damaged = stats.batches - stats.soundBatches
         broken = f" (and {damaged:,} damaged)" if damaged else ""

@@ -13,6 +13,7 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
+from kdump.format.counted import many
 from kdump.render.durations import duration_text
 from kdump.render.escape import printable
 from kdump.render.forensic_objects import answer_object
@@ -139,7 +140,7 @@ class TransactionReport:
         if row.transactionalId is not None:
             whose = f"{printable(row.transactionalId)}, {whose}"
         text = f"  {row.state}: {whose}, from offset {row.firstOffset}"
-        text += f", {row.records} record{'' if row.records == 1 else 's'}"
+        text += f", {many(row.records, 'record')}"
         if row.begun is not None:
             text += f", begun {iso(row.begun, zone)}, {duration_text(row.age)} ago"
         if row.idle is not None and row.idle != row.age:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kdump.log.disk import LogDirectory, Partition, Place, place_of, places
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.paths import Target
 from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.state.read_groups import CoordinatorLog
-
-Refused = Callable[[SourceError], None]
 
 
 def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:

@@ -14,7 +14,7 @@ from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log.careful import CarefulSource
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.paths import Target, target
 
 
@@ -36,7 +36,7 @@ def carve(
     out: str | None = None,
     *,
     options: Options | None = None,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused = raise_it,
     met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """The sound batches in files of any kind, in order of their positions; a CarvedRun behind the last batch of each
@@ -49,37 +49,32 @@ def carve(
     kdump.forensics.output_directory.OutputError.
     """
 
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
     for path in named:
-        for at in _files(path, refuse):
+        for at in _files(path, refused):
             try:
                 yield from _file(at, runs, writer, options, met)
             except SourceError as error:
                 if writer is not None:
                     writer.abandon()
                 runs.end()
-                refuse(error)
+                refused(error)
             except BaseException:  # OutputError, or whoever asked does not go on
                 if writer is not None:
                     writer.abandon()
                 raise
 
 
-def _files(path: str, refuse: Callable[[SourceError], None]) -> Iterator[Target]:
+def _files(path: str, refused: Refused) -> Iterator[Target]:
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path)
         return
 
     def unlistable(error: OSError) -> None:
-        refuse(SourceError(f"{error.filename}: {error.strerror}"))
+        refused(SourceError(f"{error.filename}: {error.strerror}"))
 
     found = False
     for folder, below, names in os.walk(path, onerror=unlistable):
@@ -89,7 +84,7 @@ def _files(path: str, refuse: Callable[[SourceError], None]) -> Iterator[Target]
                 found = True
                 yield target(os.path.join(folder, name), source=path)
     if not found:
-        refuse(SourceError(f"{path}: no file in this directory or below it"))
+        refused(SourceError(f"{path}: no file in this directory or below it"))
 
 
 def _file(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from kdump.check.rule import Known
 from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.log.disk import BESIDE, LogDirectory, Partition, Segment, partition, place_of
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT, Kind
 from kdump.log.listing import parent
@@ -22,8 +22,6 @@ from kdump.state.topic_config import effective
 
 if TYPE_CHECKING:
     from kdump.state.image import Metadata
-
-Refused = Callable[[SourceError], None]
 
 
 @dataclass

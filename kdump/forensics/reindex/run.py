@@ -19,7 +19,7 @@ from kdump.forensics.reindex.segment import Question, Rebuilt, rebuild
 from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.disk import Segment
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
 from kdump.log.paths import is_live
 from kdump.state.transactions import Transactions
@@ -83,7 +83,7 @@ def reindex(
     past_damage: bool = False,
     wanted: Callable[[str], bool] = lambda topic: True,
     options: Options | None = None,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Reindexed]:
     """The segments that `paths` mean, one by one: files, directories of partitions, log directories, or directories
@@ -96,15 +96,10 @@ def reindex(
     kdump.forensics.output_directory.OutputError.
     """
 
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [each for each in asked(named, options, refuse) if wanted(each.partition.topic or "")]
+    places = [each for each in asked(named, options, refused) if wanted(each.partition.topic or "")]
     names = _names(places)
     for place, name in zip(places, names):
         question = Question(
@@ -114,7 +109,7 @@ def reindex(
             past_damage=past_damage,
             met=met,
         )
-        for made in _Partition(place, question, options, refuse).run():
+        for made in _Partition(place, question, options, refused).run():
             if output is not None and made.rebuilt.indexes is not None:
                 _write(output, name, made)
             yield made
@@ -157,13 +152,11 @@ def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
 class _Partition:
     """One partition: its segments in order, for each needs the transactions that those before it left open."""
 
-    def __init__(
-        self, place: Asked, question: Question, options: Options, refuse: Callable[[SourceError], None]
-    ) -> None:
+    def __init__(self, place: Asked, question: Question, options: Options, refused: Refused) -> None:
         self.place = place
         self.question = question
         self.options = options
-        self.refuse = refuse
+        self.refused = refused
         self.transactions = Transactions()
         self.reached = -1
         """The number of the segment at whose beginning the transactions stand; -1: of none."""
@@ -218,13 +211,13 @@ class _Partition:
         try:
             rebuilt = rebuild(segment, self.transactions, self.question, self.options, judged=judged)
         except SourceError as error:
-            self.refuse(error)
+            self.refused(error)
             self.is_broken = True
             return None
         self.is_broken = bool(rebuilt.endings)
         for verdict in rebuilt.verdicts:
             if verdict.unread:
-                self.refuse(SourceError(verdict.unread))
+                self.refused(SourceError(verdict.unread))
         matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
         at, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition

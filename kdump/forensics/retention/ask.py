@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kdump.check.options import Options
 from kdump.forensics.answers import Note
-from kdump.forensics.places import Asked, Refused, asked
+from kdump.forensics.places import Asked, asked
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import Given, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, Question
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, raise_it
 from kdump.log.kinds import SEGMENT
 from kdump.log.listing import is_url
 from kdump.log.paths import is_live, target
@@ -30,7 +30,7 @@ def retention(
     deep: bool = True,
     keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
-    refused: Refused | None = None,
+    refused: Refused = raise_it,
 ) -> Iterator[Answer]:
     """What retention and the cleaner make of the partitions that `paths` mean: segments, directories of partitions, log
     directories, or directories above. Of each partition every SegmentRetention, every Hold, and PartitionRetention;
@@ -68,45 +68,39 @@ def ask(
     paths: str | Iterable[str],
     question: Question,
     *,
-    refused: Refused | None = None,
+    refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
     started: Callable[[Asked], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
     """As `retention`. `met` hears of bytes as they are read, of `total`; `started` of each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
-
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
     options = Options(
         only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
     )
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
-    places, directories = asked(named, options, refuse, everything=True)
+    places, directories = asked(named, options, refused, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
-    clusters = Clusters(question.metadata, directories, options, refuse)
+    clusters = Clusters(question.metadata, directories, options, refused)
     told: set[Note] = set()
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
-        for note in _around(made, clusters, refuse):
+        for note in _around(made, clusters, refused):
             if note not in told:
                 told.add(note)
                 yield note
-        yield from made.answers(met, refuse)
+        yield from made.answers(met, refused)
 
 
-def _around(made: OnePartition, clusters: Clusters, refuse: Refused) -> Iterator[Note]:
+def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterator[Note]:
     """What of the log directory could not be taken into account, the same for each of its partitions."""
     if not made.config.is_known and not made.place.partition.state:
         yield Note(made.directory or "-", NOT_KNOWN)
     if made.metadata is not None and made.metadata.problems:
         yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
-    for problem in clusters.checkpoint_problems(made.directory, refuse):
+    for problem in clusters.checkpoint_problems(made.directory, refused):
         yield Note(made.directory, f"{problem}: what its lines say is not known, or not all of it")
 
 

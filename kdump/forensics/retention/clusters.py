@@ -7,11 +7,10 @@ from contextlib import closing
 
 from kdump.check.known import ids, same_broker
 from kdump.check.options import Options
-from kdump.forensics.places import Refused
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, place_of
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.listing import is_url
 from kdump.log.region import Limits

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kdump.check.totals import Totals
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
 from kdump.forensics.ledger import Ledger
-from kdump.forensics.places import Asked, Refused
+from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
@@ -20,7 +20,7 @@ from kdump.forensics.retention.report import leftover, partition_answer, segment
 from kdump.forensics.retention.segments import Facts, SegmentFacts
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.forensics.walk import Walk
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length, parent
 from kdump.log.region import Limits

@@ -12,7 +12,7 @@ from kdump.forensics.salvage.partition_run import MakeSink, PartitionRun, Wishes
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.segments import Segments, Sink
 from kdump.forensics.salvage.sources import Job, SalvageError, jobs
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, raise_it
 
 LEDGER = "ledger.jsonl"
 
@@ -28,7 +28,7 @@ def salvage(
     name: str | None = None,
     options: Options | None = None,
     wanted: Callable[[str], bool] = lambda topic: True,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:
@@ -44,15 +44,10 @@ def salvage(
     Raises SalvageError (nothing was written, for what is asked for is ambiguous), SourceError and OutputError.
     """
 
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
     options = options or Options(only=LITTLE, open_source=careful_source)
     paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
     directory = OutputDirectory(out, [*paths, *others])
-    found = jobs(paths, others, options, refuse, wanted=wanted, name=name)
+    found = jobs(paths, others, options, refused, wanted=wanted, name=name)
     if not found:
         return []
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):

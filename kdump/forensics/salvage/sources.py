@@ -10,13 +10,11 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.forensics.copies import Copy, Key, refuse_others
 from kdump.log.disk import Partition
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT, by_name
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.state.small_files import properties
-
-Refused = Callable[[SourceError], None]
 
 
 class SalvageError(Exception):
