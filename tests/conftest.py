@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kdump.log.paths import target
 from kdump.log.payload import records
@@ -25,6 +26,10 @@ SHARED = Path(os.environ.get("KDUMP_SHARED") or ROOT.parent / "shared").resolve(
 WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """The default, one that splits things, and the smallest that holds a header."""
 
+
+settings.register_profile("kdump", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if os.environ.get("CI") else "kdump")
+"""No test fails because the machine is busy with something else."""
 
 IN_SESSION = ("docs", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""

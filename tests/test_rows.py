@@ -99,7 +99,7 @@ PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
 """Batches behind which every table is laid out."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.lists(whole, max_size=4), batch_fields), max_size=6),
     st.sampled_from([1 << 20, 2048]),

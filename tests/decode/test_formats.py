@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.decode.formats import FORMATS
@@ -87,7 +87,6 @@ def test_every_format_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(deadline=None)
 @given(data=st.binary(max_size=40))
 def test_any_bytes(name: str, data: bytes) -> None:
     position: int | None = 0

@@ -394,7 +394,7 @@ def written(values: list[bytes], cuts: list[int], codecs: list[str], directory: 
     return directory if batches else copy_of(b"", directory)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(histories(), st.data())
 def test_any_two_histories(
     tmp_path_factory: pytest.TempPathFactory, logs: tuple[list[bytes], list[bytes], int], data: st.DataObject

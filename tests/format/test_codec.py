@@ -198,7 +198,7 @@ PREFIXES = {
 
 
 @pytest.mark.parametrize("codec", PREFIXES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2), st.binary(max_size=80), st.integers(1, 20))
 @example(0, b"", 1)
 def test_noise(codec: str, prefix: int, noise: bytes, split: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log import careful as module
@@ -84,7 +84,6 @@ def is_scattered(bad: set[int]) -> bool:
     return all(size < NEAR for _, size in runs(bad, 1 << 62))
 
 
-@settings(deadline=None)
 @given(BAD.filter(is_scattered), READS, st.booleans(), st.sampled_from([errno.EIO, errno.ENODATA]))
 def test_scattered_bad_blocks_are_found_exactly(
     bad: set[int], reads: list[tuple[int, int]], short: bool, code: int
@@ -106,7 +105,6 @@ def test_scattered_bad_blocks_are_found_exactly(
     source.close()
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 300)), READS, st.booleans())
 def test_whatever_is_bad_the_rest_is_right(bad: set[int], reads: list[tuple[int, int]], short: bool) -> None:
     source = Broken(bad, len(DATA), DATA, short)

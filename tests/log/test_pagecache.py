@@ -75,7 +75,7 @@ class Kernel:
         self.pages |= read
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.sets(st.integers(0, 600), max_size=200),
     st.integers(1, 600 * PAGE),

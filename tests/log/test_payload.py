@@ -157,7 +157,7 @@ PAYLOADS = [
 ]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(
     st.sampled_from(PAYLOADS),
     st.lists(st.tuples(st.integers(0, 400), st.binary(min_size=1, max_size=3)), max_size=4),
@@ -176,7 +176,6 @@ def test_the_loop_equals_the_layout_for_every_flip(data: bytes) -> None:
         check_twins(craft.flip(data, bit), 3)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_the_loop_equals_the_layout_on_any_bytes(data: bytes) -> None:
     check_twins(data, 5)

@@ -218,7 +218,7 @@ def test_empty() -> None:
 # Any bytes
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(st.binary(max_size=600), st.sampled_from(WINDOWS), st.sampled_from([None, 0, 5_000_000_000]))
 def test_any_bytes_tile(data: bytes, window: int, name_offset: int | None) -> None:
     found = read_regions(data, window, name_offset)
@@ -239,7 +239,7 @@ NOISE: st.SearchStrategy[bytes] = st.one_of(
 ).filter(lambda noise: noise not in SMALL)
 
 
-@settings(deadline=None, max_examples=500, derandomize=True)
+@settings(max_examples=500, derandomize=True)
 @given(
     st.lists(st.one_of(NOISE, st.integers(0, len(SMALL) - 1)), max_size=12),
     st.sampled_from(WINDOWS),

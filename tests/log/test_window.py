@@ -6,7 +6,7 @@ import io
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.reader import regions
@@ -19,7 +19,6 @@ KINDS = st.sampled_from(["view", "peek", "chunks", "peeks", "reaches"])
 LOOKS = st.lists(st.tuples(KINDS, st.integers(0, 3300), st.integers(0, 700)), max_size=12)
 
 
-@settings(deadline=None)
 @given(LOOKS, st.sampled_from([1, 61, 256, 5000]), st.booleans())
 def test_looks(looks: list[tuple[str, int, int]], size: int, stream: bool) -> None:
     file = io.BytesIO(DATA)
