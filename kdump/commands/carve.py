@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with, reading
+from kdump.commands.running import reading
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with, reading
+from kdump.commands.running import reading
 from kdump.commands.state_options import Teller, matcher
 from kdump.forensics.copies import Group
 from kdump.forensics.diff import LITTLE, Diff, diff
@@ -81,16 +82,11 @@ class _Run:
         """The exit status."""
         began = time.monotonic()
         check = reading(self.options, only=LITTLE)
-        done = 0
         with Progress("diff", self.output, always=not self.options["as_json"]) as progress:
-
-            def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, None)
-
             wanted = matcher(self.options["topics"])
-            for found in diff(self.paths, check, wanted=wanted, refused=self._refused, met=met, lone=self._lone):
+            for found in diff(
+                self.paths, check, wanted=wanted, refused=self._refused, met=progress.more, lone=self._lone
+            ):
                 self._found(found)
         self._end(time.monotonic() - began)
         self.output.flush()

@@ -98,16 +98,10 @@ class _Run:
         around = Surroundings(disks, metadata, is_now=self.moment == Moment())
         told = self._history(logs, around) if self.options["history"] else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
-        done = 0
         with Progress("groups", self.output, always=told is None) as progress:
-
-            def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, total or None)
-
+            progress.total = total
             limits = self.limits
-            groups = read_groups(logs, self.moment, told=told, room=ROOM_ALONE, limits=limits, met=met)
+            groups = read_groups(logs, self.moment, told=told, room=ROOM_ALONE, limits=limits, met=progress.more)
         if told is None:
             self._show(groups, around)
         elif self.history is not None:

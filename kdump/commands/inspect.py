@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from datetime import tzinfo
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from kdump.commands.files import complain
+from kdump.commands.exits import exit_with
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import RangeParam, ZoneParam, limit_options, time_range
 from kdump.commands.show import Show, ShowOptions
 from kdump.cores import usual_jobs
 from kdump.decode.decoding import FRAMED, DecodeOptions
-from kdump.log.errors import SourceError
 from kdump.log.kinds import KINDS
 from kdump.log.region import Limits
 from kdump.log.select import Range, Selection
@@ -92,21 +90,17 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     zone: tzinfo = options["zone"]
     if _wants_overview(paths, options):
         show_overview(paths, OverviewOptions(as_json=_form(options) == "json", full=options["full"], zone=zone))
-        return
     selection = selection_of(options, zone)
-    try:
+
+    def run() -> int:
         show = Show(_show_options(options), selection, _limits(options), paths)
         if options["extract"]:
             show.extract(options["extract"])
         else:
             show.run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    if show.failed:
-        sys.exit(2)
+        return 2 if show.failed else 0
+
+    exit_with(run)
 
 
 OF_AN_OVERVIEW = {"paths", "as_json", "form", "full", "zone"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import NoReturn
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
@@ -159,16 +160,14 @@ class Overview:
 
     def _rows(self, rows: list[Row], name: str) -> None:
         options = self.options
-        total = sum(row.size for row in rows)
-        done = shown = 0
+        shown = 0
         # Where the order asks for all headers first, no row shows for long that there is progress.
         waits = options.sort in BY_READING and not options.as_json
         with Progress(name, self.output, always=waits) as progress:
+            progress.total = sum(row.size for row in rows)
 
             def met(count: int) -> None:
-                nonlocal done
-                done += count
-                progress.at(done, total or None)
+                progress.more(count)
                 self._view.tick()
 
             turns = chosen(
@@ -207,15 +206,12 @@ def is_log_directory(path: str) -> bool:
     return os.path.isdir(path) and isinstance(place_of(path), LogDirectory)
 
 
-def show_overview(paths: tuple[str, ...], options: OverviewOptions) -> None:
+def show_overview(paths: tuple[str, ...], options: OverviewOptions) -> NoReturn:
     """Show the overview and exit, as a showing command does."""
-    try:
+
+    def run() -> int:
         overview = Overview(paths, options)
         overview.run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    if overview.failed:
-        sys.exit(2)
+        return 2 if overview.failed else 0
+
+    exit_with(run)

@@ -88,18 +88,9 @@ class _Run:
         table = (
             None if self.names is None else self.tables.open("producerEvent" if row is ProducerEvent else "producer")
         )
-        size = done = seen = untold = 0
+        seen = untold = 0
         waits = not (self.options["as_json"] or self.options["history"])
         with Progress("producers", self.output, always=waits) as progress:
-
-            def met(count: int) -> None:
-                nonlocal done
-                done += count
-                progress.at(done, size or None)
-
-            def total(count: int) -> None:
-                nonlocal size
-                size = count
 
             def started(place: Asked) -> None:
                 nonlocal seen
@@ -107,7 +98,9 @@ class _Run:
                 report.lists = report.lists or (seen == 1 and place.was_named)
 
             refuse = self.teller.refuse
-            for answer in producers(paths, self.question, refused=refuse, met=met, started=started, total=total):
+            for answer in producers(
+                paths, self.question, refused=refuse, met=progress.more, started=started, total=progress.expect
+            ):
                 if isinstance(answer, Note):
                     self.teller.note(answer.source, answer.message)
                 elif row is ProducerEvent and isinstance(answer, Producer):

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with, reading
+from kdump.commands.running import reading
 from kdump.commands.state_options import matcher
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, reindex
@@ -75,14 +76,7 @@ class _Run:
         """The exit status."""
         began = time.monotonic()
         check = reading(self.options, only=LITTLE)
-        done = 0
         with Progress("reindex", self.output, always=not self.options["as_json"]) as progress:
-
-            def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, None)
-
             for made in reindex(
                 self.paths,
                 self.options["out"],
@@ -91,7 +85,7 @@ class _Run:
                 wanted=matcher(self.options["topics"]),
                 options=check,
                 refused=self._refused,
-                met=met,
+                met=progress.more,
             ):
                 self._made(made)
         self._end(time.monotonic() - began)

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with, reading
+from kdump.commands.running import reading
 from kdump.commands.state_options import matcher
 from kdump.forensics.restart.plan import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
@@ -58,20 +59,13 @@ def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int
     """The exit status."""
     began = time.monotonic()
     check = reading(options)
-    done = 0
 
     def told(plan: PartitionPlan) -> None:
         if options["as_json"]:
             output.line(jsonl.line(partition_object(plan)))
 
     with Progress("restart-plan", output, always=not options["as_json"]) as progress:
-
-        def met(size: int) -> None:
-            nonlocal done
-            done += size
-            progress.at(done, None)
-
-        plan = restart_plan(paths, check, wanted=matcher(options["topics"]), found=told, met=met)
+        plan = restart_plan(paths, check, wanted=matcher(options["topics"]), found=told, met=progress.more)
     if options["as_json"]:
         for directory in plan.directories:
             output.line(jsonl.line(directory_object(directory)))

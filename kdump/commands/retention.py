@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
@@ -73,7 +72,6 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     output = Output()
     run = _Run(options, output)
     carry_out(run, paths, output)
-    sys.exit(run.status)
 
 
 def given(options: tuple[str, ...], properties: str | None) -> Given:
@@ -105,9 +103,8 @@ class _Run:
         now = clock(options["now"], options["zone"])
         self.now = round(time.time() * 1000) if now is None else now
         self.status = 0
-        self.total = self.done = 0
 
-    def run(self, paths: tuple[str, ...]) -> None:
+    def run(self, paths: tuple[str, ...]) -> int:
         options = self.options
         question = Question(
             now=self.now,
@@ -124,13 +121,6 @@ class _Run:
         kept: list[Hold] = []
         with Progress("retention", self.output, always=self._waits(paths)) as progress:
 
-            def met(size: int) -> None:
-                self.done += size
-                progress.at(self.done, self.total or None)
-
-            def total(size: int) -> None:
-                self.total = size
-
             def started(place: Asked) -> None:
                 nonlocal seen, report
                 seen += 1
@@ -138,7 +128,9 @@ class _Run:
                     single = options["listing"] or (self.names is None and place.was_named)
                     report = RetentionReport(self.output, self.tables, self.now, single=single)
 
-            for answer in ask(paths, question, refused=self.teller.refuse, met=met, started=started, total=total):
+            for answer in ask(
+                paths, question, refused=self.teller.refuse, met=progress.more, started=started, total=progress.expect
+            ):
                 self._status(answer)
                 if isinstance(answer, Note):
                     self.teller.note(answer.source, answer.message)
@@ -157,6 +149,7 @@ class _Run:
         self._holds(kept)
         if report is not None:
             report.finish()
+        return self.status
 
     def _waits(self, paths: tuple[str, ...]) -> bool:
         """Whether the rows come at the end: one a partition."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with, reading
+from kdump.commands.running import reading
 from kdump.commands.state_options import matcher
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
@@ -84,14 +85,7 @@ class _Run:
         began = time.monotonic()
         options = self.options
         check = reading(options, only=LITTLE)
-        done = 0
         with Progress("salvage", self.output, always=True) as progress:
-
-            def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, None)
-
             found = salvage(
                 self.sources,
                 options["out"],
@@ -103,7 +97,7 @@ class _Run:
                 options=check,
                 wanted=matcher(options["topics"]),
                 refused=self._refused,
-                met=met,
+                met=progress.more,
                 sink=RecordLines if options["form"] == JSONL else None,
             )
         self._tell(found, time.monotonic() - began)

@@ -132,16 +132,9 @@ class Show:
             say_of(at, "--read-committed is for segments: nothing of this is shown")
             return opened
         self._drained()
-        done = 0
-
-        def met(count: int) -> None:
-            nonlocal done
-            done += count
-            progress.at(done, None)
-
         try:
             with Progress(f"{at.path}: transactions", self.output, always=True) as progress:
-                self.committed.turn_to(at, window, met)
+                self.committed.turn_to(at, window, progress.more)
         except SourceError as error:
             self.files.refused(error)
             window.source.close()

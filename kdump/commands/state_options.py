@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable
 from datetime import tzinfo
 from fnmatch import fnmatchcase
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, ZoneParam, moment
 from kdump.log.errors import SourceError
@@ -146,24 +146,22 @@ def column_names(text: str | None, as_json: bool) -> list[str] | None:
 
 
 class Run(Protocol):
-    """One run of either command."""
+    """One run of a command; `run` gives the exit status, if that is not 0."""
 
     teller: Teller
 
-    def run(self, paths: tuple[str, ...]) -> None: ...
+    def run(self, paths: tuple[str, ...]) -> int | None: ...
 
 
-def carry_out(run: Run, paths: tuple[str, ...], output: Output) -> None:
-    """The run, to its exit status."""
-    try:
-        run.run(paths)
-    except UnknownColumn as error:
-        raise click.UsageError(str(error)) from None
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except SourceError as error:
-        complain(str(error))
-        sys.exit(2)
-    output.flush()
-    if run.teller.failed:
-        sys.exit(2)
+def carry_out(run: Run, paths: tuple[str, ...], output: Output) -> NoReturn:
+    """The run, to its exit status: what it gives, and 2 where something could not be read."""
+
+    def status() -> int:
+        try:
+            found = run.run(paths)
+        except UnknownColumn as error:
+            raise click.UsageError(str(error)) from None
+        output.flush()
+        return 2 if run.teller.failed else found or 0
+
+    exit_with(status)

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.overview import OverviewOptions, wanted
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with, reading
+from kdump.commands.running import reading
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.log.disk import Partition
@@ -75,13 +76,10 @@ class _Run:
     def run(self) -> int:
         """Show everything that is asked for; the exit status."""
         check = reading(self.options)
-        done = 0
         with Progress("stats", self.output, always=not self.options["as_json"]) as progress:
 
             def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, None)
+                progress.more(size)
                 self.table.tick()
 
             for found in stats(self.paths, check, wanted=self._is_wanted, refused=self._refused, met=met):

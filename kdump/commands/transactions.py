@@ -98,20 +98,13 @@ class _Run:
             transactional_ids=frozenset(options["names"]),
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
         )
-        self.total = self.done = self.seen = self.untold = 0
+        self.seen = self.untold = 0
 
     def run(self, paths: tuple[str, ...]) -> None:
         coordinators: list[CoordinatorTransaction] = []
         report: TransactionReport | None = None
         flat = self._flat()
         with Progress("transactions", self.output, always=self._waits(paths)) as progress:
-
-            def met(size: int) -> None:
-                self.done += size
-                progress.at(self.done, self.total or None)
-
-            def total(size: int) -> None:
-                self.total = size
 
             def started(place: Asked) -> None:
                 nonlocal report
@@ -123,7 +116,9 @@ class _Run:
                     report = TransactionReport(self.output, self.tables, ledger=ledger)
 
             refused = self.teller.refuse
-            for answer in transactions(paths, self.question, refused=refused, met=met, started=started, total=total):
+            for answer in transactions(
+                paths, self.question, refused=refused, met=progress.more, started=started, total=progress.expect
+            ):
                 if isinstance(answer, Note):
                     self.teller.note(answer.source, answer.message)
                 elif self.options["as_json"]:

@@ -15,10 +15,10 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import Totals
 from kdump.check.workers import run_all, usual_processes
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
-from kdump.commands.running import exit_with
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render import jsonl
@@ -122,17 +122,10 @@ class _Run:
         """The exit status."""
         began = time.monotonic()
         work = units(self.paths, self.check, self._refused)
-        total = sum(unit.size for unit in work)
-        done = 0
         with Progress("verify", self.output, always=not self.options["as_json"]) as progress:
-
-            def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, total or None)
-
+            progress.total = sum(unit.size for unit in work)
             jobs = self.options["jobs"] or usual_processes(work)
-            for unit, findings in run_all(work, jobs, self.options["max_rate"], self.totals, met):
+            for unit, findings in run_all(work, jobs, self.options["max_rate"], self.totals, progress.more):
                 self._unit(unit, findings)
         seconds = time.monotonic() - began
         if self.options["as_json"]:

@@ -21,6 +21,9 @@ class Progress:
     def __init__(self, name: str, output: Output, *, always: bool = False) -> None:
         self.name = name
         self.wanted = sys.stderr.isatty() and (always or not output.terminal)
+        self.total = 0
+        """Bytes that `more` will come to in the end; 0: not known."""
+        self._done = 0
         self._started = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -43,6 +46,14 @@ class Progress:
                 return
             self._start(size)
         self._bar.update(self._task, completed=position, total=size)
+
+    def more(self, count: int) -> None:
+        """So many bytes more have been read, of `total`."""
+        self._done += count
+        self.at(self._done, self.total or None)
+
+    def expect(self, total: int) -> None:
+        self.total = total
 
     def _start(self, size: int | None) -> None:
         from rich.console import Console

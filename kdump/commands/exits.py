@@ -1,0 +1,24 @@
+"""How a run of a command ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from kdump.commands.files import complain
+from kdump.log.errors import SourceError
+
+
+def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
+    """Exit with what `run` gives; with 130 when it is interrupted; with 2, and a line on stderr, for a path that cannot
+    be read, and for the other errors named."""
+    errors: tuple[type[Exception], ...] = (SourceError, *trouble)
+    try:
+        status = run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except errors as error:
+        complain(str(error))
+        sys.exit(2)
+    sys.exit(status)
