@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,29 @@ def test_fail_on_and_ignore(flipped: Path) -> None:
     assert verify(KAFKA / "crash-1")[0] == 0
     assert verify("--fail-on", "warning", KAFKA / "crash-1")[0] == 1
     assert verify("--fail-on", "info", KAFKA / "clean-1" / "payments-0")[0] == 1
+
+
+def test_topic(tmp_path: Path) -> None:
+    """The findings are those of the whole disk's that are of such topics; what surrounds them is known all the same."""
+    disk = tmp_path / "disk"
+    shutil.copytree(KAFKA / "clean-1", disk)
+    for name in ("payments-0", "orders-none-0"):
+        log = disk / name / "00000000000000000000.log"
+        data = bytearray(log.read_bytes())
+        data[-1] ^= 1
+        log.write_bytes(data)
+    (disk / "recovery-point-offset-checkpoint").write_bytes(b"0\n2\npayments 0 100000\norders-none 0 100000\n")
+    everything = rows("--info", disk)[1]
+    for topics in (("payments",), ("pay*", "orders-????"), ("*",)):
+        wanted = [argument for topic in topics for argument in ("--topic", topic)]
+        names = [row["topic"] for row in rows("--info", *wanted, disk)[1]]
+        of = [row["topic"] for row in everything if row["topic"] is not None]
+        expected = [name for name in of if any(fnmatchcase(name, topic) for topic in topics)]
+        assert names == expected
+        assert "payments" in names
+    code, _, err = verify("--topic", "paymentS", disk)
+    assert (code, err) == (2, "kdump: no partition is of such a topic\n")
+    assert verify("--topic", "orders-gzip", disk)[0] == 0
 
 
 def test_baseline(flipped: Path, tmp_path: Path) -> None:

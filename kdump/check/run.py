@@ -56,6 +56,12 @@ class Unit:
     watcher: Rule | None = None
     """Sees every batch of a live segment, when the rules have seen it."""
 
+    @property
+    def topic(self) -> str | None:
+        """None where it is not known, and for a log directory."""
+        of = self.partition or self.target
+        return None if of is None else of.topic
+
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
         """The findings that are asked for."""
         for finding in self._run(totals, met):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -19,6 +19,7 @@ from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
+from kdump.commands.state_options import matcher
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render import jsonl
@@ -56,6 +57,7 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
 @click.option("--crc", "headers_only", is_flag=True, help="Only headers and checksums: nothing is decompressed.")
 @click.option("--only", metavar="FAMILY,…", callback=_names(family_names(), "family"), help="Check these families.")
 @click.option("--ignore", metavar="CODE,…", callback=_names(list(CATALOGUE), "code"), help="Leave these findings out.")
+@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary.")
 @click.option("--info", is_flag=True, help="Show what is legal and unusual, too.")
@@ -106,6 +108,7 @@ class _Run:
         self.output = output
         self.baseline = baseline
         self.totals = Totals()
+        self.of_topic = matcher(options["topics"])
         self.report = Report(output, info=options["info"] or options["fail_on"] == "info")
         self.check = Options(
             only=options["only"],
@@ -121,7 +124,9 @@ class _Run:
     def run(self) -> int:
         """The exit status."""
         began = time.monotonic()
-        work = units(self.paths, self.check, self._refused)
+        work = [unit for unit in units(self.paths, self.check, self._refused) if self._is_wanted(unit)]
+        if self.options["topics"] and all(unit.directory is not None for unit in work) and not self.totals.unread:
+            raise SourceError("no partition is of such a topic")
         with Progress("verify", self.output, always=not self.options["as_json"]) as progress:
             progress.total = sum(unit.size for unit in work)
             jobs = self.options["jobs"] or usual_processes(work)
@@ -141,9 +146,14 @@ class _Run:
             return 1
         return 2 if self.totals.unread else 0
 
-    def _unit(self, unit: Unit, findings: Any) -> None:
+    def _is_wanted(self, unit: Unit) -> bool:
+        return unit.topic is None or self.of_topic(unit.topic)
+
+    def _unit(self, unit: Unit, findings: Iterator[Finding]) -> None:
         self.report.unit(unit.name)
         for finding in findings:
+            if unit.directory is not None and self.options["topics"] and not self.of_topic(finding.topic or ""):
+                continue
             if self.baseline is not None and finding in self.baseline:
                 self.totals.known += 1
                 continue
