@@ -25,7 +25,6 @@ UNKNOWABLE = {
     "meta-cluster-id": "no disk says the id of the cluster that the broker is to join: it is an assumption",
     "cleaner-beyond": "the log cleaner did that, after the start",
     "cleaner-empty": "the log cleaner did that, after the start",
-    "directory-future": "recorded before its recipe was changed: see future-alone in restart-trials.json",
 }
 """Recipes for which the plan says something else than the record, and why."""
 

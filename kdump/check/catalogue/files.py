@@ -239,8 +239,8 @@ FILES = (
         "files",
         WARNING,
         "A directory that the broker is deleting (-delete), moving (-future), or does not know (-stray).",
-        "a -delete directory is deleted when the broker runs, a -future one is filled on, a -stray one stays until"
-        " somebody deletes it",
+        "a -delete directory is deleted when the broker runs, a -future one is filled on, or becomes the partition's if"
+        " no other is there, a -stray one stays until somebody deletes it",
         "Save what is needed of it before the broker starts",
         "LogManager.loadLog, addStrayLog",
     ),
