@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands.carve import EXAMPLES
 from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.objects import TYPES
-from tests import craft
-from tests.conftest import FIXTURES, ROOT, segment
+from tests import command, craft
+from tests.conftest import FIXTURES, segment
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}.log"
 
 
-def run(*args: str | Path, stdin: bytes | None = None) -> Result:
-    result = CliRunner().invoke(cli, ["carve", *map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
+run = partial(command.run, "carve")
 
 
 @pytest.fixture
@@ -41,13 +35,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-def objects(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
-    result = run(*args, "--json")
-    assert result.exit_code == status, result.stderr
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    for each in found:
-        assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
-    return found
+objects = partial(command.objects, "carve", types=TYPES)
 
 
 def test_json(image: Path) -> None:
@@ -107,15 +95,8 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
     """In a place of its own: one of them writes."""
     for name in ("clean-1", "indexed-1"):
         (tmp_path / name).symlink_to(FIXTURES / name)
-    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith(("kdump ", "cat "))]
-    assert len(examples) >= 2
-    for example in examples:
-        command = example.replace("kdump ", f"{sys.executable} -m kdump ", 1)
-        if shutil.which("jq") is None:
-            command = command.replace("jq", str(ROOT / "tests" / "bin" / "jq"), 1)
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert "119" in done.stdout, (example, done.stderr)
-        assert not done.stderr
+    for example, said in command.examples(EXAMPLES, tmp_path):
+        assert "119" in said, example
     assert (tmp_path / "carved" / "run-000001" / FIRST).is_file()
 
 

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.render.durations import duration_text
 from kdump.render.objects import TYPES
+from tests.command import run
 from tests.conftest import FIXTURES
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, coordinator, data, marker, partition
@@ -22,12 +23,6 @@ from tests.forensics.disks import PAYMENTS, coordinator, data, marker, partition
 NOW = ("--now", "2026-11-21T08:00")
 CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
 COMMANDS = ["transactions", "producers"]
-
-
-def run(command: str, *args: str | Path) -> Result:
-    result = CliRunner().invoke(cli, [command, *map(str, args)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
 
 
 @pytest.mark.parametrize("command", COMMANDS)

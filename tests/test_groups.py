@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kdump.cli import cli
 from kdump.render.state_keys import STATE_TYPES
+from tests import command
 from tests.conftest import FIXTURES
 from tests.craft import batch, record, split
 from tests.state.test_groups import LOG, commit, modern, segment
@@ -23,19 +23,10 @@ from tests.test_damaged_disks import DAMAGES
 CLEAN = FIXTURES / "clean-1"
 
 
-def run(*args: str | Path) -> Result:
-    result = CliRunner().invoke(cli, ["groups", *map(str, args)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
+run = partial(command.run, "groups")
 
 
-def objects(*args: str | Path) -> list[dict[str, Any]]:
-    result = run(*args, "--json")
-    assert result.exit_code == 0, result.stderr
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    for each in found:
-        assert list(each) == ["type", *(key.name for key in STATE_TYPES[each["type"]])]
-    return found
+objects = partial(command.objects, "groups", types=STATE_TYPES)
 
 
 def disk(tmp_path: Path, *steps: Any, name: str = "__consumer_offsets-0") -> Path:

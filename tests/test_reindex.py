@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands.reindex import EXAMPLES
 from kdump.render.reindex_keys import REINDEX_TYPES
-from tests import craft
-from tests.conftest import FIXTURES, ROOT, SHARED
+from tests import command, craft
+from tests.conftest import FIXTURES, SHARED
 from tests.damages import DAMAGES as RECIPES
 from tests.damages import DISKS, DOUBTS, Damage, copy_disk
 from tests.test_damaged_disks import DAMAGES
@@ -27,19 +24,10 @@ FIRST = f"{0:020}"
 PAYMENTS = FIXTURES / "indexed-1" / "payments-0"
 
 
-def run(*args: str | Path) -> Result:
-    result = CliRunner().invoke(cli, ["reindex", *map(str, args)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
+run = partial(command.run, "reindex")
 
 
-def objects(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
-    result = run(*args, "--json")
-    assert result.exit_code == status, result.stderr
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    for each in found:
-        assert list(each) == ["type", *(key.name for key in REINDEX_TYPES[each["type"]])]
-    return found
+objects = partial(command.objects, "reindex", types=REINDEX_TYPES)
 
 
 def test_json(tmp_path: Path) -> None:
@@ -84,14 +72,8 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
     """In a place of its own: one of them writes."""
     for name in ("clean-1", "clean-2", "indexed-1"):
         (tmp_path / name).symlink_to(FIXTURES / name)
-    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump ")]
-    assert len(examples) >= 2
-    for example in examples:
-        command = example.replace("kdump ", f"{sys.executable} -m kdump ", 1)
-        if shutil.which("jq") is None:
-            command = command.replace("jq", str(ROOT / "tests" / "bin" / "jq"), 1)
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert "identical" in done.stdout, (example, done.stderr)
+    for example, said in command.examples(EXAMPLES, tmp_path):
+        assert "identical" in said, example
     assert (tmp_path / "rebuilt" / "payments-0" / f"{FIRST}.txnindex").is_file()
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kdump.cli import cli
 from kdump.forensics.retention.properties import read_properties
 from kdump.render.objects import TYPES
+from tests import command
 from tests.conftest import FIXTURES, SHARED
 from tests.craft import batch, flip, one, record
 from tests.forensics.disks import coordinator, cut, data, marker, partition
@@ -26,10 +26,7 @@ LOG = f"{0:020}.log"
 COMPACT = ("--config", "cleanup.policy=compact")
 
 
-def run(*args: str | Path) -> Result:
-    result = CliRunner().invoke(cli, ["retention", *map(str, args)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
+run = partial(command.run, "retention")
 
 
 def told(*args: str | Path, status: int = 0) -> dict[str, list[dict[str, Any]]]:

@@ -6,17 +6,18 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands.salvage import EXAMPLES
 from kdump.forensics.salvage.fates import FATES, LOST
 from kdump.render.salvage_keys import SALVAGE_TYPES
-from tests import craft
+from tests import command, craft
 from tests.conftest import FIXTURES, ROOT
 from tests.test_damaged_disks import DAMAGES
 
@@ -24,10 +25,7 @@ FIRST = f"{0:020}.log"
 ORDERS = FIXTURES / "clean-1" / "orders-none-0"
 
 
-def run(*args: str | Path, stdin: bytes | None = None) -> Result:
-    result = CliRunner().invoke(cli, ["salvage", *map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
+run = partial(command.run, "salvage")
 
 
 def hurt(tmp_path: Path, source: Path = ORDERS) -> Path:

@@ -15,37 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kdump.cli import cli
 from kdump.commands.stats import EXAMPLES
 from kdump.render.stats_keys import STATS_KEYS
-from tests import craft
+from tests import command, craft
 from tests.conftest import FIXTURES, SHARED, each_segment
 from tests.test_damaged_disks import DAMAGES
-from tests.test_docs import run as shell
 from tests.test_oracle import DECODED, FIELD, entries, oracle_files
 
 FIRST = f"{0:020}.log"
 
 
-def run(command: str, *args: str | Path, stdin: bytes | None = None) -> Result:
-    result = CliRunner().invoke(cli, [command, *map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
-
-
 def stats(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
-    result = run("stats", *args, "--json")
-    assert result.exit_code == status, result.stderr
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    for each in found:
-        assert list(each) == ["type", *(key.name for key in STATS_KEYS)]
-    return found
+    return command.objects("stats", *args, status=status, types={"stats": STATS_KEYS})
 
 
 def objects(*args: str | Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in run("inspect", *args, "--json").stdout.splitlines()]
+    return [json.loads(line) for line in command.run("inspect", *args, "--json").stdout.splitlines()]
 
 
 def raw(value: dict[str, Any], name: str) -> bytes | None:
@@ -144,7 +130,7 @@ def test_kafka_dump_log_says_the_same(words: Path, path: Path) -> None:
 
 
 def verified(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run("verify", path, "--json", "--only", "bytes").stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(command.run("verify", path, "--json", "--only", "bytes").stdout.splitlines()[-1])
     return found
 
 
@@ -169,7 +155,7 @@ def test_damaged_files_count_as_verify_counts_them(
             summary["records"],
         ), path
         assert said["dataRecords"] + said["controlRecords"] + said["undecodedRecords"] == said["records"], path
-        assert run("stats", copy, "--full").exit_code == 0
+        assert command.run("stats", copy, "--full").exit_code == 0
 
 
 @pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
@@ -186,7 +172,7 @@ def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_p
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
         for options in ((), ("--detail",), ("--json",)):
-            assert run("stats", copy, *options).exit_code == 0
+            assert command.run("stats", copy, *options).exit_code == 0
 
 
 def test_total_is_the_sum() -> None:
@@ -212,23 +198,23 @@ def test_choosing_topics() -> None:
         f"orders-{codec}" for codec in craft.CODECS
     }
     assert all(each["topic"].startswith("__") for each in stats(FIXTURES / "clean-1", "--internal")[:-1])
-    nothing = run("stats", FIXTURES / "clean-1", "--topic", "none-such")
+    nothing = command.run("stats", FIXTURES / "clean-1", "--topic", "none-such")
     assert (nothing.exit_code, nothing.stdout) == (0, "")
     assert "no partition" in nothing.stderr
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    assert run("stats", tmp_path / "nothing").exit_code == 2
+    assert command.run("stats", tmp_path / "nothing").exit_code == 2
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / FIRST).symlink_to(tmp_path / "nowhere")
-    result = run("stats", tmp_path / "t-0")
+    result = command.run("stats", tmp_path / "t-0")
     assert result.exit_code == 2
     assert "not read" in result.stdout
 
 
 def test_a_pipe(tmp_path: Path) -> None:
     data = (FIXTURES / "clean-1" / "orders-lz4-0" / FIRST).read_bytes()
-    result = run("stats", "-", "--json", stdin=data)
+    result = command.run("stats", "-", "--json", stdin=data)
     assert json.loads(result.stdout)["records"] == 300
 
 
@@ -236,7 +222,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / FIRST).write_bytes(craft.batch([craft.record(key=b"\x1b[2J\x9b", value=b"v")]))
     for options in ((), ("--full",), ("--json",)):
-        result = run("stats", tmp_path / "t-0", *options)
+        result = command.run("stats", tmp_path / "t-0", *options)
         assert result.exit_code == 0
         assert "\x1b" not in result.stdout
 
@@ -268,18 +254,14 @@ def test_both_engines_say_the_same() -> None:
 
 
 def test_no_colour_and_no_cut_in_a_pipe() -> None:
-    result = run("stats", FIXTURES / "clean-1" / "orders-none-0")
+    result = command.run("stats", FIXTURES / "clean-1" / "orders-none-0")
     assert "\x1b" not in result.stdout
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
 
 
 def test_the_examples_of_the_help() -> None:
-    examples = [line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump ")]
-    assert len(examples) >= 2
-    for example in examples:
-        said = shell(example)
+    for example, said in command.examples(EXAMPLES):
         assert "300" in said, example
-        assert "Traceback" not in said, example
 
 
 def test_memory(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import json
 import re
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kdump.cli import cli
 from kdump.decode.decoding import DecodeOptions, Decoding
 from kdump.decode.kafka import kafka_decoder
 from kdump.decode.said import RAW, Reading
@@ -23,6 +22,7 @@ from kdump.format.schema import load_folder
 from kdump.log.paths import target
 from kdump.log.payload import records
 from kdump.log.record import Record
+from tests import command
 from tests.conftest import FIXTURES, SHARED, batches, read_regions, segments
 from tests.craft import batch, flip, record
 from tests.test_inspect import in_terminal, plain
@@ -33,10 +33,7 @@ OFFSETS = FIXTURES / "clean-1" / "__consumer_offsets-0" / "00000000000000000000.
 METADATA = FIXTURES / "clean-1" / "__cluster_metadata-0" / "00000000000000000000.log"
 
 
-def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-    result = CliRunner().invoke(cli, ["inspect", *map(str, arguments)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
+run = partial(command.run, "inspect")
 
 
 def objects(*arguments: str | Path, stdin: bytes | None = None) -> list[dict[str, Any]]:

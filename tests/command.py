@@ -1,0 +1,47 @@
+"""A command of kdump, run as its user runs it, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from kdump.cli import cli
+from tests.conftest import FIXTURES
+from tests.test_docs import run as shell
+
+
+def run(command: str, *arguments: str | Path, stdin: bytes | None = None) -> Result:
+    """No traceback, whatever the exit status."""
+    result = CliRunner().invoke(cli, [command, *map(str, arguments)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def objects(
+    command: str,
+    *arguments: str | Path,
+    status: int = 0,
+    stdin: bytes | None = None,
+    types: Mapping[str, Sequence[Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """What --json prints. With `types` each object has the keys that are declared for its type, in their order."""
+    result = run(command, *arguments, "--json", stdin=stdin)
+    assert result.exit_code == status, result.stderr
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    for each in found if types is not None else ():
+        assert list(each) == ["type", *(key.name for key in types[each["type"]])]
+    return found
+
+
+def examples(text: str, directory: Path = FIXTURES) -> Iterator[tuple[str, str]]:
+    """Each example of a command's help with what it prints, run as it stands by a shell in that directory."""
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith(("kdump ", "cat "))]
+    assert len(lines) >= 2
+    for line in lines:
+        said = shell(line, directory)
+        assert "Traceback" not in said, line
+        yield line, said
