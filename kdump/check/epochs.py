@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from kdump.check.carried import NUMBER
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Run, Seen
 from kdump.format.heads import BASE, EPOCH, Heads, within
@@ -13,6 +14,8 @@ from kdump.format.heads import BASE, EPOCH, Heads, within
 
 class Epochs(Rule):
     """Epochs do not fall; the checkpoint says of each batch the epoch that it has."""
+
+    carries = {"last": NUMBER}
 
     def __init__(self, known: Known) -> None:
         entries = known.epochs or ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kdump.check.carried import FINDINGS, FLAG, NUMBER
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen
@@ -18,6 +19,8 @@ COMPACTION = "the cleaner has removed these records; consumers step over the gap
 
 class Offsets(Rule):
     """Continuity over all segments. Signs of compaction may come behind a gap, so gaps are told at the end."""
+
+    carries = {"compacted": FLAG, "last": NUMBER, "gaps": FINDINGS}
 
     def __init__(self, known: Known, *, separate: bool = False) -> None:
         self.separate = separate

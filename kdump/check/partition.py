@@ -8,6 +8,8 @@ from contextlib import closing
 from typing import Any
 
 from kdump.check import records as record_rules
+from kdump.check.carried import HELD as HELD_FINDINGS
+from kdump.check.carried import NUMBER, Carrier, packed, unpack
 from kdump.check.catalogue import WARNING
 from kdump.check.damage import batch_findings, region_finding
 from kdump.check.epochs import Epochs
@@ -47,8 +49,14 @@ HELD = 1000
 """Findings that wait until it is known what a truncation at their place loses."""
 
 
-class PartitionCheck:
-    """One run over one partition. `log_end` and `log_start` are known afterwards."""
+class PartitionCheck(Carrier):
+    """One run over one partition. `log_end` and `log_start` are known afterwards. It may stop before any segment and go
+    on from there another time: `state` is then what it knows, and `resume` takes that up."""
+
+    carries = {
+        **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records", "_walked"), NUMBER),
+        "_held": HELD_FINDINGS,
+    }
 
     def __init__(
         self, partition: Partition, known: Known, options: Options, totals: Totals, *, alone: bool = False
@@ -61,6 +69,14 @@ class PartitionCheck:
         """Only the segments are looked at: one file was asked for."""
         self.log_start: int | None = None
         self.log_end: int | None = None
+        self.reached = -1
+        """The highest offset that a sound batch begins or ends with."""
+        self.doubts = 0
+        """Findings for whose consequence it counts whether a broker re-reads their segment when it starts."""
+        self.first = 0
+        """The number of the segment to begin with."""
+        self.before: Callable[[int], None] = lambda number: None
+        """Called with the number of each segment before it is opened, when all findings before it have been taken."""
         self.met: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int]] = []
         self._records = 0
@@ -103,10 +119,23 @@ class PartitionCheck:
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong with the log; the files around it are others' (kdump.check.surroundings)."""
         for number, segment in enumerate(self.partition.segments):
-            yield from self._segment(segment, number)
+            if number >= self.first:
+                self.before(number)
+                yield from self._segment(segment, number)
         yield from self._truncated()
         for rule in self._rules:
             yield from rule.end()
+
+    def state(self) -> str:
+        """All that the segments so far leave behind, as JSON, but for what `totals` counts. Raises NotCarried."""
+        return packed([self, *self._rules])
+
+    def resume(self, number: int, state: str) -> None:
+        """Go on with the segment of that number, where another check of the same segments before it had this `state`.
+        Raises NotCarried, and is then of no use."""
+        logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
+        unpack(state, [self, *self._rules], logs)
+        self.first = number
 
     def _segment(self, segment: Segment, number: int) -> Iterator[Finding]:
         assert segment.log is not None
@@ -123,7 +152,7 @@ class PartitionCheck:
             segment,
             segment.log,
             last,
-            self._recovers(following),
+            recovers(self.known, following),
             _modified(window, self.known.now),
             window.source.size,
         )
@@ -135,16 +164,6 @@ class PartitionCheck:
             self.totals.files += 1
             self.totals.bytes += window.source.size or 0
             window.source.close()
-
-    def _recovers(self, following: list[Segment]) -> bool | None:
-        """Whether the broker re-reads the segment when it starts: those from the one with the recovery point on, if it
-        was not shut down cleanly (LogLoader.recoverLog). KRaft always does (KafkaRaftLog)."""
-        if self.known.topic == METADATA_TOPIC:
-            return True
-        if self.known.clean is not False:
-            return None if self.known.clean is None else False
-        point = self.known.checkpoints.get("recovery-point-offset")
-        return point is None or not following or following[0].offset > point.offset
 
     def _walk(self, part: Part, window: Window) -> Iterator[Finding]:
         rules, deep = self._rules, "records" in self.options.chosen
@@ -221,6 +240,7 @@ class PartitionCheck:
         self._records += records
         self.log_start = first if self.log_start is None else min(self.log_start, first)
         self.log_end = max(self.log_end or 0, last + 1)
+        self.reached = max(self.reached, first, last)
 
     def _grows(self, part: Part, source: FileSource) -> bool:
         """Whether a broker is writing here at this moment, so that the end of what was read says nothing."""
@@ -236,7 +256,9 @@ class PartitionCheck:
 
     def _hold(self, part: Part, finding: Finding) -> Iterator[Finding]:
         """Damage that a restart will cut off waits until it is known what is lost with it."""
-        if part.recovers and finding.severity in ("error", WARNING) and len(self._held) < HELD:
+        doubtful = finding.severity in ("error", WARNING)
+        self.doubts += doubtful
+        if part.recovers and doubtful and len(self._held) < HELD:
             self._held.append((finding, self._records))
         else:
             yield finding
@@ -250,6 +272,11 @@ class PartitionCheck:
                 cut = "on restart the broker truncates the log at the first damage above, and this goes with it"
             yield finding._replace(consequence=cut) if finding.severity != "info" else finding
         self._held = []
+
+    @property
+    def compared(self) -> list[str]:
+        """The paths of the snapshots that have been held against the log so far."""
+        return next((rule.compared for rule in self._rules if isinstance(rule, Snapshots)), [])
 
     @property
     def open_transactions(self) -> Mapping[int, Open]:
@@ -331,6 +358,17 @@ class PartitionCheck:
         finally:
             window.source.close()
         return False
+
+
+def recovers(known: Known, following: list[Segment]) -> bool | None:
+    """Whether the broker re-reads a segment when it starts, before `following`: those from the one with the recovery
+    point on, if it was not shut down cleanly (LogLoader.recoverLog). KRaft always does (KafkaRaftLog)."""
+    if known.topic == METADATA_TOPIC:
+        return True
+    if known.clean is not False:
+        return None if known.clean is None else False
+    point = known.checkpoints.get("recovery-point-offset")
+    return point is None or not following or following[0].offset > point.offset
 
 
 def _modified(window: Window, now: int) -> int:

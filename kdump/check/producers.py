@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kdump.check.carried import NAMES, NUMBER
+from kdump.check.carried import PRODUCERS as STATE
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen, hides
@@ -60,6 +62,8 @@ def said(broken: Break) -> str:
 class Sequences(Rule):
     """Keeps the producers' state, for itself and for those that compare with it. `broken`: how the batch that is being
     looked at does not follow, None if it does."""
+
+    carries = {"state": STATE, "damages": NUMBER}
 
     def __init__(self, known: Known, state: Producers | None = None) -> None:
         self.known = known
@@ -168,6 +172,8 @@ class Snapshots(Rule):
     """Each snapshot is compared when the batches below its offset have been seen. `read` gives its entries, None where
     it is not sound."""
 
+    carries = {"first": NUMBER, "compared": NAMES}
+
     def __init__(
         self, sequences: Sequences, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
     ) -> None:
@@ -176,6 +182,11 @@ class Snapshots(Rule):
         self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
         self.first: int | None = None
         """The first offset on the disk."""
+        self.compared: list[str] = []
+        """The paths of those that have been compared."""
+
+    def resumed(self) -> None:
+        self.waiting = [at for at in self.waiting if at.path not in self.compared]
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         if not self.waiting or not seen.sound:
@@ -198,6 +209,7 @@ class Snapshots(Rule):
         return [finding for at in self.waiting for finding in self._compare(at)]
 
     def _compare(self, at: Target) -> Iterator[Finding]:
+        self.compared.append(at.path)
         if self.sequences.damages:
             return
         for position, entry in self.read(at) or ():

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from kdump.check.carried import Carrier
 from kdump.check.finding import Finding
 from kdump.format.heads import Heads
 from kdump.log.disk import Segment
@@ -115,11 +116,13 @@ class Seen(NamedTuple):
     damage: int | None
 
 
-class Rule:
+class Rule(Carrier):
     """The hooks. A rule overrides those that it needs; each gives the findings that are certain by then.
 
     Sound batches that follow each other come together, as far as every rule has nothing to say of them: `free` tells
     that, and `take` then does what `batch` would have done for each. None of them is a control batch.
+
+    What a rule still knows when a segment has ended it declares in `carries`, or it begins anew with each segment.
     """
 
     @property

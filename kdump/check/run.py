@@ -55,6 +55,8 @@ class Unit:
     """Of a partition, or a segment, once it has been begun."""
     watcher: Rule | None = None
     """Sees every batch of a live segment, when the rules have seen it."""
+    prepare: Callable[[PartitionCheck], None] | None = None
+    """Told of the check of a partition before that begins."""
 
     @property
     def topic(self) -> str | None:
@@ -87,6 +89,8 @@ class Unit:
         check.met = met
         if self.watcher is not None:
             check.watch(self.watcher)
+        if self.prepare is not None:
+            self.prepare(check)
 
     def _root(self, directory: LogDirectory, totals: Totals) -> Iterator[Finding]:
         options = self.options

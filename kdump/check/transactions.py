@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from kdump.check.carried import NUMBER, TRANSACTIONS
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen, hides
@@ -33,6 +34,8 @@ from kdump.state.marker import ABORT
 class Transactions(Rule):
     """Which transactions are open, and which a marker has closed: `state`. `ended`: what the marker did that is being
     looked at, None where the batch is none."""
+
+    carries = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -169,6 +172,8 @@ Begins = Callable[[Part, int, int], bool]
 
 class TransactionIndex(Rule):
     """A segment's .txnindex and its ABORT markers say the same."""
+
+    carries = {"first": NUMBER}
 
     def __init__(self, transactions: Transactions, known: Known, entries: Any, begins: Begins) -> None:
         self.transactions = transactions

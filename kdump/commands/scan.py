@@ -42,6 +42,7 @@ be read or written.
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
 @click.option("--json", "as_json", is_flag=True, help="Print what summary.json has.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
+@click.option("--from-scratch", is_flag=True, help="Read all of it, whatever an earlier scan into DIR has kept.")
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="A setting of Spark; repeatable.")
 @click.option("--split-size", type=SizeParam(), help="Bytes that a task reads together.  [64M]")
 @click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
@@ -92,6 +93,7 @@ class _Run:
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
             transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
             max_message_bytes=options["max_message_bytes"],
+            from_scratch=options["from_scratch"],
             **more,
         )
         self.conf = dict(pair("--conf", text) for text in options["confs"])

@@ -66,6 +66,22 @@ def length(path: str) -> int | None:
     return int(size) if size is not None else None
 
 
+MARKS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated", "created")
+"""Under which stores say that an object is another now, the surest first."""
+
+
+def version(url: str) -> tuple[int, str]:
+    """Bytes of a store's object, and what the store says of its version, empty for nothing; (-1, "") of what cannot be
+    reached."""
+    try:
+        store, inside = _store(url)
+        said = store.info(inside)
+        mark = next((str(said[name]) for name in MARKS if said.get(name) is not None), "")
+        return int(said.get("size") or 0), mark
+    except Exception:  # every store has its own errors
+        return -1, ""
+
+
 def parent(path: str) -> str:
     """The directory that a directory or a file lies in."""
     return path.rstrip("/").rpartition("/")[0] if is_url(path) else os.path.dirname(os.path.abspath(path))

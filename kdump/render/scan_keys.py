@@ -72,7 +72,13 @@ SCAN_KEYS = (
         "",
         f"of {{topic, partition, source, dirtyBytes, bytes, ratio}}: not yet cleaned; {OF}",
     ),
-    Key("units", "object", "", "read: partitions and files read now; kept: as they were; gone: no longer there"),
+    Key(
+        "units",
+        "object",
+        "",
+        "read: partitions and files read now; continued: those of them that were read from a later segment than the"
+        " first on; kept: as they were; gone: no longer there",
+    ),
     Key("seconds", NUMBER, "s", "how long it took, Spark's start included"),
 )
 SCAN_TYPES = {"scan": SCAN_KEYS}

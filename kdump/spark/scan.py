@@ -12,10 +12,11 @@ from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.log.region import Limits
 from kdump.spark.fleet import Fleet, find
+from kdump.spark.kept import STATES, state_of
 from kdump.spark.options import SPLIT, ReadOptions
 from kdump.spark.parts import OPENING
 from kdump.spark.result import require_readable
-from kdump.spark.scan_plan import RecordJob, jobs_of, record_jobs
+from kdump.spark.scan_plan import RecordJob, going_on, jobs_of, record_jobs
 from kdump.spark.scan_task import Job, run_job
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
@@ -44,6 +45,8 @@ class ScanOptions:
     transaction_timeout: int = 900_000
     max_message_bytes: int | None = None
     split_bytes: int = SPLIT
+    from_scratch: bool = False
+    """Read everything again, whatever an earlier scan knows of it."""
 
 
 @dataclass
@@ -55,9 +58,10 @@ class Scanned:
     jobs: list[Job]
     entries: list[dict[str, Any]]
     read: int = 0
+    continued: int = 0
+    """Of those that were read: from a later segment than the first on."""
     kept: int = 0
     gone: int = 0
-    bytes_read: int = 0
 
 
 def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> Scanned:
@@ -83,30 +87,27 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
         entry = known.pop(key)
         store.forget(key, entry)
         done.gone += "totals" in entry
-    todo = [job for job in jobs if not _is_known(job.key, job.fingerprint, known)]
-    todo_records = [job for job in slices if not _is_known(job.key, job.fingerprint, known)]
-    for key in [job.key for job in todo] + [job.key for job in todo_records]:
-        if key in known:
-            _drop_files(store, known.pop(key))
+    store.sweep(STATES, {name for entry in known.values() for name in state_of(entry)})
+    as_it_was = {} if options.from_scratch else known
+    left = [job for job in jobs if not _is_known(job.key, job.fingerprint, as_it_was)]
+    todo = [going_on(job, as_it_was.get(job.key), check) for job in left]
+    todo_records = [job for job in slices if not _is_known(job.key, job.fingerprint, as_it_was)]
     total = sum(job.size for job in todo) + sum(job.size for job in todo_records)
     context = spark.sparkContext
     fresh = _run(context, todo, _unit_task(store), options, met, 0, total)
     before = sum(job.size for job in todo)
     if todo_records:
         _run(context, todo_records, _records_task(store, reading, check), options, met, before, total)
-    done.entries = [known[job.key] for job in jobs if job.key in known] + fresh
+    again = {job.key for job in todo}
+    entries = [known[job.key] for job in jobs if job.key not in again] + fresh
+    done.entries = sorted(entries, key=lambda entry: entry["unit"])  # whichever was ready first
     done.read, done.kept = len(fresh), len(jobs) - len(fresh)
-    done.bytes_read = sum(entry["totals"]["bytes"] for entry in fresh)
+    done.continued = sum(entry["first"] > 0 for entry in fresh)
     return done
 
 
 def _is_known(key: str, fingerprint: str, known: dict[str, dict[str, Any]]) -> bool:
     return bool(fingerprint) and known.get(key, {}).get("fingerprint") == fingerprint
-
-
-def _drop_files(store: Store, entry: dict[str, Any]) -> None:
-    for name in entry.get("files", []):
-        store.remove(name)
 
 
 def _unit_task(store: Store) -> Callable[[Job], dict[str, Any]]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kdump import __version__
 from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
-from kdump.log.listing import is_url, length
-from kdump.log.paths import Target
+from kdump.log.disk import Partition
+from kdump.log.listing import length
 from kdump.spark.coordination import retention_of
 from kdump.spark.filters import Wanted
 from kdump.spark.fleet import Fleet, Identity
+from kdump.spark.kept import parsed, still_holds
 from kdump.spark.options import ReadOptions
 from kdump.spark.plan import parts_of, slimmed
 from kdump.spark.scan_task import Job
+from kdump.spark.stamps import stamp
 from kdump.spark.store import key_of
 from kdump.spark.walk import Slice
+
+MOST_FILES = 500
+"""Of the rows that are kept of a partition: some more come with each scan that finds new segments, and one scan from
+the first segment on makes few of them again."""
 
 
 def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
@@ -48,19 +54,21 @@ def _fingerprint(unit: Unit, identity: Identity, check: Options, tables: tuple[s
     files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
     options = (check.limits, check.transaction_timeout, check.max_message_bytes)
     known = replace(unit.known, now=0)
-    stamps = sorted(stamp(at) for at in files)
+    stamps = sorted((at.path, *stamp(at)) for at in files)
     return key_of(__version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
 
 
-def stamp(at: Target) -> tuple[str, int, int]:
-    """What changes when a file is written to; a store says no more than its length."""
-    if is_url(at.path):
-        return at.path, length(at.path) or -1, 0
-    try:
-        now = os.stat(at.path)
-    except OSError:
-        return at.path, -1, 0
-    return at.path, now.st_size, now.st_mtime_ns
+def going_on(job: Job, entry: dict[str, Any] | None, check: Options) -> Job:
+    """The job as it is with what an earlier scan has kept of the partition, if that still holds."""
+    kept, place = parsed((entry or {}).get("kept")), job.place
+    if kept is None or not isinstance(place, Partition) or not isinstance(job.unit, Unit):
+        return job
+    if len(kept.files) > MOST_FILES:
+        return job
+    if not still_holds(kept, place, job.unit.known, check, job.tables, job.identity):
+        return job
+    done = sum(length(each.log.path) or 0 for each in place.segments[: kept.segments] if each.log is not None)
+    return replace(job, kept=kept, size=max(0, job.size - done))
 
 
 @dataclass
@@ -80,7 +88,7 @@ def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[
     for part in parts_of(fleet, replace(options, parallelism=1), check, Wanted()):
         for piece in part.pieces:
             own: Slice = piece.what
-            seen = stamp(own.at)
+            seen = (own.at.path, *stamp(own.at))
             print_ = key_of(__version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
             key = key_of("records", own.at.source, own.at.path, str(own.start))
             yield RecordJob(key, piece.identity, own, piece.state, piece.size, print_)

@@ -14,7 +14,7 @@ from kdump.spark.parts import Piece
 from kdump.spark.reading import Reading
 from kdump.spark.records import RecordRows
 from kdump.spark.scan_plan import RecordJob
-from kdump.spark.scan_task import TableWriter
+from kdump.spark.scan_sink import TableWriter
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import RECORDS
 from kdump.spark.walk import opened
@@ -27,6 +27,8 @@ def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Opt
     number = "none" if at.partition is None else at.partition
     name = f"{folder('records', values)}/{number}-{job.key}.parquet"
     count = 0
+    begun = {"kdump": __version__, "fingerprint": "", "unit": path_text(at.path), "files": [name]}
+    store.put_unit(job.key, begun)  # the file is known of before it is there
     with ExitStack() as stack:
         writer = TableWriter(RECORDS, tuple(values), stack.enter_context(store.writing(name)))
         stack.callback(writer.close)
@@ -49,12 +51,6 @@ def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Opt
             for batch in reader.rest():
                 count += batch.num_rows
                 writer.put([batch])
-    entry = {
-        "kdump": __version__,
-        "fingerprint": job.fingerprint,
-        "unit": path_text(at.path),
-        "files": [name],
-        "records": count,
-    }
+    entry = {**begun, "fingerprint": job.fingerprint, "records": count}
     store.put_unit(job.key, entry)
     return entry

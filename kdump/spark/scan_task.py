@@ -1,48 +1,58 @@
 """What a task of a scan does: one unit, read once. Its findings, batches and the entries of its small files become
-Parquet files, and what else is to be known of it an entry in the result's list of units."""
+Parquet files, and what else is to be known of it an entry in the result's list of units.
+
+Of a partition the rows of its last segment are in files of their own, beside those of the segments before it: the next
+scan goes on there, as long as those are as they were (kdump.spark.kept).
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from kdump import __version__
+from kdump.check.carried import NotCarried
 from kdump.check.catalogue import INFO
+from kdump.check.partition import PartitionCheck
 from kdump.check.run import Unit
 from kdump.check.totals import Totals
 from kdump.log import kinds
 from kdump.log.disk import Partition
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.listing import length
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.arrow import Rows
-from kdump.spark.batches import BatchColumns
 from kdump.spark.fleet import Identity
-from kdump.spark.plan import small_files
-from kdump.spark.schema import arrow_schema
-from kdump.spark.store import Store, folder
-from kdump.spark.tables import BATCHES, TABLES, Table
+from kdump.spark.kept import (
+    Kept,
+    compared_now,
+    epochs_until,
+    lasts,
+    prefix_print,
+    put_state,
+    read_state,
+    recovered,
+    stamps_of,
+    state_of,
+)
+from kdump.spark.scan_sink import Sink
+from kdump.spark.store import Store
 from kdump.spark.tally import Tally
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.watch import Watch
 from kdump.state.partition_log import segments_of
 
-ROWS = 65_536
-"""Of a row group: what is held until it is written."""
-BY_TOPIC = ("segments", "batches", "records", "index_entries", "producer_states")
-"""Tables whose files lie by broker and topic; the others' by broker."""
+SPAN = 8 * 1024 * 1024 * 1024
+"""Bytes of a partition's segments after which what has been done is kept, for a scan that is interrupted."""
+COUNTED = ("files", "bytes", "batches", "records")
 
 
 @dataclass
 class Job:
-    """A unit that is to be read: its `key`, what it was like when that was planned, and whose it is."""
+    """A unit that is to be read: its `key`, what it was like when that was planned, and whose it is. `size`: the bytes
+    that there are to read; `kept`: where it can go on."""
 
     key: str
     unit: Unit | tuple[str, str]
@@ -52,55 +62,240 @@ class Job:
     size: int = 0
     retention: int | None = None
     """The topic's retention.ms; None where its log is not deleted by age, or that is not known."""
+    kept: Kept | None = None
+
+    @property
+    def place(self) -> Partition | Target | None:
+        return (self.unit.partition or self.unit.target) if isinstance(self.unit, Unit) else None
 
 
 def run_job(job: Job, store: Store) -> dict[str, Any]:
     """Read a unit, write its rows; its entry. Raises StoreError."""
-    began = time.monotonic()
-    totals = Totals()
-    place = _place(job.unit)
-    with ExitStack() as stack:
-        sink = Sink(job, place, store, stack)
-        if isinstance(job.unit, Unit):
-            job.unit.watcher = Watch(
-                sink.tally, sink.common, sink.batch_columns if "batches" in job.tables else None, sink.put_batches
-            )
-            _small_files(job, place, sink)
-        for row in finding_rows(job.unit, totals):
-            sink.add("findings", row)
+    if job.kept is not None:
+        try:
+            return _Reading(job, store, job.kept).run()
+        except NotCarried:  # not what it should be: from the first segment on
+            pass
+    return _Reading(job, store, None).run()
+
+
+class _Reading:
+    """One reading of one unit."""
+
+    def __init__(self, job: Job, store: Store, kept: Kept | None) -> None:
+        self.began = time.monotonic()
+        self.job, self.store, self.kept = job, store, kept
+        self.unit, self.place = job.unit, job.place
+        self.first = kept.segments if kept else 0
+        self.totals = Totals()
+        self.codes: Counter[str] = Counter()
+        self.infos: Counter[str] = Counter()
+        self.tally = Tally(job.retention)
+        self.common = self._common()
+        self.files = list(kept.files) if kept else []
+        self.span = 0
+        self.sound = True
+        """Whether all segments so far could be read as they are."""
+        self.facts = segments_of(self.place) if isinstance(self.place, Partition) else []
+        self.stamps = stamps_of(self.place) if isinstance(self.place, Partition) else {}
+        self.sink = self._sink(self.first)
+
+    def _common(self) -> dict[str, Any]:
+        """What all rows say."""
+        common: dict[str, Any] = dict(vars(self.job.identity))
+        unit, place = self.unit, self.place
+        if isinstance(unit, Unit):
+            source = place.source if place is not None else unit.directory.path if unit.directory else ""
+            common["source"] = path_text(source)
+        if place is not None:
+            common |= {"topic": place.topic, "partition": place.partition}
+            common["state"] = (place.state or "live") if isinstance(place, Partition) else "live"
+        return common
+
+    def _sink(self, number: int) -> Sink:
+        """For the rows of the segments from that number on; those of the last, and of what is no segment, have always
+        the same names."""
+        place = self.common.get("partition")
+        stem = f"{'root' if place is None else place}-{self.job.key}"
+        return Sink(self.store, self.common, f"{stem}-{number}" if number < len(self.facts) - 1 else stem)
+
+    def run(self) -> dict[str, Any]:
+        """Raises StoreError; NotCarried, and no row has been written, where the state that was kept cannot be."""
+        self._begin()
+        try:
+            self._read()
+        except BaseException as error:
+            self.sink.abandon(error)
+            raise
+        self.sink.close()
+        self.files += self.sink.names
+        entry = self._entry()
+        self.store.put_unit(self.job.key, entry)
+        return entry
+
+    def _begin(self) -> None:
+        """From here on the entry says that the unit is not as it was read, and what may be there of its rows: so one
+        that is interrupted leaves what the next scan can go on from, or knows to clear away."""
+        before = self.store.unit(self.job.key) or {}
+        self._put_begun(self._possible(), before)
+        for name in {*before.get("files", ()), *state_of(before)} - {*self.files, *state_of(self._kept())}:
+            self.store.remove(name)
+
+    def _put_begun(self, possible: list[str], before: dict[str, Any] | None = None) -> None:
+        files = {*self.files, *possible, *(before or {}).get("files", ())}
+        entry = {"kdump": __version__, "fingerprint": "", "unit": self._name(), "files": sorted(files)} | self._kept()
+        self.store.put_unit(self.job.key, entry)
+
+    def _possible(self) -> list[str]:
+        """The files that may come before the entry is written the next time."""
+        sinks = {sink.stem: sink for sink in (self.sink, self._sink(len(self.facts)))}
+        return [sink.name(table) for sink in sinks.values() for table in ("findings", *self.job.tables)]
+
+    def _kept(self) -> dict[str, Any]:
+        return {"kept": self.kept.said() if self.kept else None}
+
+    def _name(self) -> str:
+        return path_text(self.unit.name if isinstance(self.unit, Unit) else self.unit[0])
+
+    def _read(self) -> None:
+        unit, totals = self.unit, self.totals
+        if isinstance(unit, Unit):
+            state = read_state(self.store, self.kept) if self.kept else None
+            batches = (lambda: self.sink.batch_columns()) if "batches" in self.job.tables else None
+            unit.watcher = Watch(self.tally, self.common, batches, lambda: self.sink.put_batches())
+            unit.prepare = lambda check: self._prepare(check, state)
+        for row in finding_rows(unit, totals):
+            self.sink.add("findings", row)
             totals.findings[row["severity"]] += 1
-            sink.codes[row["code"]] += 1
-            sink.infos[row["code"]] += row["severity"] == INFO
-        for row in unread_rows(job.unit, totals):
-            sink.add("findings", row)
-    entry = {
-        "kdump": __version__,
-        "fingerprint": job.fingerprint,
-        "unit": path_text(job.unit.name if isinstance(job.unit, Unit) else job.unit[0]),
-        "files": sorted(sink.names),
-        **vars(job.identity),
-        "topic": place.topic if isinstance(place, (Partition, Target)) else None,
-        "partition": place.partition if isinstance(place, (Partition, Target)) else None,
-        "totals": _totals(totals),
-        "codes": dict(sink.codes),
-        "infos": dict(+sink.infos),
-        "open": _open(job.unit),
-        "source": sink.common.get("source"),
-        "state": sink.common.get("state"),
-        "tally": sink.tally.said(job.unit) if isinstance(job.unit, Unit) and place is not None else None,
-        "seconds": round(time.monotonic() - began, 3),
-    }
-    store.put_unit(job.key, entry)
-    return entry
+            self.codes[row["code"]] += 1
+            self.infos[row["code"]] += row["severity"] == INFO
+        for row in unread_rows(unit, totals):
+            self.sink.add("findings", row)
+        self._small_files()
 
+    def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
+        """The check of a partition, or of a lone segment, is about to begin."""
+        if not isinstance(self.place, Partition):
+            return
+        check.before = lambda number: self._before(check, number)
+        if state is not None:
+            check.resume(self.first, state.get("check", ""))
+            self._restore(state)
 
-def _place(unit: Unit | tuple[str, str]) -> Partition | Target | None:
-    return (unit.partition or unit.target) if isinstance(unit, Unit) else None
+    def _before(self, check: PartitionCheck, number: int) -> None:
+        """A segment is about to be read: all of those before it has been told."""
+        is_last = number == len(self.facts) - 1
+        if number > self.first and (is_last or self.span >= SPAN):
+            self._leave(check, number)
+        facts = self.facts[number]
+        clean = False if check.known.topic == METADATA_TOPIC else check.known.clean
+        assert facts.segment.log is not None
+        facts.size = length(facts.segment.log.path) or 0  # a store's, which no header tells
+        for row in segment_rows((facts, clean)):
+            self.tally.segment(row)
+            self.sink.add("segments", row)
+        self.sound = self.sound and not (facts.error or facts.gone or facts.grows)
+        for at in facts.segment.beside.values():
+            self._entries(at)
+        self.span += facts.size
 
+    def _leave(self, check: PartitionCheck, number: int) -> None:
+        """The segments before that number are done: their rows stay, and the next scan may go on behind them."""
+        self.sink.close()
+        self.files += self.sink.names
+        self.span = 0
+        self.sink = self._sink(number)
+        kept = self._keep(check, number)
+        old, self.kept = self.kept, kept or self.kept
+        self._put_begun(self._possible())
+        if kept is not None and old is not None and old.state != kept.state:
+            self.store.remove(old.state)
 
-def _totals(totals: Totals) -> dict[str, Any]:
-    names = ("partitions", "files", "bytes", "batches", "records", "unread", "notes")
-    return {name: getattr(totals, name) for name in names} | {"findings": dict(totals.findings)}
+    def _keep(self, check: PartitionCheck, number: int) -> Kept | None:
+        """None where what was found may not be all that there is, or is too much."""
+        place, known = self.place, check.known
+        assert isinstance(place, Partition)
+        if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
+            return None
+        try:
+            state, digest = put_state(self.store, self.job.key, number, self._state(check))
+        except NotCarried:
+            return None
+        identity, tables = self.job.identity, self.job.tables
+        return Kept(
+            number,
+            prefix_print(place, known, check.options, tables, identity, number, self.stamps),
+            check.reached,
+            check.doubts,
+            recovered(place, known, number),
+            epochs_until(known, check.reached),
+            compared_now(place, check.compared, self.stamps),
+            list(self.files),
+            state,
+            digest,
+        )
+
+    def _state(self, check: PartitionCheck) -> dict[str, Any]:
+        """All that the next scan has to know of the segments so far. Raises NotCarried."""
+        totals = {name: getattr(self.totals, name) for name in COUNTED} | {"findings": dict(self.totals.findings)}
+        counts = {"codes": dict(self.codes), "infos": dict(self.infos), "totals": totals}
+        return {"check": check.state(), "tally": self.tally.state(), **counts}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Raises NotCarried."""
+        try:
+            for name in COUNTED:
+                setattr(self.totals, name, int(state["totals"][name]))
+            for counter, said in (
+                (self.totals.findings, state["totals"]["findings"]),
+                (self.codes, state["codes"]),
+                (self.infos, state["infos"]),
+            ):
+                counter.update({str(name): int(count) for name, count in said.items()})
+            self.tally.resume(state["tally"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NotCarried(str(error)) from None
+
+    def _small_files(self) -> None:
+        """Rows of the files that belong to no segment: orphans, snapshots, checkpoints."""
+        place, unit = self.place, self.unit
+        if isinstance(place, Partition):
+            for at in (*place.orphans, *place.snapshots, *place.texts):
+                self._entries(at)
+        elif isinstance(place, Target):
+            self._entries(place)
+        elif isinstance(unit, Unit) and unit.directory is not None:
+            for at in unit.directory.files.values():
+                self._entries(at)
+
+    def _entries(self, at: Target) -> None:
+        table = TABLE_OF.get(at.kind) if at.kind is not None else None
+        if table is not None and table in self.job.tables:
+            for row in entry_rows(at):
+                self.sink.add(table, {"topic": at.topic, "partition": at.partition, **row})
+
+    def _entry(self) -> dict[str, Any]:
+        place, unit, totals = self.place, self.unit, self.totals
+        names = (*COUNTED, "partitions", "unread", "notes")
+        return {
+            "kdump": __version__,
+            "fingerprint": self.job.fingerprint,
+            "unit": self._name(),
+            "files": sorted(self.files),
+            **self._kept(),
+            "first": self.first,
+            **vars(self.job.identity),
+            "topic": place.topic if place is not None else None,
+            "partition": place.partition if place is not None else None,
+            "totals": {name: getattr(totals, name) for name in names} | {"findings": dict(totals.findings)},
+            "codes": dict(self.codes),
+            "infos": dict(+self.infos),
+            "open": _open(unit),
+            "source": self.common.get("source"),
+            "state": self.common.get("state"),
+            "tally": self.tally.said(unit) if isinstance(unit, Unit) and place is not None else None,
+            "seconds": round(time.monotonic() - self.began, 3),
+        }
 
 
 def _open(unit: Unit | tuple[str, str]) -> list[dict[str, Any]]:
@@ -120,24 +315,6 @@ def _open(unit: Unit | tuple[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _small_files(job: Job, place: Partition | Target | None, sink: Sink) -> None:
-    """Rows of the segments' headers, of indexes, snapshots and checkpoints."""
-    assert isinstance(job.unit, Unit)
-    if isinstance(place, Partition):
-        clean = False if place.topic == METADATA_TOPIC else job.unit.known.clean
-        for facts in segments_of(place):
-            for row in segment_rows((facts, clean)):
-                sink.tally.segment(row)
-                sink.add("segments", row)
-        for at in small_files(place):
-            _entries(at, job, sink)
-    elif isinstance(place, Target):
-        _entries(place, job, sink)
-    elif job.unit.directory is not None:
-        for at in job.unit.directory.files.values():
-            _entries(at, job, sink)
-
-
 TABLE_OF = {
     kinds.INDEX: "index_entries",
     kinds.TIME_INDEX: "index_entries",
@@ -146,97 +323,3 @@ TABLE_OF = {
     kinds.OFFSET_CHECKPOINT: "checkpoints",
     kinds.EPOCH_CHECKPOINT: "checkpoints",
 }
-
-
-def _entries(at: Target, job: Job, sink: Sink) -> None:
-    table = TABLE_OF.get(at.kind) if at.kind is not None else None
-    if table is not None and table in job.tables:
-        for row in entry_rows(at):
-            sink.add(table, {"topic": at.topic, "partition": at.partition, **row})
-
-
-class Sink:
-    """The Parquet files of a unit, each there once it has a row."""
-
-    def __init__(self, job: Job, place: Partition | Target | None, store: Store, stack: ExitStack) -> None:
-        self.job = job
-        self.store = store
-        self.stack = stack
-        self.names: list[str] = []
-        self.codes: Counter[str] = Counter()
-        self.infos: Counter[str] = Counter()
-        self.tally = Tally(job.retention)
-        self.batches: BatchColumns | None = None
-        self.writers: dict[str, TableWriter] = {}
-        unit = job.unit
-        self.common: dict[str, Any] = dict(vars(job.identity))
-        if isinstance(unit, Unit):
-            source = place.source if place is not None else unit.directory.path if unit.directory else ""
-            self.common["source"] = path_text(source)
-        if place is not None:
-            self.common |= {"topic": place.topic, "partition": place.partition}
-            self.common["state"] = (place.state or "live") if isinstance(place, Partition) else "live"
-
-    def add(self, table: str, row: dict[str, Any]) -> None:
-        writer = self.writers.get(table)
-        if writer is None:
-            writer = self.writers[table] = self._writer(TABLES[table])
-        writer.add(self.common | {name: value for name, value in row.items() if value is not None})
-
-    def batch_columns(self) -> BatchColumns:
-        """Where batches gather; `put_batches` writes what is there."""
-        if self.batches is None:
-            writer = self.writers["batches"] = self._writer(BATCHES)
-            self.batches = BatchColumns(writer.schema)
-            self.stack.callback(self.put_batches)
-        return self.batches
-
-    def put_batches(self) -> None:
-        assert self.batches is not None
-        self.writers["batches"].put(self.batches.take())
-
-    def _writer(self, table: Table) -> TableWriter:
-        values = {"broker": self.job.identity.broker}
-        if table.name in BY_TOPIC:
-            values["topic"] = self.common.get("topic")
-        number = self.common.get("partition")
-        name = f"{folder(table.name, values)}/{'root' if number is None else number}-{self.job.key}.parquet"
-        self.names.append(name)
-        file = self.stack.enter_context(self.store.writing(name))
-        writer = TableWriter(table, tuple(values), file)
-        self.stack.callback(writer.close)
-        return writer
-
-
-class TableWriter:
-    """Rows of a table -> one Parquet file, without the columns that its directory says."""
-
-    def __init__(self, table: Table, apart: tuple[str, ...], file: Any) -> None:
-        schema = arrow_schema(table)
-        self.schema = pa.schema([each for each in schema if each.name not in apart])
-        self.rows = Rows(table, self.schema)
-        self.held: list[pa.RecordBatch] = []
-        self.count = 0
-        self.writer = pq.ParquetWriter(file, self.schema, compression="zstd")
-
-    def add(self, row: dict[str, Any]) -> None:
-        if self.rows.add(row):
-            self.put(self.rows.take())
-
-    def put(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Record batches of the table, without those columns."""
-        for batch in batches:
-            self.held.append(batch)
-            self.count += batch.num_rows
-        if self.count >= ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self.held:
-            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
-            self.held, self.count = [], 0
-
-    def close(self) -> None:
-        self.put(self.rows.take())
-        self._flush()
-        self.writer.close()

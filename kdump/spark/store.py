@@ -95,13 +95,29 @@ class Store:
         except OSError:
             return
         for item in found:
-            data = self.read(f"{UNITS}/{item.name}") if item.name.endswith(".json") else None
-            try:
-                entry = json.loads(data) if data else None
-            except ValueError:
-                continue
-            if isinstance(entry, dict):
-                yield item.name.removesuffix(".json"), entry
+            key = item.name.removesuffix(".json")
+            entry = self.unit(key) if key != item.name else None
+            if entry is not None:
+                yield key, entry
+
+    def sweep(self, directory: str, named: set[str]) -> None:
+        """Remove what is in a directory of the result, and is not `named`: what a scan left that was interrupted."""
+        try:
+            found = names(self.path(directory))
+        except OSError:
+            return
+        for name in found:
+            if f"{directory}/{name}" not in named:
+                self.remove(f"{directory}/{name}")
+
+    def unit(self, key: str) -> dict[str, Any] | None:
+        """What is known of one."""
+        data = self.read(f"{UNITS}/{key}.json")
+        try:
+            entry = json.loads(data) if data else None
+        except ValueError:
+            return None
+        return entry if isinstance(entry, dict) else None
 
     def put_unit(self, key: str, entry: dict[str, Any]) -> None:
         """What is known of a unit: written last, so that what it names is there."""
@@ -109,7 +125,8 @@ class Store:
 
     def forget(self, key: str, entry: dict[str, Any]) -> None:
         """A unit and its rows."""
-        for name in entry.get("files", []):
+        kept = entry.get("kept")
+        for name in (*entry.get("files", []), *([kept["state"]] if kept else [])):
             self.remove(name)
         self.remove(f"{UNITS}/{key}.json")
 

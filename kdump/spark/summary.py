@@ -84,7 +84,7 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
         "producers": rows(spark, PRODUCERS),
         "keys": rows(spark, KEYS) if options.records else [],
         **added_up(own, MOST),
-        "units": {"read": done.read, "kept": done.kept, "gone": done.gone},
+        "units": {"read": done.read, "continued": done.continued, "kept": done.kept, "gone": done.gone},
         "seconds": round(time.monotonic() - began, 3),
     }
 

@@ -71,6 +71,22 @@ class Tally:
         """One more segment, by its row."""
         self.segments.append((row["baseOffset"], row["size"], row["newestTimestamp"]))
 
+    def state(self) -> Object:
+        """What has been counted so far, as JSON has it."""
+        counted = {name: getattr(self, name) for name in ("data", "negative", "oldest", "newest", "segments")}
+        return {"formats": dict(self.formats), **counted}
+
+    def resume(self, state: Object) -> None:
+        """Go on from there. Raises KeyError, TypeError or ValueError where it is no state."""
+        for name, (batches, records, size) in state["formats"].items():
+            self.formats[name] = [int(batches), int(records), int(size)]
+        batches, records, size = state["data"]
+        self.data = [int(batches), int(records), int(size)]
+        self.negative = int(state["negative"])
+        self.oldest, self.newest = (None if state[name] is None else int(state[name]) for name in ("oldest", "newest"))
+        for offset, size, newest in state["segments"]:
+            self.segments.append((int(offset), int(size), None if newest is None else int(newest)))
+
     def said(self, unit: Unit) -> Object:
         """As JSON has it."""
         size = sum(size for _, size, _ in self.segments)

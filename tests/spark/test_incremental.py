@@ -5,11 +5,15 @@ The tasks run in this process: what is held together here is files, and no engin
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterable
+import zlib
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +21,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kdump.log.region import Limits
+from kdump.spark.kept import STATES
 from kdump.spark.scan import Scanned, ScanOptions, scan
-from kdump.spark.store import OWN, UNITS, Store
+from kdump.spark.store import OWN, UNITS, Store, StoreError
+from kdump.spark.tally import added_up
+from kdump.spark.tasks import segment_rows
 from kdump.spark.watch import Watch
 from tests.conftest import FIXTURES
 from tests.spark import same
@@ -41,19 +49,40 @@ class Here:
         return SimpleNamespace(map=mapped)
 
 
-def run(disk: Path, out: Path) -> Scanned:
+def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> Scanned:
     spark: Any = SimpleNamespace(sparkContext=Here())
     # Slices of 2 KiB: a change in one part of a segment must not leave the rows of another as they were.
-    return scan(spark, ScanOptions((str(disk),), records=True, split_bytes=2048), Store(str(out)))
+    chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
+    return scan(spark, ScanOptions((str(disk),), **chosen), store or Store(str(out)))
+
+
+OWN_WAY = {"seconds", "files", "kept", "first"}
+"""Of an entry: how its rows came to be, and not what they are."""
 
 
 def rows(out: Path) -> dict[str, Any]:
-    """Every file of the result, with its rows; of what is known of the units all but the time that they took."""
-    found: dict[str, Any] = {}
+    """Every directory of the result, with its rows, and what is known of the units. In which file a row is, and which
+    state is kept, depends on what the scans before have read."""
+    found: dict[str, Any] = defaultdict(list)
+    files: set[str] = set()
     for path in sorted(out.rglob("*.parquet")):
-        found[str(path.relative_to(out))] = pq.ParquetFile(path).read().to_pylist()
+        files.add(str(path.relative_to(out)))
+        found[str(path.parent.relative_to(out))] += map(repr, pq.ParquetFile(path).read().to_pylist())
+    for name in found:
+        found[name].sort()
+    named: set[str] = set()
+    states: set[str] = set()
     for path in sorted((out / UNITS).glob("*.json")):
-        found[path.name] = json.loads(path.read_text()) | {"seconds": 0}
+        entry = json.loads(path.read_text())
+        assert len(set(entry["files"])) == len(entry["files"])
+        named |= set(entry["files"])
+        kept = entry.get("kept")
+        if kept:
+            states.add(kept["state"])
+            assert set(kept["files"]) <= set(entry["files"])
+        found[path.name] = {name: value for name, value in entry.items() if name not in OWN_WAY}
+    assert files == named
+    assert {str(path.relative_to(out)) for path in (out / STATES).glob("*")} == states
     assert not list((out / OWN).rglob(".*"))
     return found
 
@@ -63,6 +92,10 @@ Change = Callable[[Path, random.Random], None]
 
 def logs(disk: Path) -> list[Path]:
     return sorted((disk / TOPIC).glob("*.log"))
+
+
+def lines(path: Path, *rows: str) -> None:
+    path.write_text("\n".join(["0", str(len(rows)), *rows, ""]))
 
 
 def grow(disk: Path, dice: random.Random) -> None:
@@ -114,8 +147,54 @@ def damage(disk: Path, dice: random.Random) -> None:
         path.write_bytes(data)
 
 
+def clean(disk: Path, dice: random.Random) -> None:
+    """The cleaner writes a segment anew, without some of its batches."""
+    path = dice.choice(logs(disk))
+    begin, size = begins(path), path.stat().st_size
+    inside = [row for row in BATCHES if begin <= row["position"] < begin + size]
+    left = [row for row in inside if row["isControlBatch"] or dice.random() < 0.7]
+    path.write_bytes(b"".join(WHOLE[row["position"] : row["position"] + row["size"]] for row in left))
+
+
+def touch(disk: Path, dice: random.Random) -> None:
+    """The time of some file's change is another, perhaps an earlier one."""
+    time = dice.choice((1_600_000_000, 1_790_000_000))
+    os.utime(dice.choice([path for path in (disk / TOPIC).iterdir() if path.is_file()]), (time, time))
+
+
 def checkpoint(disk: Path, dice: random.Random) -> None:
-    (disk / "replication-offset-checkpoint").write_text(f"0\n1\npayments 0 {dice.randrange(300)}\n")
+    name = dice.choice(("replication-offset", "recovery-point-offset", "log-start-offset", "cleaner-offset"))
+    lines(disk / f"{name}-checkpoint", f"payments 0 {dice.randrange(300)}")
+
+
+def epochs(disk: Path, dice: random.Random) -> None:
+    """An election; or a checkpoint that says something else of what was."""
+    starts = sorted(dice.sample(range(150), dice.randrange(1, 4)))
+    lines(disk / TOPIC / "leader-epoch-checkpoint", *(f"{number} {start}" for number, start in enumerate(starts)))
+
+
+def stopped(disk: Path, dice: random.Random) -> None:
+    """The mark of a clean shutdown comes, or goes."""
+    mark = disk / ".kafka_cleanshutdown"
+    if mark.exists():
+        mark.unlink()
+    else:
+        mark.write_text('{"version": 0, "brokerEpoch": 1}')
+
+
+def beside(disk: Path, dice: random.Random) -> None:
+    """An index or a snapshot comes, or goes: with a segment's name, or another."""
+    there = [path for ending in ("index", "timeindex", "snapshot") for path in (disk / TOPIC).glob(f"*.{ending}")]
+    if there and dice.random() < 0.5:
+        dice.choice(there).unlink()
+        return
+    source = FIXTURES / "clean-1" / TOPIC
+    ending = dice.choice(("index", "timeindex", "snapshot"))
+    data = next((path.read_bytes() for path in sorted(source.glob(f"*.{ending}"))), b"")
+    offset = dice.choice([int(path.stem) for path in logs(disk)] + [dice.randrange(130)])
+    (disk / TOPIC / f"{offset:020}.{ending}").write_bytes(
+        data if ending == "snapshot" else bytes(8 * dice.randrange(3))
+    )
 
 
 def nothing(disk: Path, dice: random.Random) -> None:
@@ -131,7 +210,12 @@ def mend(disk: Path, dice: random.Random) -> None:
 
 WHOLE = (FIXTURES / "clean-1" / TOPIC / f"{0:020}.log").read_bytes()
 BATCHES: list[dict[str, Any]] = []
-CHANGES: tuple[Change, ...] = (grow, roll, truncate, retain, damage, checkpoint, nothing, mend)
+OFTEN: tuple[Change, ...] = (grow, roll, roll, truncate)
+"""What a scan can go on after, if that is all."""
+CHANGES: tuple[Change, ...] = (
+    *(grow, roll, truncate, retain, damage, clean, touch, checkpoint, epochs, stopped, beside, nothing, mend),
+    *OFTEN,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -148,26 +232,241 @@ def a_disk(root: Path) -> Path:
     return disk
 
 
-def told(changes: Iterable[Change]) -> list[str]:
-    return [change.__name__ for change in changes]
+class Failing(Store):
+    """The machine goes down when so many files have been begun."""
+
+    left = 0
+
+    def writing(self, name: str) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise StoreError(f"{name}: no more")
+        return super().writing(name)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_happens_to_a_log(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
+def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
+    store = Failing(str(out))
+    store.left = dice.randrange(1, 30)
+    with suppress(StoreError):
+        run(disk, out, store)
+
+
+def history(seed: int, steps: int, tmp_path: Path) -> int:
+    """Changes and scans, each compared with one from scratch; how many of them went on from where another was."""
     dice = random.Random(seed)
     disk, out = a_disk(tmp_path), tmp_path / "out"
+    for _ in range(dice.randrange(3)):
+        roll(disk, dice)
+    if dice.random() < 0.5:
+        (disk / "meta.properties").write_text("cluster.id=c\nnode.id=1\nversion=1\n")
     run(disk, out)
-    done: list[Change] = []
-    for step in range(4):
-        for change in dice.choices(CHANGES, k=dice.choice((1, 1, 2))):
+    done: list[str] = []
+    continued = 0
+    for step in range(steps):
+        chosen = OFTEN if dice.random() < 0.4 else CHANGES
+        for change in dice.choices(chosen, k=dice.choice((1, 1, 2))):
             change(disk, dice)
-            done.append(change)
-        run(disk, out)
+            done.append(change.__name__)
+        if dice.random() < 0.3:
+            interrupted(disk, out, dice)
+            done.append("interrupted")
+            if dice.random() < 0.3:
+                chosen[0](disk, dice)
+        found = run(disk, out)
+        done.append(f"scan that continued {found.continued}")
+        continued += found.continued
         scratch = tmp_path / f"scratch-{step}"
-        run(disk, scratch)
-        assert rows(out) == rows(scratch), told(done)
+        alone = run(disk, scratch)
+        assert rows(out) == rows(scratch), done
+        names = ("totals", "codes", "infos", "open", "tally", "unit", "state", "source", "copyOf", "topic", "partition")
+        entries = [sorted(str([entry[n] for n in names]) for entry in each.entries) for each in (found, alone)]
+        assert entries[0] == entries[1], done
+        assert added_up(found.entries, 20) == added_up(alone.entries, 20)
+        shutil.rmtree(scratch)
     assert run(disk, out).read == 1  # the root of the log directory, which is read each time
+    run(disk, out, from_scratch=True)
+    run(disk, tmp_path / "scratch")
+    assert rows(out) == rows(tmp_path / "scratch"), done
+    return continued
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The clock stands."""
+    monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("span", [1, 8 << 30])
+def test_what_happens_to_a_log(span: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    still.setattr("kdump.spark.scan_task.SPAN", span)
+    assert sum(history(seed, 4, tmp_path / str(seed)) for seed in range(3)) > 1
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("seed", range(40))
+def test_what_may_happen_to_a_log(seed: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    still.setattr("kdump.spark.scan_task.SPAN", 1 if seed % 2 else 8 << 30)
+    history(seed, 25, tmp_path)
+
+
+def in_four(disk: Path) -> list[Path]:
+    """Of the partition the first half, in four segments."""
+    dice = random.Random(3)
+    while len(logs(disk)) < 4:
+        roll(disk, dice)
+    return logs(disk)
+
+
+class Preads:
+    """Which files were read, and how many bytes of each."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.read: dict[str, int] = defaultdict(int)
+        self.pread = os.pread
+        patch.setattr(os, "pread", self)
+
+    def __call__(self, fd: int, count: int, position: int) -> bytes:
+        data = self.pread(fd, count, position)
+        self.read[os.readlink(f"/proc/self/fd/{fd}")] += len(data)
+        return data
+
+
+def test_the_bytes_of_closed_segments_are_not_read(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    paths = in_four(disk)
+    (disk / TOPIC / "leader-epoch-checkpoint").unlink(missing_ok=True)
+    dice = random.Random(1)
+    counted = Preads(still)
+    run(disk, out)
+    names = [*map(str, paths)]
+    assert set(names) <= counted.read.keys()
+
+    def read_again() -> set[str]:
+        counted.read.clear()
+        assert run(disk, out).continued == 1
+        assert rows(out)
+        return {name for name in counted.read if name.endswith(".log")}
+
+    grow(disk, dice)
+    assert read_again() == {names[3]}
+    assert counted.read[names[3]] >= paths[3].stat().st_size
+    assert run(disk, out).kept == 2
+    roll(disk, dice)  # what was the last is a closed one, and has a successor
+    assert read_again() == {*map(str, logs(disk)[3:])}
+    grow(disk, dice)
+    assert read_again() == {str(logs(disk)[-1])}
+    lines(disk / TOPIC / "leader-epoch-checkpoint", "0 0", "1 9000")  # an election, behind all that is kept
+    counted.read.clear()
+    assert run(disk, out).continued == 0  # there was no such file: what it says of the first epoch is new
+    lines(disk / TOPIC / "leader-epoch-checkpoint", "0 0", "1 9000", "2 9001")
+    assert read_again() == {str(logs(disk)[-1])}
+    os.utime(paths[1])
+    counted.read.clear()
+    assert run(disk, out).continued == 0
+    assert set(names) <= counted.read.keys()
+
+
+def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    """Nothing is believed of it; the partition is read from its first segment on."""
+    disk = a_disk(tmp_path)
+    shutil.rmtree(disk / "users-0")
+    in_four(disk)
+    run(disk, tmp_path / "first")
+    grow(disk, random.Random(1))
+    run(disk, tmp_path / "scratch")
+    expected = rows(tmp_path / "scratch")
+
+    def with_entry(out: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+        for path in (out / UNITS).glob("*.json"):
+            entry = json.loads(path.read_text())
+            if entry.get("kept"):
+                change(entry)
+                path.write_text(json.dumps(entry))
+
+    def with_state(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+        def changed(out: Path) -> None:
+            for path in (out / STATES).glob("*"):
+                path.write_bytes(change(path.read_bytes()))
+
+        return changed
+
+    def with_sound_state(change: Callable[[Any], Any]) -> Callable[[Path], None]:
+        """The state is another, and its digest is right."""
+
+        def changed(out: Path) -> None:
+            data = b""
+            for path in (out / STATES).glob("*"):
+                data = zlib.compress(json.dumps(change(json.loads(zlib.decompress(path.read_bytes())))).encode())
+                path.write_bytes(data)
+            with_entry(out, lambda entry: entry["kept"].update(digest=hashlib.sha256(data).hexdigest()))
+
+        return changed
+
+    changes: list[Callable[[Path], None]] = [
+        lambda out: shutil.rmtree(out / STATES),
+        with_state(lambda data: data[:-3]),
+        with_state(lambda data: data[:50] + bytes([data[50] ^ 1]) + data[51:]),
+        lambda out: with_entry(out, lambda entry: entry["kept"].update(digest="")),
+        lambda out: with_entry(out, lambda entry: entry["kept"].update(segments=2)),
+        lambda out: with_entry(out, lambda entry: entry["kept"].update(print_="another version's")),
+        lambda out: with_entry(out, lambda entry: entry["kept"].pop("reached")),
+        lambda out: with_entry(out, lambda entry: entry.update(kept=[1])),
+        lambda out: with_entry(out, lambda entry: entry["kept"].update(segments="3", files=3)),
+        with_sound_state(lambda state: {**state, "check": "[]"}),
+        with_sound_state(lambda state: {**state, "totals": 3}),
+        with_sound_state(lambda state: {**state, "tally": {}}),
+        with_sound_state(lambda state: [state]),
+    ]
+    for number, change in enumerate(changes):
+        out = tmp_path / str(number)
+        shutil.copytree(tmp_path / "first", out)
+        change(out)
+        assert run(disk, out).continued == 0, number
+        assert rows(out) == expected, number
+    out = tmp_path / "first"
+    assert run(disk, out).continued == 1
+    assert rows(out) == expected
+
+
+def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    in_four(disk)
+    run(disk, out)
+    grow(disk, random.Random(1))
+    for options in ({"max_message_bytes": 100}, {"limits": Limits(5000)}, {"tables": ("segments", "findings")}):
+        assert run(disk, out, **options).continued == 0
+        run(disk, tmp_path / "scratch", **options)
+        assert rows(out) == rows(tmp_path / "scratch")
+        shutil.rmtree(tmp_path / "scratch")
+
+
+def test_a_long_check_that_was_interrupted_goes_on(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    """Not only behind a partition, but behind some of its segments."""
+    still.setattr("kdump.spark.scan_task.SPAN", 1)
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    names = [*map(str, in_four(disk))]
+    broken = logs(disk)[3]
+    still.setattr("kdump.spark.scan_task.segment_rows", _failing_at(broken))
+    with pytest.raises(StoreError):
+        run(disk, out, records=False)
+    still.undo()
+    still.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
+    counted = Preads(still)
+    assert run(disk, out, records=False).continued == 1
+    read = {name for name in counted.read if name in names}
+    assert read == {names[3]}
+    run(disk, tmp_path / "scratch", records=False)
+    assert rows(out) == rows(tmp_path / "scratch")
+
+
+def _failing_at(path: Path) -> Callable[[Any], Any]:
+    def failing(what: Any) -> Any:
+        if what[0].segment.log.path == str(path):
+            raise StoreError("no more")
+        return segment_rows(what)
+
+    return failing
 
 
 def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert tables(spark, tmp_path / "fleet") == expected(paths)
 
     again = json.loads(kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json").stdout)
-    assert again["units"] == {"read": 3, "kept": 49, "gone": 0}
+    assert again["units"] == {"read": 3, "continued": 0, "kept": 49, "gone": 0}
     assert {**again, "units": 0, "seconds": 0} == {**said, "units": 0, "seconds": 0}
 
     # What was asked before is answered in a table, too.
@@ -151,6 +151,49 @@ def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None
     run(spark, [disk], tmp_path / "scratch")
     assert tables(spark, out) == tables(spark, tmp_path / "scratch")
     assert any("checkpoint-beyond-log" in row for row in tables(spark, out)["findings"])
+
+
+def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_path: Path) -> None:
+    """Tables, findings and summary, of logs that have grown, with damage in an old segment."""
+    disks = [tmp_path / "left", tmp_path / "right"]
+    for disk in disks:
+        for name in ("payments-0", "users-0"):
+            shutil.copytree(FIXTURES / "clean-1" / name, disk / name)
+    split_up(disks[0], "payments-0", 4, damage=2)
+    split_up(disks[1], "payments-0", 3)
+    later = {}
+    for disk in disks:
+        last = sorted((disk / "payments-0").glob("*.log"))[-1]
+        later[last] = last.read_bytes()
+        last.write_bytes(later[last][: len(later[last]) // 2])
+    out = tmp_path / "out"
+    run(spark, disks, out)
+    for path, data in later.items():
+        path.write_bytes(data)
+    on, scratch = (
+        json.loads(kdump("scan", *disks, "--out", where, "--records", "--json").stdout)
+        for where in (out, tmp_path / "scratch")
+    )
+    assert on["units"]["continued"] == 2
+    assert scratch["units"]["continued"] == 0
+    found = tables(spark, out)
+    assert any("crc-mismatch" in row for row in found["findings"])
+    assert found == tables(spark, tmp_path / "scratch")
+    same_for_all = {"out": "", "units": 0, "seconds": 0}
+    assert {**on, **same_for_all} == {**scratch, **same_for_all}
+    assert [each["kind"] for each in on["replicas"]] == ["damaged"]
+
+
+def split_up(disk: Path, name: str, count: int, damage: int = 0) -> None:
+    """A log in several segments; with a bit of the checksum of one's first batch flipped."""
+    log = disk / name / f"{0:020}.log"
+    data, rows = log.read_bytes(), same.cli_batches(disk / name)
+    starts = [rows[len(rows) * number // count] for number in range(count)]
+    for number, row in enumerate(starts):
+        end = starts[number + 1]["position"] if number + 1 < count else len(data)
+        piece = bytearray(data[row["position"] : end])
+        piece[18] ^= number == damage and damage > 0
+        (disk / name / f"{row['baseOffset']:020}.log").write_bytes(piece)
 
 
 def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,112 @@
+"""Where a task of a scan puts the rows of a unit: Parquet files by table, each there once all of it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdump.spark.arrow import Rows
+from kdump.spark.batches import BatchColumns
+from kdump.spark.schema import arrow_schema
+from kdump.spark.store import Store, folder
+from kdump.spark.tables import BATCHES, TABLES, Table
+
+ROWS = 65_536
+"""Of a row group: what is held until it is written."""
+BY_TOPIC = ("segments", "batches", "records", "index_entries", "producer_states")
+"""Tables whose files lie by broker and topic; the others' by broker."""
+
+
+class Sink:
+    """The Parquet files of a unit, or of some segments of it, each there once it has a row. `common`: what all rows
+    say; `stem`: how the files are called."""
+
+    def __init__(self, store: Store, common: dict[str, Any], stem: str) -> None:
+        self.store = store
+        self.common = common
+        self.stem = stem
+        self.stack = ExitStack()
+        self.names: list[str] = []
+        self.batches: BatchColumns | None = None
+        self.writers: dict[str, TableWriter] = {}
+
+    def name(self, table: str) -> str:
+        """The file of a table, whether or not it is there."""
+        return f"{folder(table, self._apart(table))}/{self.stem}.parquet"
+
+    def _apart(self, table: str) -> dict[str, str | None]:
+        """The columns that the names of directories say."""
+        names = ("broker", "topic") if table in BY_TOPIC else ("broker",)
+        return {name: self.common.get(name) for name in names}
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        writer = self.writers.get(table)
+        if writer is None:
+            writer = self.writers[table] = self._writer(TABLES[table])
+        writer.add(self.common | {name: value for name, value in row.items() if value is not None})
+
+    def batch_columns(self) -> BatchColumns:
+        """Where batches gather; `put_batches` writes what is there."""
+        if self.batches is None:
+            writer = self.writers["batches"] = self._writer(BATCHES)
+            self.batches = BatchColumns(writer.schema)
+            self.stack.callback(self.put_batches)
+        return self.batches
+
+    def put_batches(self) -> None:
+        assert self.batches is not None
+        self.writers["batches"].put(self.batches.take())
+
+    def _writer(self, table: Table) -> TableWriter:
+        name = self.name(table.name)
+        self.names.append(name)
+        file = self.stack.enter_context(self.store.writing(name))
+        writer = TableWriter(table, tuple(self._apart(table.name)), file)
+        self.stack.callback(writer.close)
+        return writer
+
+    def close(self) -> None:
+        """The files are whole. Raises StoreError."""
+        self.stack.close()
+
+    def abandon(self, error: BaseException) -> None:
+        """They are not to be."""
+        self.stack.__exit__(type(error), error, error.__traceback__)
+
+
+class TableWriter:
+    """Rows of a table -> one Parquet file, without the columns that its directory says."""
+
+    def __init__(self, table: Table, apart: tuple[str, ...], file: Any) -> None:
+        schema = arrow_schema(table)
+        self.schema = pa.schema([each for each in schema if each.name not in apart])
+        self.rows = Rows(table, self.schema)
+        self.held: list[pa.RecordBatch] = []
+        self.count = 0
+        self.writer = pq.ParquetWriter(file, self.schema, compression="zstd")
+
+    def add(self, row: dict[str, Any]) -> None:
+        if self.rows.add(row):
+            self.put(self.rows.take())
+
+    def put(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Record batches of the table, without those columns."""
+        for batch in batches:
+            self.held.append(batch)
+            self.count += batch.num_rows
+        if self.count >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self.held:
+            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
+            self.held, self.count = [], 0
+
+    def close(self) -> None:
+        self.put(self.rows.take())
+        self._flush()
+        self.writer.close()

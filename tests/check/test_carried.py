@@ -1,0 +1,208 @@
+"""A check that goes on behind some segments, with the state that another one had there, finds what that one finds."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.check.carried import NotCarried
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.partition import PartitionCheck
+from kdump.check.rule import EpochStart, Known, Noted, Run
+from kdump.check.totals import Totals
+from kdump.log.disk import partition
+from kdump.log.paths import target
+from tests.conftest import FIXTURES, SHARED, read_regions
+from tests.craft import flip
+from tests.test_damaged_disks import DAMAGES
+
+DISKS = {"fixtures": FIXTURES, "4.3": SHARED / "disks" / "kafka-4.3", "2.8": SHARED / "disks" / "kafka-2.8-legacy"}
+LEFT = {"expected", "largest", "ended", "damaged", "damage_end", "before", "broken", "entry", "aborts", "at", "items"}
+"""What a segment leaves in a rule, and the next one begins anew."""
+
+
+def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:
+    """The partition of a log with its batches in several segments; the files beside it stay with the first, of which
+    they say too much."""
+    place = into / log.parent.name
+    shutil.copytree(log.parent, place)
+    for other in place.glob("*.log"):
+        if other.name != log.name:
+            other.unlink()
+    data = log.read_bytes()
+    heads = [region for region in read_regions(data) if region.kind == "batch" and region.position]
+    cuts = sorted(dice.sample(heads, min(count - 1, len(heads))), key=lambda region: region.position)
+    ends = [region.position for region in cuts] + [len(data)]
+    (place / log.name).write_bytes(data[: ends[0]])
+    for region, end in zip(cuts, ends[1:]):
+        base = region.lastOffset if region.baseOffset is None else region.baseOffset  # type: ignore[attr-defined]
+        (place / f"{base:020}.log").write_bytes(data[region.position : end])
+    bases = sorted(int(piece.stem) for piece in place.glob("*.log"))
+    for snapshot in sorted(place.glob("*.snapshot")):  # one that says what the log does not, or not yet
+        (place / f"{bases[len(bases) // 2]:020}.snapshot").write_bytes(snapshot.read_bytes())
+    return place
+
+
+def check_of(place: Path, known: Known) -> tuple[PartitionCheck, Totals]:
+    totals = Totals()
+    return PartitionCheck(partition(str(place)), known, Options(now=1_800_000_000_000), totals), totals
+
+
+def values(check: PartitionCheck) -> list[Any]:
+    """Everything that its rules know in the end."""
+    said = []
+    for rule in check._rules:
+        own = {name: value for name, value in vars(rule).items() if name not in LEFT}
+        said.append({name: repr(_plain(value)) for name, value in own.items()})
+    return said
+
+
+def _plain(value: Any) -> Any:
+    """Without what is another object in another check."""
+    if hasattr(value, "carries"):
+        return type(value).__name__
+    if isinstance(value, Run):
+        return value.first
+    if callable(value):
+        return "function"
+    return {name: _plain(each) for name, each in vars(value).items()} if hasattr(value, "__dict__") else value
+
+
+def held_together(place: Path, known: Known) -> Iterator[int]:
+    """Compares the check of a partition with one that goes on at each of its segments; how many findings came behind
+    each."""
+    states: dict[int, tuple[str, int, list[int]]] = {}
+    whole, totals = check_of(place, known)
+    found: list[Finding] = []
+    counts = ("files", "bytes", "batches", "records")
+
+    def before(number: int) -> None:
+        states[number] = (whole.state(), len(found), [getattr(totals, name) for name in counts])
+
+    whole.before = before
+    found.extend(_taken(whole, found))
+    for number, (state, told, counted) in states.items():
+        later, more = check_of(place, known)
+        later.resume(number, state)
+        assert later.state() == state
+        rest = list(later.findings())
+        assert rest == found[told:]
+        assert later.state() == whole.state()
+        assert [a + getattr(more, name) for a, name in zip(counted, counts)] == [getattr(totals, n) for n in counts]
+        for name in ("log_start", "log_end", "reached", "doubts", "_records", "_walked"):
+            assert getattr(later, name) == getattr(whole, name), name
+        if number:
+            assert values(later) == values(whole)
+        yield len(rest)
+
+
+def _taken(check: PartitionCheck, found: list[Finding]) -> list[Finding]:
+    for finding in check.findings():
+        found.append(finding)
+    return []
+
+
+def logs(disk: str, names: tuple[str, ...]) -> list[Path]:
+    return [path for name in names for path in sorted(DISKS[disk].glob(name)) if path.stat().st_size]
+
+
+CHOSEN = {
+    "fixtures": ("clean-1/payments-0/*.log", "clean-1/users-0/*.log", "clean-2/ledger-0/*.log"),
+    "4.3": ("clean-1/payments-0/*.log", "crash-1/*/*.log", "clean-1/__transaction_state-*/*.log", "clean-0/*/*.log"),
+    "2.8": ("*/*.log",),
+}
+
+
+def some_known(dice: random.Random, place: Path) -> Known:
+    """What may be known of a partition from around it."""
+    said = partition(str(place))
+    at = target(str(place / "leader-epoch-checkpoint"))
+    noted = Noted(dice.randrange(60), at, 0, 1)
+    checkpoints = dict.fromkeys(("log-start-offset", "cleaner-offset", "recovery-point-offset"), noted)
+    chosen = {name: value for name, value in checkpoints.items() if dice.random() < 0.3}
+    epochs = tuple(EpochStart(n, start, n, 4) for n, start in enumerate(sorted(dice.sample(range(200), 3))))
+    return Known(
+        topic=said.topic,
+        partition=said.partition,
+        clean=dice.choice((None, True, False)),
+        compacted=dice.choice((None, True)),
+        checkpoints=chosen,
+        epochs=dice.choice((None, epochs)),
+        epochs_at=at,
+        max_message_bytes=dice.choice((None, 200)),
+        now=1_800_000_000_000,
+    )
+
+
+@pytest.mark.parametrize("disk", CHOSEN)
+def test_it_goes_on_where_it_was(disk: str, tmp_path: Path) -> None:
+    if not DISKS[disk].is_dir():
+        pytest.skip("the disks are not there")
+    dice = random.Random(7)
+    most = findings = 0
+    chosen = logs(disk, CHOSEN[disk])
+    for number, log in enumerate(dice.sample(chosen, min(12, len(chosen))) + chosen[:2] * 2):
+        place = in_pieces(log, tmp_path / str(number), dice, 4)
+        pieces = sorted(place.glob("*.log"))
+        for damaged in (False, True):
+            if damaged:
+                piece = dice.choice(pieces)
+                data = piece.read_bytes()
+                piece.write_bytes(flip(data, dice.randrange(8 * len(data))))
+            for rest in held_together(place, some_known(dice, place)):
+                findings = max(findings, rest)
+            most = max(most, len(pieces))
+    assert most > 2
+    assert findings
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("disk", CHOSEN)
+def test_every_log(disk: str, seed: int, tmp_path: Path) -> None:
+    if not DISKS[disk].is_dir():
+        pytest.skip("the disks are not there")
+    dice = random.Random(seed)
+    for number, log in enumerate(logs(disk, ("*/*.log", "*/*/*.log"))):
+        place = in_pieces(log, tmp_path / str(number), dice, dice.choice((2, 3, 6)))
+        if dice.random() < 0.7:
+            piece = dice.choice(sorted(place.glob("*.log")))
+            data = bytearray(piece.read_bytes())
+            if len(data) > 100:
+                dice.choice(DAMAGES)(data, dice)
+                piece.write_bytes(data)
+        assert list(held_together(place, some_known(dice, place)))
+        shutil.rmtree(tmp_path / str(number))
+
+
+def test_a_state_that_is_none(tmp_path: Path) -> None:
+    place = in_pieces(FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log", tmp_path, random.Random(1), 3)
+    known = Known(topic="payments", partition=0)
+    whole, _ = check_of(place, known)
+    states: list[str] = []
+    whole.before = lambda number: states.append(whole.state())
+    list(whole.findings())
+    said = json.loads(states[1])
+    others: list[Any] = [None, 3, {}, [], said[:-1], [*said, said[0]], [[name, {}] for name, _ in said], "x"]
+    for number, (name, own) in enumerate(said):
+        for attribute in own:
+            for wrong in ("text", {"a": 1}, [1], [[1]], 1.5, {"open": 3}, {"byId": [[1]]}):
+                others.append([*said[:number], [name, {**own, attribute: wrong}], *said[number + 1 :]])
+    refused = 0
+    for other in others:
+        later, _ = check_of(place, known)
+        try:
+            later.resume(1, json.dumps(other))
+        except NotCarried:
+            refused += 1
+    assert refused > len(others) * 3 // 4
+    for text in ("", "{", "[" * 100_000):
+        with pytest.raises(NotCarried):
+            check_of(place, known)[0].resume(1, text)
