@@ -46,6 +46,9 @@ Examples:
   kdump inspect 00000000000000000000.log --hex --offset 42
   kdump inspect __consumer_offsets-7 --records --last 20
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
+
+\b
+Exit status: 0, or 2: usage, or something could not be read (the rest was).
 """
 
 

@@ -18,6 +18,9 @@ Examples:
   kdump schema BatchHeader
   kdump schema OffsetCommitValue --version 3
   kdump schema --json PartitionRecord | jq -r 'select(.type=="structField") | .name'
+
+\b
+Exit status: 0, or 2: usage, or no structure of that name.
 """
 
 
