@@ -89,7 +89,7 @@ def main() -> None:
     if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
         from kdump.commands.completing import answer
 
-        answer(cli, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
+        answer(cli, COMMANDS, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
         return
     cli.main(prog_name="kdump")
 

@@ -23,9 +23,10 @@ START = {
     "fish": ["--no-config", "-i"],
 }
 PREPARE = {
-    "bash": "PS1=; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; source <(kdump completion bash)\n",
+    "bash": "PS1=; bind 'set bell-style none'; bind 'set enable-bracketed-paste off';"
+    " source <(kdump completion bash)\n",
     "zsh": "PS1=; unsetopt zle_bracketed_paste; bindkey -e; autoload -U compinit; compinit -D -u;"
-    " eval \"$(kdump completion zsh)\"\n",
+    ' eval "$(kdump completion zsh)"\n',
     "fish": "function fish_prompt; end; kdump completion fish | source\n",
 }
 LINES = [
@@ -99,7 +100,7 @@ def test_tab(shell: str, tmp_path: Path) -> None:
 
 def words(line: str) -> list[str]:
     *given, incomplete = line.split(" ")
-    return [item.value for item in candidates(cli, given, incomplete)]
+    return [item.value for item in candidates(cli, COMMANDS, given, incomplete)]
 
 
 def test_what_is_offered() -> None:

@@ -27,7 +27,7 @@ def option_row(option: Option) -> str:
 
 
 def section(page: Page) -> str:
-    parts = [f"## kdump {page.name}", page.summary, f"```text\n{page.usage}\n```", *page.description]
+    parts = [f"## kdump {page.name}", f"```text\n{page.usage}\n```", *page.description]
     parts.append("\n".join(["| option | |", "| --- | --- |", *map(option_row, page.options)]))
     if page.examples:
         parts.append("\n".join(["```sh", *page.examples, "```"]))

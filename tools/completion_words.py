@@ -1,11 +1,14 @@
-"""completion_words.py > kdump/shells/words.json: what Tab can complete of each command, from click's declarations."""
+"""Writes kdump/shells/words.json: what Tab can complete of each command, from click's declarations."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from kdump.cli import cli
 from kdump.commands.completion_words import table
+
+WORDS = Path(__file__).resolve().parents[1] / "kdump" / "shells" / "words.json"
 
 
 def text() -> str:
@@ -15,4 +18,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    print(text(), end="")
+    found = text()  # whole, before the old one is touched, which it must not be made from
+    WORDS.write_text(found, encoding="utf-8")

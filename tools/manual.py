@@ -95,7 +95,9 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Page:
 
 def paragraphs(text: str) -> list[str]:
     """What empty lines part; click's mark against wrapping is taken out."""
-    return [part.strip("\n") for part in re.split(r"\n\s*\n", text.replace("\b\n", "").replace("\b", "")) if part.strip()]
+    return [
+        part.strip("\n") for part in re.split(r"\n\s*\n", text.replace("\b\n", "").replace("\b", "")) if part.strip()
+    ]
 
 
 def _option(option: click.Option) -> Option | None:

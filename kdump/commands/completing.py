@@ -11,7 +11,6 @@ from itertools import islice
 
 import click
 
-from kdump.cli import COMMANDS
 from kdump.commands.completion_words import (
     ASK,
     DIRECTORY,
@@ -37,11 +36,11 @@ MOST_DISKS = 64
 
 def script(shell: str) -> str:
     """The script that a shell reads, as it stands in the package."""
-    return files("kdump").joinpath("shells", shell, SHELLS[shell]).read_text(encoding="utf-8")
+    return (files("kdump") / "shells" / shell / SHELLS[shell]).read_text(encoding="utf-8")
 
 
-def candidates(group: click.Group, words: list[str], incomplete: str) -> Iterator[Item]:
-    """What `incomplete` could become behind `words`, which are those behind `kdump`."""
+def candidates(group: click.Group, about: dict[str, str], words: list[str], incomplete: str) -> Iterator[Item]:
+    """What `incomplete` could become behind `words`, which are those behind `kdump`. `about`: commands in a line."""
     ctx = click.Context(group, info_name="kdump", resilient_parsing=True, **group.context_settings)
     name = next((word for word in words if not word.startswith("-")), None)
     if name is not None:
@@ -56,7 +55,7 @@ def candidates(group: click.Group, words: list[str], incomplete: str) -> Iterato
     else:
         for each in group.list_commands(ctx):
             if each.startswith(incomplete):
-                yield Item(each, help=COMMANDS.get(each))
+                yield Item(each, help=about.get(each))
 
 
 class _Typed:
@@ -108,18 +107,18 @@ class _Typed:
         """The argument that the next word belongs to."""
         taken = len(self.positional)
         for argument in self.arguments:
-            if argument.count < 0 or taken < argument.count:
+            if argument.most < 0 or taken < argument.most:
                 return argument
-            taken -= argument.count
+            taken -= argument.most
         return None
 
     def _names(self, incomplete: str) -> Iterator[Item]:
         """Options that can still be given, by their long names where they have one."""
         for name, option in self.options.items():
             short = len(name) == 2 and any(len(other) > 2 for other in option.names)
-            if name.startswith(incomplete) and (option.repeats or name not in self.given):
-                if not short or name == incomplete:
-                    yield Item(name, help=option.help)
+            again = name in self.given and not option.repeats
+            if name.startswith(incomplete) and not again and (not short or name == incomplete):
+                yield Item(name, help=option.help)
 
     def _values(self, words: Words, incomplete: str) -> Iterator[Item]:
         if words.kind in (FILE, DIRECTORY):
@@ -170,7 +169,7 @@ def line(item: Item) -> str:
     return f"{kind}\t{item.value}\t{item.help or ''}"
 
 
-def answer(group: click.Group, instruction: str, words: list[str]) -> None:
+def answer(group: click.Group, about: dict[str, str], instruction: str, words: list[str]) -> None:
     """What a shell asks for: its script, or, of the words typed so far, what the last could become."""
     shell, _, what = instruction.partition("_")
     if shell not in SHELLS or what not in ("source", "complete"):
@@ -178,7 +177,7 @@ def answer(group: click.Group, instruction: str, words: list[str]) -> None:
     if what == "source":
         sys.stdout.write(script(shell))
         return
-    for item in candidates(group, words[:-1], words[-1] if words else ""):
+    for item in candidates(group, about, words[:-1], words[-1] if words else ""):
         text = line(item)
         if text.replace("\t", "").isprintable():  # a directory may be named anything
             sys.stdout.write(text + "\n")

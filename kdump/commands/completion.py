@@ -21,6 +21,6 @@ Exit status: 0, or 2: usage.
 @click.command(epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def command(shell: str) -> None:
-    """Print the script by which bash, zsh or fish complete commands, options, values, topics and paths at Tab. A package
-    installs the scripts where shells look for them; out of a virtual environment they do not, and this helps."""
+    """Print the script by which bash, zsh or fish complete commands, options, values, topics and paths at Tab. The
+    package puts the scripts where shells look for them; in a virtual environment they do not look, and this helps."""
     click.echo(script(shell), nl=False)

@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 PLAIN, PART, FILE, DIRECTORY, TOPICS, ASK = "plain", "part", "file", "dir", "topics", "ask"
-"""Kinds of values: a word; one that goes on, as it is in a list with commas; names of files, or of directories, that the
-shell knows better to complete; topics below the paths that are given; what only the command knows when it is asked."""
+"""Kinds of values: a word; one that goes on, as it is in a list with commas; names of files, or of directories, that
+the shell knows better to complete; topics below the paths that are given; what only the command knows when asked."""
 BY_METAVAR = {
     **dict.fromkeys(("PATH", "FILE", "SOURCE", "SEGMENT", "A B"), FILE),
     **dict.fromkeys(("DIR", "LOGDIR"), DIRECTORY),
@@ -25,13 +25,13 @@ Item = CompletionItem  # generic in some releases of click only
 
 class Words(NamedTuple):
     """A parameter: an option by its `names`, an argument by none. `kind` is that of its values, empty where they are
-    anybody's guess, and None where it takes none; `choices` are [word, meaning]. `count` is how many, -1 for any."""
+    anybody's guess, None where it takes none; `choices` are [word, meaning]; `most` is how many words, -1 for any."""
 
     names: list[str]
     help: str
     kind: str | None
     choices: list[list[str]]
-    count: int
+    most: int
     repeats: bool
 
 
@@ -55,10 +55,10 @@ def _words(ctx: click.Context, param: click.Parameter) -> Words:
     kind, choices = _values(ctx, param)
     if isinstance(param, click.Option):
         names = [*param.opts, *param.secondary_opts]
+        said, repeats = " ".join((param.help or "").split()), bool(param.multiple or param.count)
         if param.is_flag or param.count or _may_stand_alone(param):
-            kind, choices = None, []
-        said = " ".join((param.help or "").split())
-        return Words(names, said, kind, choices, 1, bool(param.multiple or param.count))
+            return Words(names, said, None, [], 1, repeats)
+        return Words(names, said, kind, choices, 1, repeats)
     return Words([], "", kind, choices, param.nargs, False)
 
 
@@ -98,7 +98,7 @@ def table(group: click.Group) -> dict[str, Any]:
 def shipped() -> dict[str, list[Words]]:
     """The table in the package; nothing of it if it is not there, and commands have to be asked."""
     try:
-        found = json.loads(files("kdump").joinpath("shells", "words.json").read_text(encoding="utf-8"))
+        found = json.loads((files("kdump") / "shells" / "words.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return {name: [Words(*words) for words in each] for name, each in found.items()}

@@ -93,7 +93,9 @@ def _formats() -> list[str]:
 @click.option("--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP)
 @click.option("--no-decode", is_flag=True, help="Do not decode the records of Kafka's own topics.")
 @click.option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP)
-@click.option("--value-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help="What values are: the same.")
+@click.option(
+    "--value-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help="What values are: the same."
+)
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="The same for keys, where values have one too.")
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")

@@ -25,7 +25,9 @@ Exit status: 0, or 2: usage, or no structure of that name.
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("name", metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()]))
+@click.argument(
+    "name", metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
+)
 @click.option("--version", "version", type=int, metavar="N", help="A message as that version has it.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: a struct, then its fields.")
 def command(name: str | None, version: int | None, as_json: bool) -> None:
