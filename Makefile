@@ -17,7 +17,7 @@ DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-.PHONY: demo incident test test-all lint docs trials bench wheel clean
+.PHONY: demo incident test test-all lint docs site trials bench wheel clean
 
 # Also when a module of the core has changed, for what runs is what was compiled.
 $(VENV)/.ready: pyproject.toml setup.py $(CORE)
@@ -44,6 +44,7 @@ test: lint
 # The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster'
+	$(BIN)/python -m pytest -m site
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
@@ -57,14 +58,25 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Rewrites the outputs in docs/ and README.md, docs/json.md, the tables of docs/spark.md, and the pictures.
+# Rewrites what is made from the code: references, manual pages, what shells complete; the outputs in docs/ and README.md;
+# the pictures.
 docs: $(VENV)/.ready
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
+	$(BIN)/python -m tools.cli_reference > docs/cli.md
+	$(BIN)/python -m tools.api_reference > docs/api-reference.md
+	$(BIN)/python -m tools.format_reference
+	$(BIN)/python -m tools.man_pages
+	$(BIN)/python -m tools.completion_words
 	$(BIN)/python -m tools.spark_reference
+	$(BIN)/python tools/architecture.py > docs/architecture.svg
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python -m tools.browse_capture
-	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
+	$(BIN)/python -m tools.capture
+
+# The documentation as a site, in build/site: open build/site/index.html. It needs no network, neither here nor there.
+site: $(VENV)/.ready
+	$(BIN)/python -m tools.site build/site
 
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.
 trials: $(VENV)/.ready $(JARS)

@@ -1,5 +1,7 @@
 """The compiled core. A module whose first line begins with `# cython:` is compiled when there is a C compiler, and runs
-as the Python that it is when there is none. KDUMP_COMPILE=0 leaves it so."""
+as the Python that it is when there is none. KDUMP_COMPILE=0 leaves it so.
+
+Manual pages and completions go where man and the shells look for them, below the prefix of the installation."""
 
 import os
 import sys
@@ -28,4 +30,12 @@ def core() -> list[Extension]:
     return compiled
 
 
-setup(ext_modules=core())
+SHARED = {
+    "share/man/man1": "man/*.1",
+    "share/bash-completion/completions": "kdump/shells/bash/*",
+    "share/zsh/site-functions": "kdump/shells/zsh/*",
+    "share/fish/vendor_completions.d": "kdump/shells/fish/*",
+}
+
+data_files = [(place, sorted(map(str, Path().glob(pattern)))) for place, pattern in SHARED.items()]
+setup(ext_modules=core(), data_files=data_files)

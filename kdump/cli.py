@@ -32,6 +32,7 @@ COMMANDS = {
     "scan": "Read a fleet of disks with Spark: tables, and where replicas differ.",
     "query": "Ask the tables of a scan by SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
+    "completion": "Print the script by which bash, zsh or fish complete kdump's words.",
 }
 """Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""
 
@@ -85,6 +86,11 @@ def main() -> None:
     # glibc gives the memory of a freed window back, and has the next one's pages cleared anew; but it keeps blocks that
     # are smaller than one that it has seen freed. (These bytes are never touched, so they take nothing.)
     bytes(24 << 20)
+    if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
+        from kdump.commands.completing import answer
+
+        answer(cli, COMMANDS, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
+        return
     cli.main(prog_name="kdump")
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kdump.browse.app import BrowseApp, Typed
 from kdump.browse.browser import Browser
 from kdump.commands.browse import typed_selection, typed_time
+from tools.capture import FONT_FACE
 
 ROOT = Path(__file__).resolve().parents[1]
 SEGMENT = "payments-0/00000000000000000000.log"
@@ -74,7 +75,8 @@ async def _drawn(picture: Picture) -> str:
             while app.jobs.running or len(app.workers):
                 await app.workers.wait_for_complete()
                 await pilot.pause()
-        return app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
+        drawn = app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
+        return FONT_FACE.sub("", drawn)  # none is fetched
 
 
 if __name__ == "__main__":

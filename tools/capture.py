@@ -1,22 +1,54 @@
-"""capture.py OUT.svg COLUMNS COMMAND…: run a command in a real (pseudo) terminal and draw what it showed."""
+"""Draws the pictures of README.md and docs/inspect.md: commands in a real (pseudo) terminal.
+`python -m tools.capture`."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import pty
+import re
 import shlex
 import struct
 import sys
+import tempfile
 import termios
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.incident import FIXTURES, ROOT, lay_out
+
+FONT_FACE = re.compile(r"\s*@font-face \{.*?\n\s*\}", re.DOTALL)
 
 
-def shown(columns: int, command: list[str]) -> str:
+class Picture(NamedTuple):
+    """Commands, each with how many lines of it are shown at most; `incident` lays out the disk that they run on, else
+    they run in fixtures/."""
+
+    columns: int
+    commands: tuple[tuple[str, int], ...]
+    incident: str = ""
+
+
+PICTURES = {
+    "kdump.svg": Picture(
+        100,
+        (
+            ("kdump verify disk-1", 99),
+            ("kdump inspect disk-1/orders-none-0 --hex --offset 120..121", 11),
+        ),
+        "flipped-bit-before-recovery",
+    ),
+    "inspect.svg": Picture(100, (("kdump inspect clean-1/payments-0/00000000000000000000.log --hex --offset 2", 99),)),
+}
+
+
+def shown(columns: int, command: list[str], directory: Path) -> str:
     """What the command wrote to a terminal of that width."""
     pid, terminal = pty.fork()
     if pid == 0:
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
         environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
+        os.chdir(directory)
         os.execvpe(command[0], command, environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     parts = []
@@ -26,19 +58,36 @@ def shown(columns: int, command: list[str]) -> str:
     except OSError:  # the terminal is gone when the command ends
         pass
     os.waitpid(pid, 0)
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    return settled(b"".join(parts).decode().replace("\r\n", "\n"))
 
 
-def main() -> None:
+def settled(text: str) -> str:
+    """Without the progress that was wiped away, and with a time that is the same each time."""
+    lines = [re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in text.split("\n")]
+    return re.sub(r"\bin [0-9.]+ s\b", "in 0.1 s", "\n".join(lines))
+
+
+def draw(picture: Picture) -> str:
+    """As SVG. It names no font that would have to be fetched."""
     from rich.console import Console
     from rich.text import Text
 
-    out, columns, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    console = Console(record=True, width=columns, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(Text(f"$ {shlex.join(command)}", style="bold"))
-    console.print(Text.from_ansi(shown(columns, command)))
-    console.save_svg(out, title="kdump inspect")
+    console = Console(record=True, width=picture.columns, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
+    with tempfile.TemporaryDirectory() as made:
+        directory = FIXTURES
+        if picture.incident:
+            directory = Path(made) / "incident"
+            lay_out(picture.incident, directory)
+        for number, (command, most) in enumerate(picture.commands):
+            lines = shown(picture.columns, shlex.split(command), directory).rstrip("\n").split("\n")
+            console.print(Text("\n" * bool(number) + f"$ {command}", style="bold"))
+            console.print(Text.from_ansi("\n".join(lines[:most])))
+            if len(lines) > most:
+                console.print(Text("…", style="dim"))
+    drawn = FONT_FACE.sub("", console.export_svg(title="kdump", unique_id="kdump"))
+    return drawn.replace("<svg ", '<svg xml:space="preserve" ', 1)  # not all keep the spaces at a line's start
 
 
 if __name__ == "__main__":
-    main()
+    for name, picture in PICTURES.items():
+        (ROOT / "docs" / name).write_text(draw(picture), encoding="utf-8")

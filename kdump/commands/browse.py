@@ -24,6 +24,9 @@ Examples:
 
 \b
 Keys: arrows, Enter and Backspace; ? shows all of them.
+
+\b
+Exit status: 0, or 2: usage, or nothing could be read.
 """
 FILTERS = (
     *("offsets", "positions", "times", "producer_ids", "keys", "key_regex", "value_regex", "headers"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kdump.commands.completion_words import listed
 from kdump.commands.files import complain
 from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common, matcher
 from kdump.log.disk import LogDirectory
@@ -58,7 +59,12 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option(
-    "--show", "parts", metavar="PART,…", callback=_parts, help=f"Which parts: all, {SUMMARY}, {', '.join(PARTS)}."
+    "--show",
+    "parts",
+    metavar="PART,…",
+    callback=_parts,
+    shell_complete=listed(lambda: [(name, "") for name in ("all", SUMMARY, *PARTS)]),
+    help=f"Which parts: all, {SUMMARY}, {', '.join(PARTS)}.",
 )
 @click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics, in detail; repeatable.")
 @click.option("--problems", is_flag=True, help="Only topics and partitions with something wrong.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kdump.commands.completion_words import one_of
 from kdump.commands.files import complain
 from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common, matcher
 from kdump.log.disk import LogDirectory, partition
@@ -49,7 +50,12 @@ Exit status: 0, or 2: usage, or a path could not be read (the others were).
 @click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only offsets of these topics; repeatable.")
 @click.option("--offsets", is_flag=True, help="One table of all offsets.")
 @click.option("--members", is_flag=True, help="One table of all members.")
-@click.option("--sort", metavar="NAME", help="Sort by this key of the JSON object: lag, lastCommit …; highest first.")
+@click.option(
+    "--sort",
+    metavar="NAME",
+    shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
+    help="Sort by this key of the JSON object: lag, lastCommit …; highest first.",
+)
 @common
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show the groups that __consumer_offsets has, with their members, the offsets they committed, and how far they are

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from kdump.commands.completion_words import one_of
 from kdump.commands.exits import exit_with
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import RangeParam, ZoneParam, limit_options, time_range
@@ -43,7 +44,24 @@ Examples:
   kdump inspect 00000000000000000000.log --hex --offset 42
   kdump inspect __consumer_offsets-7 --records --last 20
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
+
+\b
+Exit status: 0, or 2: usage, or something could not be read (the rest was).
 """
+
+
+def _decoders() -> list[str]:
+    from kdump.decode.plugins import plugin_names
+    from kdump.decode.topics import KAFKA
+
+    return [*KAFKA, *plugin_names()]
+
+
+def _formats() -> list[str]:
+    from kdump.decode.formats import FORMATS
+    from kdump.decode.plugins import plugin_names
+
+    return ["auto", *FORMATS, *FRAMED, *plugin_names()]
 
 
 @click.command(epilog=EXAMPLES)
@@ -70,10 +88,12 @@ Examples:
 @click.option("--follow", is_flag=True, help="Go on as the last file grows, as tail -f does.")
 @click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names.")
 @click.option("--full", is_flag=True, help="Cut nothing short.")
-@click.option("--decoder", metavar="NAME", help=DECODER_HELP)
+@click.option("--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP)
 @click.option("--no-decode", is_flag=True, help="Do not decode the records of Kafka's own topics.")
-@click.option("--key-format", metavar="FORMAT", help=FORMAT_HELP)
-@click.option("--value-format", metavar="FORMAT", help="What values are: the same.")
+@click.option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP)
+@click.option(
+    "--value-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help="What values are: the same."
+)
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="The same for keys, where values have one too.")
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")

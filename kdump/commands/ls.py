@@ -17,6 +17,9 @@ Examples:
   kdump ls /var/lib/kafka --sort size -n 20
   kdump ls /var/lib/kafka --by topic --no-internal --quick
   kdump ls /var/lib/kafka/payments-0
+
+\b
+Exit status: 0, or 2: usage, or something could not be read (the rest was).
 """
 
 

@@ -98,6 +98,14 @@ class ZoneParam(Param):
         except Exception:  # the database's own errors are of many kinds
             self.fail(f"{value!r} is no time zone: UTC, local, +02:00, Europe/Berlin", param, ctx)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from zoneinfo import available_timezones
+
+        from click.shell_completion import CompletionItem
+
+        names = ["UTC", "local", *sorted(available_timezones() - {"UTC"})]
+        return [CompletionItem(name, type="ask") for name in names]  # as this machine has them
+
 
 def _local() -> tzinfo:
     """This machine's time zone, with its summer times: $TZ, or /etc/localtime."""

@@ -17,6 +17,9 @@ Examples:
   kdump query fleet 'select broker, topic, code, message from findings where severity = "error"'
   kdump query fleet 'show tables'
   kdump query fleet 'select * from replicas' --json | jq .explanation
+
+\b
+Exit status: 0, or 2: usage, no scan there, or Spark refused the question.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kdump.commands.completion_words import one_of
 from kdump.format.struct_fields import rows
 from kdump.format.structs import Named, UnknownStruct, find, structs
 from kdump.render import jsonl
@@ -17,11 +18,16 @@ Examples:
   kdump schema BatchHeader
   kdump schema OffsetCommitValue --version 3
   kdump schema --json PartitionRecord | jq -r 'select(.type=="structField") | .name'
+
+\b
+Exit status: 0, or 2: usage, or no structure of that name.
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("name", metavar="[STRUCT]", required=False)
+@click.argument(
+    "name", metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
+)
 @click.option("--version", "version", type=int, metavar="N", help="A message as that version has it.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: a struct, then its fields.")
 def command(name: str | None, version: int | None, as_json: bool) -> None:

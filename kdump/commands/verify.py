@@ -15,6 +15,7 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import Totals
 from kdump.check.workers import run_all, usual_processes
+from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options
@@ -55,8 +56,20 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1)
 @click.option("--crc", "headers_only", is_flag=True, help="Only headers and checksums: nothing is decompressed.")
-@click.option("--only", metavar="FAMILY,…", callback=_names(family_names(), "family"), help="Check these families.")
-@click.option("--ignore", metavar="CODE,…", callback=_names(list(CATALOGUE), "code"), help="Leave these findings out.")
+@click.option(
+    "--only",
+    metavar="FAMILY,…",
+    callback=_names(family_names(), "family"),
+    shell_complete=listed(lambda: [(name, "") for name in family_names()]),
+    help="Check these families.",
+)
+@click.option(
+    "--ignore",
+    metavar="CODE,…",
+    callback=_names(list(CATALOGUE), "code"),
+    shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
+    help="Leave these findings out.",
+)
 @click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary.")

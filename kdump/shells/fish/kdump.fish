@@ -1,0 +1,24 @@
+# fish completion of kdump. It asks kdump itself, the one that is being typed: what it knows is what is completed.
+
+function __kdump_complete
+    set -lx _KDUMP_COMPLETE fish_complete
+    set -l given (commandline -opc)
+    set -l typed (commandline -ct)
+    # Without its quotes and backslashes; a quote that is still open stands at its start.
+    set -l now (string unescape -- "$typed"; or string replace -r -- '^["\']' '' "$typed")
+    for line in ($given[1] $given[2..-1] "$now" 2>/dev/null)
+        set -l parts (string split --max 2 \t -- $line)
+        set -l option (string match -r -- '^--[^=]+=' "$now")
+        set -l path (string replace -r -- '^--[^=]+=' '' "$now")
+        switch $parts[1]
+            case file
+                printf "$option%s\n" (__fish_complete_path "$path" '')
+            case dir
+                printf "$option%s\n" (__fish_complete_directories "$path" '')
+            case '*'
+                printf '%s\t%s\n' $parts[2] $parts[3]
+        end
+    end
+end
+
+complete --command kdump --no-files --arguments '(__kdump_complete)'

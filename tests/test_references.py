@@ -1,0 +1,64 @@
+"""The pages that are made from the code are what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.format import text
+from kdump.format.structs import structs
+from kdump.format.text_fields import TEXT_FIELDS
+from kdump.log.kinds import by_name
+from tools import api_reference, architecture, format_reference
+from tools.format_reference import DOCS
+
+FIXTURES = DOCS.parent / "fixtures"
+
+
+def test_the_tables_of_the_format() -> None:
+    written = (DOCS / "format.md").read_text()
+    assert format_reference.page(written) == written
+    told = {match[2] for match in format_reference.MARK.finditer(written)}
+    layouts = {struct.name for struct in structs() if struct.schema is None}
+    assert layouts - told == {"RecordHeader", "ConsumerProtocolPrefix"}  # told with RecordV2; and in docs/messages.md
+    assert set(TEXT_FIELDS) <= told
+
+
+def test_the_messages() -> None:
+    written = (DOCS / "messages.md").read_text()
+    assert format_reference.messages_page() == written
+    assert all(f"\n### {struct.name}\n" in written for struct in structs() if struct.schema is not None)
+
+
+def test_the_api() -> None:
+    written = (DOCS / "api-reference.md").read_text()
+    assert api_reference.page() == written
+    assert all(f"\n### kdump.{name}\n" in written for name in kdump.API)
+
+
+def test_the_picture_of_the_layers() -> None:
+    assert architecture.picture() == (DOCS / "architecture.svg").read_text()
+    packages = {path.parent.name for path in (DOCS.parent / "kdump").glob("*/__init__.py")}
+    drawn = {module.removeprefix("kdump.") for layer in architecture.layers() for module in layer}
+    assert packages <= drawn
+
+
+PARSERS = {
+    "partition-metadata": text.properties,
+    "meta-properties": text.properties,
+    "quorum-state": text.json_object,
+    "clean-shutdown": text.json_object,
+}
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+def test_the_names_in_text_files(kind: str) -> None:
+    known = {field.name for field in TEXT_FIELDS[kind]}
+    files = [
+        path for path in FIXTURES.rglob("*") if (found := by_name(str(path))[0]) is not None and found.name == kind
+    ]
+    names = {line.values["name"] for path in files for line in PARSERS[kind](Path(path).read_bytes()) if line.values}
+    assert names
+    assert names <= known

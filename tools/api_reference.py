@@ -1,0 +1,258 @@
+"""api_reference.py > docs/api-reference.md: signatures, fields and docstrings of what `import kdump` offers, and of the
+classes that it hands out, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kdump
+from kdump.render.objects import TYPES
+
+HEAD = """# The API, name by name
+
+Signatures, fields and docstrings of everything that `import kdump` offers, and behind it of the classes that it hands
+out; made from the source (`make docs`). [The Python API](api.md) shows how it is used. Sizes and positions are in
+bytes, times in epoch ms, offsets absolute, where nothing else is said; None stands for what is not there.
+"""
+PACKAGE = Path(kdump.__file__).parent
+WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+class Found(NamedTuple):
+    """A function, a class, or what a name is an alias of: its module, and its node in the module's source."""
+
+    module: str
+    node: ast.FunctionDef | ast.ClassDef | ast.expr
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(source(module).read_text(encoding="utf-8"))
+
+
+def source(module: str) -> Path:
+    """Where the source of a module is, compiled or not; a path that is not there for what is none."""
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def imported(module: str) -> dict[str, tuple[str, str]]:
+    """Name -> module and name there, of what a module of kdump imports from others, for its types too."""
+    names = {}
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kdump"):
+            for alias in node.names:
+                names[alias.asname or alias.name] = (str(node.module), alias.name)
+    return names
+
+
+@cache
+def definition(module: str, name: str) -> Found | None:
+    """What a name means in a module, or where that has it from."""
+    for node in tree(module).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return Found(module, node)
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
+            return Found(module, node.value)
+    there = imported(module).get(name)
+    if there is None:
+        return None
+    if source(f"{there[0]}.{there[1]}").is_file():
+        return None  # a module
+    return definition(*there)
+
+
+def meaning(module: str, dotted: str) -> Found | None:
+    """What a word of an annotation means, also where it is one of another module: producers.Answer."""
+    first, _, rest = dotted.partition(".")
+    if not rest:
+        return definition(module, first)
+    there = imported(module).get(first)
+    return definition(f"{there[0]}.{there[1]}", rest) if there and "." not in rest else None
+
+
+def named(module: str, dotted: str) -> Found | None:
+    """The class that a word of an annotation means."""
+    found = meaning(module, dotted)
+    return found if found is not None and isinstance(found.node, ast.ClassDef) else None
+
+
+def annotation(module: str, node: ast.expr | None) -> str:
+    """A type as it is written, with the aliases of its module resolved."""
+    if node is None:
+        return ""
+    text = ast.unparse(node)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+
+    def resolved(match: re.Match[str]) -> str:
+        meant = meaning(module, match[0])
+        if meant is not None and isinstance(meant.node, ast.Subscript | ast.BinOp):
+            return annotation(meant.module, meant.node)
+        return match[0].rpartition(".")[2] if meant is not None else match[0]
+
+    return WORD.sub(resolved, text)
+
+
+def default(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return "..." if isinstance(node, ast.Lambda | ast.Call) else text
+
+
+def signature(module: str, node: ast.FunctionDef, name: str) -> str:
+    """As one would write it, on several lines where it is long; without self."""
+    given = node.args
+    plain = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
+    parts = []
+    for arg, value in zip(plain, defaults):
+        if arg.arg not in ("self", "cls"):
+            parts.append(_argument(module, arg, value))
+    if given.kwonlyargs:
+        parts.append("*")
+        parts += [_argument(module, arg, value) for arg, value in zip(given.kwonlyargs, given.kw_defaults)]
+    back = annotation(module, node.returns)
+    line = f"{name}({', '.join(parts)}) -> {back}"
+    if len(line) <= 100:
+        return line
+    return f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f") -> {back}"
+
+
+def _argument(module: str, arg: ast.arg, value: ast.expr | None) -> str:
+    return f"{arg.arg}: {annotation(module, arg.annotation)}" + (f" = {default(value)}" if value is not None else "")
+
+
+def doc(node: ast.AST) -> str:
+    """The docstring; its own paragraphs are kept."""
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    text = ast.get_docstring(node) or ""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def markdown(text: str) -> str:
+    """Docstrings are no Markdown: what would be taken for it is escaped, but code in ` stays."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([*_<|\[\]])", r"\\\1", part) for part in parts)
+
+
+class Member(NamedTuple):
+    """A field, property or method."""
+
+    name: str
+    type: str
+    said: str
+
+
+def members(found: Found) -> Iterator[Member]:
+    """Public fields, in order, then properties and methods; those of base classes in kdump first."""
+    assert isinstance(found.node, ast.ClassDef)
+    for base in found.node.bases:
+        above = named(found.module, ast.unparse(base))
+        if above is not None:
+            yield from members(above)
+    body = found.node.body
+    for node, following in zip(body, [*body[1:], None]):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield from _field(found.module, node.target.id, node, following)
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            for number, line in enumerate(node.body):
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Attribute):
+                    after = node.body[number + 1] if number + 1 < len(node.body) else None
+                    yield from _field(found.module, line.target.attr, line, after)
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            kinds = {ast.unparse(each) for each in node.decorator_list}
+            if {"property", "cached_property"} & kinds:
+                yield Member(node.name, annotation(found.module, node.returns), doc(node))
+            elif not any(kind.endswith(("setter", "overload")) for kind in kinds):
+                yield Member(
+                    signature(found.module, node, node.name).partition(" -> ")[0],
+                    annotation(found.module, node.returns),
+                    doc(node),
+                )
+
+
+def _field(module: str, name: str, node: ast.AnnAssign, following: ast.stmt | None) -> Iterator[Member]:
+    said = ""
+    if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+        said = " ".join(str(following.value.value).split())
+    if not name.startswith("_"):
+        yield Member(name, annotation(module, node.annotation), said)
+
+
+def table(found: Found) -> str:
+    rows = {}
+    assert isinstance(found.node, ast.ClassDef)
+    name = found.node.name
+    keys = {key.name: key for key in TYPES.get(name[0].lower() + name[1:], ())}
+    for member in members(found):
+        key = keys.get(member.name)  # as the object of JSON says it
+        said = member.said or (f"{key.meaning} ({key.unit})" if key and key.unit else key.meaning if key else "")
+        said = markdown(said.replace("\n", " "))
+        kind = member.type.replace("|", "\\|")
+        rows[member.name] = f"| `{' '.join(member.name.split())}` | `{kind}` | {said} |\n"
+    return "| member | type | |\n| --- | --- | --- |\n" + "".join(rows.values()) if rows else ""
+
+
+def section(title: str, found: Found) -> str:
+    said = markdown(doc(found.node))
+    if isinstance(found.node, ast.FunctionDef):
+        text = signature(found.module, found.node, title)
+        return f"### {title}\n\n```python\n{text}\n```\n\n{said}\n"
+    inner = table(found)
+    return f"### {title}\n\n{said}\n" + (f"\n{inner}" if inner else "")
+
+
+def returned(found: Found) -> Iterator[Found]:
+    """The classes of kdump in the types that a function returns, and a class has."""
+    if isinstance(found.node, ast.FunctionDef):
+        yield from classes(found.module, found.node.returns)
+    elif isinstance(found.node, ast.ClassDef):
+        for node in ast.walk(found.node):
+            if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).rpartition(".")[2].startswith("_"):
+                yield from classes(found.module, node.annotation)
+
+
+def classes(module: str, node: ast.expr | None) -> Iterator[Found]:
+    """The classes of kdump in a type, aliases resolved."""
+    if node is None:
+        return
+    text = str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
+    for word in WORD.findall(text):
+        meant = meaning(module, word)
+        if meant is not None and isinstance(meant.node, ast.ClassDef):
+            yield meant
+        elif meant is not None and isinstance(meant.node, ast.Subscript | ast.BinOp):
+            yield from classes(meant.module, meant.node)
+
+
+def page() -> str:
+    offered: dict[str, Any] = {}
+    for name, module in kdump.API.items():
+        found = definition(module, name)
+        assert isinstance(found, Found), name
+        offered[name] = found
+    functions = {name: found for name, found in offered.items() if isinstance(found.node, ast.FunctionDef)}
+    kinds = {name: found for name, found in offered.items() if name not in functions}
+    others: dict[str, Found] = {}
+    todo = list(offered.values())
+    while todo:
+        for found in returned(todo.pop(0)):
+            if found not in offered.values() and found not in others.values():
+                others[f"{found.module}.{getattr(found.node, 'name', '')}"] = found
+                todo.append(found)
+    parts = [HEAD, "## Functions\n", *(section(f"kdump.{name}", found) for name, found in functions.items())]
+    parts += ["## Classes\n", *(section(f"kdump.{name}", found) for name, found in kinds.items())]
+    parts += ["## What those hold\n", *(section(name, found) for name, found in sorted(others.items()))]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

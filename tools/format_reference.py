@@ -1,0 +1,137 @@
+"""Writes the tables of docs/format.md into it, between its marks, and docs/messages.md whole: from the declarations
+that kdump reads by. A mark is <!-- struct NAME -->, <!-- file KIND --> or <!-- kinds -->, and ends at <!-- end -->."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from kdump.format.meanings import meanings
+from kdump.format.struct_fields import NOT_GIVEN, Row, rows
+from kdump.format.structs import Named, structs
+from kdump.format.text_fields import TEXT_FIELDS
+from kdump.log.kinds import KINDS
+from kdump.render.struct_keys import versions_text
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)
+HEAD = """# Kafka's messages
+
+The records of Kafka's own topics, the values of control records and the file quorum-state hold messages of Kafka's
+protocol: versioned, and since some version *flexible* (KIP-482), with compact lengths and tagged fields. This page has
+every one that lies on a disk, as Kafka 4.3's schemas have it; it is made from what kdump reads by (`make docs`), and
+`kdump schema NAME --version N` shows the bytes of one version in their order. [The format](format.md) says what stands
+in front of them, [decoders](decoders.md) how kdump shows them.
+
+A type may depend on the version. *versions* are those that have the field, *nullable* those in which it may be null,
+*tag* is the number of a tagged field. Fields of an inner structure stand behind a ›.
+"""
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*")
+
+
+def table(head: Iterable[str], lines: Iterable[Iterable[str]], right: int = 0) -> str:
+    """A Markdown table; the first `right` columns are numbers."""
+    names = list(head)
+    rule = ["--:" if number < right else "---" for number in range(len(names))]
+    every = [names, rule, *(list(line) for line in lines)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in every)
+
+
+def layout_table(struct: Named) -> str:
+    """Position, size, type, name and meaning of each field, and of the bits in it."""
+    lines = []
+    behind = ""
+    for row in rows(struct):
+        position = str(row.position) if row.position is not None else f"behind {behind}" if behind else ""
+        name = f"{'› ' * row.depth}**{row.name}**"
+        unit = f" ({row.unit})" if row.unit == "epoch ms" else ""  # of the others the meaning tells it
+        lines.append([position, str(row.size or ""), cell(row.type), name, cell(row.meaning) + unit])
+        for bits in row.bits:
+            last = bits.shift + bits.width - 1
+            where = f"bit {bits.shift}" if bits.width == 1 else f"bits {bits.shift}-{last}"
+            said = bits.about
+            if bits.width > 1:
+                values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
+                said = f"{said}: {values}" if said else values
+            lines.append(["", "", where, f"› {bits.name}", cell(said)])
+        behind = row.name
+    size = f"{struct.size} bytes. " if struct.size is not None else ""
+    return f"*{struct.name}*: {size}{struct.about} Source: {struct.source}.\n\n" + table(
+        ("position", "size", "type", "field", "meaning"), lines, right=2
+    )
+
+
+def message_row(struct: Named, row: Row) -> list[str]:
+    said = [row.meaning] if row.meaning else []
+    known = meanings(struct.name, row.name)
+    if known:
+        said.append(", ".join(f"{number} {name}" for number, name in known.items()))
+    tag = "" if row.tag is None else str(row.tag) + (f" ({row.tagged})" if row.tagged != row.versions else "")
+    default = "" if row.default is NOT_GIVEN else json.dumps(row.default).strip('"')
+    name = f"{'› ' * row.depth}**{row.name}**"
+    return [name, cell(row.type), row.versions, row.nullable, tag, cell(default), cell("; ".join(said))]
+
+
+def message_table(struct: Named) -> str:
+    """The fields of all versions of a message."""
+    heads = ("field", "type", "versions", "nullable", "tag", "default", "says")
+    lines = [message_row(struct, row) for row in rows(struct)]
+    if not lines:
+        return "No fields.\n"
+    kept = [number for number in range(len(heads)) if number < 3 or any(line[number] for line in lines)]
+    return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
+
+
+def message(struct: Named) -> str:
+    assert struct.schema is not None
+    versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
+    about = f"{struct.about[0].upper()}{struct.about[1:]}. " if struct.about else ""
+    said = f"{about}Versions {versions}, " + ("none flexible." if flexible == "none" else f"flexible {flexible}.")
+    return f"### {struct.name}\n\n{said}\n\n{message_table(struct)}"
+
+
+def messages_page() -> str:
+    found = [struct for struct in structs() if struct.schema is not None]
+    parts = [HEAD]
+    for group, members in groupby(found, key=lambda each: each.group):
+        parts += [f"## {group}\n", *map(message, members)]
+    return "\n".join(parts)
+
+
+def file_table(kind: str) -> str:
+    return table(
+        ("name", "type", "meaning"), ([f"**{name}**", said, cell(text)] for name, said, text in TEXT_FIELDS[kind])
+    )
+
+
+def kinds_table() -> str:
+    return table(("kind", "what it is"), ([f"`{kind.name}`", kind.title] for kind in KINDS.values()))
+
+
+def page(text: str) -> str:
+    """docs/format.md with its tables made anew."""
+    known = {struct.name: struct for struct in structs()}
+
+    def made(match: re.Match[str]) -> str:
+        what, name = match[1], match[2]
+        mark = f"<!-- {what}{' ' + name if name else ''} -->"
+        if what == "kinds":
+            inner = kinds_table()
+        elif what == "file":
+            inner = file_table(name)
+        else:
+            inner = message_table(known[name]) if known[name].schema else layout_table(known[name])
+        return f"{mark}\n\n{inner}\n<!-- end -->"
+
+    return MARK.sub(made, text)
+
+
+if __name__ == "__main__":
+    (DOCS / "messages.md").write_text(messages_page(), encoding="utf-8")
+    (DOCS / "format.md").write_text(page((DOCS / "format.md").read_text(encoding="utf-8")), encoding="utf-8")

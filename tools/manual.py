@@ -1,0 +1,119 @@
+"""What a manual says of each command, taken from click's declarations: for docs/cli.md and the man pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from kdump.cli import COMMANDS, cli
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = {
+    "NO_COLOR": "If it is set to anything, nothing is coloured.",
+    "TERM": "Nor is it where this is `dumb`.",
+    "COLUMNS": "How wide a table on a terminal is, if not as wide as that.",
+    "TZ": "The time zone that `--tz local` means.",
+    "KDUMP_ENGINE": "`plain` runs the core as plain Python, although it is compiled.",
+}
+PAGES = {"query": "spark", "scan": "spark", "completion": "install"}
+"""Commands whose page has another name."""
+
+
+class Option(NamedTuple):
+    """`names` as they are typed, `metavar` what stands for the value, empty for a flag."""
+
+    names: tuple[str, ...]
+    metavar: str
+    help: str
+
+
+class Page(NamedTuple):
+    """One command. `description` and `notes` are paragraphs; `examples` lines; `status` what it exits with."""
+
+    name: str
+    summary: str
+    usage: str
+    description: list[str]
+    options: list[Option]
+    examples: list[str]
+    status: str
+    notes: list[str]
+
+    @property
+    def doc(self) -> str:
+        """The page in docs/ that shows it at work; empty if there is none."""
+        name = f"{PAGES.get(self.name, self.name)}.md"
+        return name if (ROOT / "docs" / name).is_file() else ""
+
+    @property
+    def related(self) -> list[str]:
+        """Other commands that its text names, in their order."""
+        text = " ".join([*self.description, *self.examples, *(option.help for option in self.options)])
+        return [name for name in COMMANDS if name != self.name and re.search(rf"\bkdump {name}\b", text)]
+
+
+def overall() -> Page:
+    """The group itself."""
+    return _page("", cli, click.Context(cli, info_name="kdump", **cli.context_settings))
+
+
+def pages() -> Iterator[Page]:
+    """Every command, in the order of `kdump --help`."""
+    parent = click.Context(cli, info_name="kdump", **cli.context_settings)
+    for name in cli.list_commands(parent):
+        command = cli.get_command(parent, name)
+        if command is not None:
+            yield _page(name, command, click.Context(command, parent, info_name=name))
+
+
+def _page(name: str, command: click.Command, ctx: click.Context) -> Page:
+    examples: list[str] = []
+    status, notes = "", []
+    for text in paragraphs(command.epilog or ""):
+        head, _, rest = text.partition(":")
+        if head == "Examples":
+            examples = [line.strip() for line in rest.splitlines() if line.strip()]
+        elif head.startswith("Exit status"):
+            extra = head.removeprefix("Exit status").strip(" ,")
+            said = f"{extra}: {rest}" if extra else rest
+            status = " ".join(said.split())
+        else:
+            notes.append(" ".join(text.split()))
+    described = [" ".join(text.split()) for text in paragraphs(command.help or "")]
+    options = [_option(param) for param in command.get_params(ctx) if isinstance(param, click.Option)]
+    shown = [option for option in options if option is not None]
+    summary = COMMANDS.get(name) or metadata("kdump")["Summary"]
+    pieces = command.collect_usage_pieces(ctx)
+    usage = " ".join(piece for piece in ("kdump", name, *pieces) if piece)
+    return Page(name, summary, usage, described, shown, examples, status, notes)
+
+
+def paragraphs(text: str) -> list[str]:
+    """What empty lines part; click's mark against wrapping is taken out."""
+    return [
+        part.strip("\n") for part in re.split(r"\n\s*\n", text.replace("\b\n", "").replace("\b", "")) if part.strip()
+    ]
+
+
+def _option(option: click.Option) -> Option | None:
+    if option.hidden:
+        return None
+    names = (*option.opts, *option.secondary_opts)
+    value = "" if option.is_flag or option.count else metavar(option)
+    return Option(names, value, option.help or "")
+
+
+def metavar(param: click.Parameter) -> str:
+    """What stands for the value; the same whatever click's release."""
+    if param.metavar:
+        return param.metavar
+    if isinstance(param.type, click.Choice):
+        return "|".join(str(choice) for choice in param.type.choices)
+    if isinstance(param.type, click.types.IntParamType):
+        return "N"
+    return "TEXT" if isinstance(param.type, click.types.StringParamType) else param.type.name
