@@ -10,6 +10,8 @@ MAGIC = b"kdump\0\0\1"
 """As in launcher.c."""
 STORED = ("encodings/", "kdump_carried", "carried_table", "zlib.", "libz.", "libpython")
 """What is read before zlib is there to inflate anything."""
+FIXED = (1980, 1, 1, 0, 0, 0)
+"""The time of every member."""
 
 
 def write(launcher: bytes, tree: Path, python: str, out: Path) -> None:
@@ -19,10 +21,13 @@ def write(launcher: bytes, tree: Path, python: str, out: Path) -> None:
         file.write(launcher)
         with zipfile.ZipFile(file, "a") as archive:
             for path in sorted(tree.rglob("*")):
-                if not path.is_file():
+                member = str(path.relative_to(tree))
+                if path.is_dir():
+                    # zipimport finds a package without an __init__ by this alone (google, of protobuf).
+                    archive.writestr(zipfile.ZipInfo(member + "/", FIXED), b"")
                     continue
-                member, data = str(path.relative_to(tree)), path.read_bytes()
-                info = zipfile.ZipInfo(member, (1980, 1, 1, 0, 0, 0))
+                data = path.read_bytes()
+                info = zipfile.ZipInfo(member, FIXED)
                 info.external_attr = 0o100644 << 16
                 info.compress_type = zipfile.ZIP_STORED if member.startswith(STORED) else zipfile.ZIP_DEFLATED
                 archive.writestr(info, data, compresslevel=9)

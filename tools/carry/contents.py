@@ -27,20 +27,78 @@ SYSTEM = {
 }
 """Libraries of every Linux with glibc. Any other that something needs is carried along. (libstdc++ is asked for by protobuf
 alone, which turns to its own plain Python without it.)"""
-NOT_STANDARD = (
-    "__phello__ _aix_support antigravity config-* curses dbm distutils doctest ensurepip idlelib lib-dynload lib2to3"
-    " pdb pydoc pydoc_data site-packages sqlite3 test this tkinter turtle turtledemo unittest venv"
-    " wsgiref xmlrpc zipapp"
-).split()
+NOT_STANDARD = [
+    "__phello__",
+    "_aix_support",
+    "antigravity",
+    "config-*",
+    "curses",
+    "dbm",
+    "distutils",
+    "doctest",
+    "ensurepip",
+    "idlelib",
+    "lib-dynload",
+    "lib2to3",
+    "pdb",
+    "pydoc",
+    "pydoc_data",
+    "site-packages",
+    "sqlite3",
+    "test",
+    "this",
+    "tkinter",
+    "turtle",
+    "turtledemo",
+    "unittest",
+    "venv",
+    "wsgiref",
+    "xmlrpc",
+    "zipapp",
+]
 """Of the standard library: what neither kdump nor what it stands on imports."""
-NOT_DYNLOAD = (
-    "_bz2 _codecs_* _crypt _ctypes_test _curses* _dbm _gdbm _hashlib _lsprof _lzma _sqlite3 _ssl _test* _tkinter _uuid"
-    " _xx* audioop nis ossaudiodev readline spwd syslog xx*"
-).split()
+NOT_DYNLOAD = [
+    "_bz2",
+    "_codecs_*",
+    "_crypt",
+    "_ctypes_test",
+    "_curses*",
+    "_dbm",
+    "_gdbm",
+    "_hashlib",
+    "_lsprof",
+    "_lzma",
+    "_sqlite3",
+    "_ssl",
+    "_test*",
+    "_tkinter",
+    "_uuid",
+    "_xx*",
+    "audioop",
+    "nis",
+    "ossaudiodev",
+    "readline",
+    "spwd",
+    "syslog",
+    "xx*",
+]
 """Of lib-dynload: nothing opens a network (_ssl), and hashlib has digests of its own without _hashlib."""
-NOT_PACKAGES = "zstandard/_cffi* zstandard/backend_cffi* bin/* *.pyi *.pxd *.c *.h RECORD REQUESTED INSTALLER".split()
+NOT_PACKAGES = [
+    "zstandard/_cffi*",
+    "zstandard/backend_cffi*",
+    "bin/*",
+    "*.pyi",
+    "*.pxd",
+    "*.c",
+    "*.h",
+    "RECORD",
+    "REQUESTED",
+    "INSTALLER",
+]
 """Of the packages: what is not used at run time."""
 
+EMPTY = ["bz2.py", "lzma.py"]
+"""fastavro imports them for the container files of Avro, which kdump does not read; their libraries are not on every machine."""
 SYSCONFIG = """build_time_vars = {"TZPATH": "/usr/share/zoneinfo:/usr/lib/zoneinfo:/usr/share/lib/zoneinfo:/etc/zoneinfo"}
 """
 """In the place of what the interpreter was built with and where; zoneinfo asks for this alone."""
@@ -105,6 +163,8 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
         (tree / member).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, tree / member)
     shutil.copyfile(interpreter.library, tree / interpreter.library.name)
+    for name in EMPTY:
+        (tree / name).write_text("", encoding="utf-8")
     for path in tree.glob("_sysconfigdata_*.py"):
         path.write_text(SYSCONFIG, encoding="utf-8")
     libraries = _carried_libraries(tree, interpreter)
@@ -115,7 +175,19 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
     (tree / "carried_table.py").write_text(table, encoding="utf-8")
     # By the interpreter that will read it, and without a word of where it was made.
     subprocess.run(
-        [interpreter.python, "-I", "-m", "compileall", "-q", "-b", "-s", tree, "--invalidation-mode", "unchecked-hash", tree],
+        [
+            interpreter.python,
+            "-I",
+            "-m",
+            "compileall",
+            "-q",
+            "-b",
+            "-s",
+            tree,
+            "--invalidation-mode",
+            "unchecked-hash",
+            tree,
+        ],
         check=True,
     )
     for path in tree.rglob("*.py"):
@@ -129,4 +201,6 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
 def refuse_newer(path: Path) -> None:
     """Exit where the ELF object names symbols of a glibc newer than OLDEST_GLIBC."""
     if (asked := elf.newest_glibc(path.read_bytes())) > OLDEST_GLIBC:
-        sys.exit(f"{path} needs glibc {asked[0]}.{asked[1]}; the single file is to run on {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}")
+        sys.exit(
+            f"{path} needs glibc {asked[0]}.{asked[1]}; the single file is to run on {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}"
+        )

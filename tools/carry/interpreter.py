@@ -38,7 +38,7 @@ class Interpreter:
         version, prefix, include, standard, dynload, suffix, name = json.loads(said)
         found = [path for place in ("lib", ".") if (path := Path(prefix, place, name)).is_file()]
         if not found or not Path(include, "Python.h").is_file():
-            sys.exit(f"{python}: {name} or Python.h is missing: a CPython of --enable-shared, with its headers, is needed")
-        return cls(
-            python, version, Path(prefix), Path(include), Path(standard), Path(dynload), suffix, found[0]
-        )
+            sys.exit(
+                f"{python}: {name} or Python.h is missing: a CPython of --enable-shared, with its headers, is needed"
+            )
+        return cls(python, version, Path(prefix), Path(include), Path(standard), Path(dynload), suffix, found[0])

@@ -2,11 +2,10 @@
 
 Until zlib has been found nothing can be inflated, so this imports only what is frozen into the interpreter."""
 
+import _imp
 import sys
 from _frozen_importlib import ModuleSpec
 from zipimport import zipimporter
-
-import _imp
 
 # The first is the launcher's, the second the builder's.
 import _carry  # type: ignore[import-not-found]
