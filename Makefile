@@ -10,6 +10,10 @@ TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-
 ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/format/test_head_columns.py tests/check/test_together.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/test_oracle.py tests/log
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas
 
+MAVENS_PYTHON := build/carried-python/org/bytedeco/cpython/linux-x86_64/bin/python3.11
+CARRIED_PYTHON ?= $(MAVENS_PYTHON)
+CARRIED := dist/kdump-linux-x86_64
+
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
@@ -17,7 +21,7 @@ DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-.PHONY: demo incident test test-all lint docs site trials bench wheel clean
+.PHONY: demo incident test test-all lint docs site trials bench wheel pex clean
 
 # Also when a module of the core has changed, for what runs is what was compiled.
 $(VENV)/.ready: pyproject.toml setup.py $(CORE)
@@ -42,7 +46,8 @@ test: lint
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
 # The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
-test-all: test $(JARS)
+test-all: test $(JARS) pex
+	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_carried.py
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster'
 	$(BIN)/python -m pytest -m site
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
@@ -87,6 +92,16 @@ trials: $(VENV)/.ready $(JARS)
 # A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# One file that runs on any x86-64 Linux (docs/carry.md). CARRIED_PYTHON: the interpreter that it carries, else Maven's.
+pex: $(VENV)/.ready $(CARRIED_PYTHON)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2
+	nice $(BIN)/python -m tools.carry.build $(CARRIED_PYTHON) $(CARRIED)
+
+$(MAVENS_PYTHON): tools/carry/python.xml
+	mvn -q -B -f $< dependency:unpack-dependencies -DoutputDirectory=$(abspath build/carried-python) -DmarkersDirectory=$(abspath build/carried-python/markers)
+	chmod +x $@
+	@touch $@
 
 # The table of docs/performance.md. JARS: a directory of Kafka's jars, else Maven fetches them (without Java, kdump alone).
 # BENCH: more options, as --runs 5 or --only gzip; `python -m bench --help` tells.

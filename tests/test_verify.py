@@ -270,6 +270,19 @@ def test_jobs_say_the_same() -> None:
     assert ours | {"seconds": 0} == theirs | {"seconds": 0}
 
 
+def test_jobs_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rescue system has its disks read-only, or full: then one process does it all."""
+
+    def full(*_arguments: object, **_named: object) -> None:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    expected = verify("--json", KAFKA / "clean-1")
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    found = verify("--json", "--jobs", "2", KAFKA / "clean-1")
+    assert found[0] == expected[0]
+    assert found[1].splitlines()[:-1] == expected[1].splitlines()[:-1]
+
+
 def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are the same in the same order, and nothing of them stays behind."""
     batches = craft.split(TRIMMED.read_bytes())

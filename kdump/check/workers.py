@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -18,7 +19,7 @@ from kdump.log.rate import Rate
 from kdump.log.source import Source, open_source
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 HELD = 1000
 """Findings of a unit that travel as they are; if there are more, the rest goes through a file."""
@@ -80,28 +81,37 @@ def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
         os.unlink(path)
 
 
-def run_all(
-    units: list[Unit], jobs: int, max_rate: int | None, totals: Totals, met: Callable[[int], None]
-) -> Iterator[tuple[Unit, Iterator[Finding]]]:
-    """Each unit, in order, with its findings; `met` is told of bytes that have been read. What was checked is added to
-    `totals` when a unit's findings have been taken. `max_rate`: bytes a second, of all together."""
-    if jobs <= 1 or len(units) < 2:
-        rate = Rate(max_rate) if max_rate else None
-        for unit in units:
-            unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
-            yield unit, unit.run(totals, met)
-        return
+def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPoolExecutor | None:
+    """None where nothing can be written that processes share: disks are full or read-only, there is no /dev/shm."""
     import multiprocessing
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
 
     # Not forked: a thread may already draw progress.
     context = multiprocessing.get_context("spawn")
-    rate = Rate(max_rate, context) if max_rate else None
-    with (
-        tempfile.TemporaryDirectory(prefix="kdump-") as directory,
-        ProcessPoolExecutor(min(jobs, len(units)), context, _begin, (rate, directory)) as pool,
-    ):
+    try:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
+        rate = Rate(max_rate, context) if max_rate else None
+        pool = ProcessPoolExecutor(processes, context, _begin, (rate, directory))
+    except OSError:
+        return None
+    return stack.enter_context(pool)
+
+
+def run_all(
+    units: list[Unit], jobs: int, max_rate: int | None, totals: Totals, met: Callable[[int], None]
+) -> Iterator[tuple[Unit, Iterator[Finding]]]:
+    """Each unit, in order, with its findings; `met` is told of bytes that have been read. What was checked is added to
+    `totals` when a unit's findings have been taken. `max_rate`: bytes a second, of all together. Where nothing can be
+    written that processes share, there is one process, whatever `jobs` says."""
+    with ExitStack() as stack:
+        pool = _pool(stack, min(jobs, len(units)), max_rate) if min(jobs, len(units)) > 1 else None
+        if pool is None:
+            rate = Rate(max_rate) if max_rate else None
+            for unit in units:
+                unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
+                yield unit, unit.run(totals, met)
+            return
         futures: dict[int, Future[Done]] = {}
         for number in sorted(range(len(units)), key=lambda number: -units[number].size):
             futures[number] = pool.submit(_work, units[number])

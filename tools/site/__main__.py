@@ -40,10 +40,10 @@ INCIDENTS = "incidents/README"
 def contents() -> dict[str, list[str]]:
     """The parts of the site, each with its pages."""
     return {
-        "Begin": ["install", "cli", INCIDENTS],
+        "Begin": ["install", "carry", "cli", INCIDENTS],
         "Commands": commands(),
         "Reference": ["findings", "format", "messages", "json", "decoders", "api", "api-reference", "performance"],
-        "The project": ["contributing", "changelog", "fixtures"],
+        "The project": ["contributing", "changelog", "fixtures", "release"],
     }
 
 

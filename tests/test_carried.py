@@ -1,0 +1,296 @@
+"""The single file of `make pex`, as a broker without anything runs it. KDUMP_CARRIED names it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FIXTURES
+from tools.carry import elf
+from tools.carry.contents import OLDEST_GLIBC, SYSTEM
+
+pytestmark = pytest.mark.carried
+
+LARGEST = 40_000_000
+SLOWEST = 0.6
+"""Seconds until `--help` has answered, on a machine that does other things, too; 0.1 on an idle one."""
+NOBODY = 65534
+INSTALLED = (sys.executable, "-m", "kdump")
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it changes user, root directory or mounts")
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A directory that everybody may read and nobody write: the file as `kdump`, and the fixtures."""
+    carried = os.environ.get("KDUMP_CARRIED")
+    assert carried, "KDUMP_CARRIED has to name the file that make pex has built"
+    directory = Path(tempfile.mkdtemp(prefix="kdump-carried-"))
+    try:
+        shutil.copy(carried, directory / "kdump")
+        shutil.copytree(FIXTURES, directory, dirs_exist_ok=True)
+        subprocess.run(["chmod", "-R", "a+rX,go-w", str(directory)], check=True)
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+def run(
+    place: Path, *arguments: str, program: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the file, or `program`, in an empty environment as a user who owns nothing."""
+    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.geteuid() == 0 and not program else {}
+    command = [*(program or (str(place / "kdump"),)), *arguments]
+    return subprocess.run(command, env=environment or {}, cwd=place, capture_output=True, timeout=60, **nobody)  # type: ignore[call-overload,no-any-return]
+
+
+def seconds_aside(output: bytes) -> bytes:
+    return re.sub(rb" in [\d.]+ s\n", b" in s\n", output)
+
+
+COMMANDS = """
+--help
+ls clean-1
+ls clean-2 --json
+inspect clean-1/payments-0
+inspect clean-1/payments-0 --json --records
+inspect clean-1/payments-0 --hex --limit 5
+inspect clean-1/payments-0 --records --tz Europe/Berlin
+inspect clean-1/no-such-thing
+inspect framed/orders-avro-0 --records --key-format int64 --value-format avro --schema framed/order.avsc
+inspect framed/orders-protobuf-0 --records --value-format protobuf --schema framed/order.desc
+verify --crc clean-1
+verify --jobs 2 clean-1 clean-2 crash-1
+verify --list
+schema RecordBatch
+groups clean-1
+cluster clean-1 --topic payments --history
+transactions clean-1
+stats clean-1
+diff diverged-1 diverged-2
+restart-plan crash-1
+retention clean-1
+dump-log --files clean-1/payments-0/00000000000000000000.log --print-data-log
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_says_what_the_installed_one_says(place: Path, command: str) -> None:
+    carried = run(place, *command.split())
+    installed = run(place, *command.split(), program=INSTALLED)
+    assert b"Traceback" not in carried.stderr
+    assert seconds_aside(carried.stdout) == seconds_aside(installed.stdout)
+    assert carried.stderr == installed.stderr
+    assert carried.returncode == installed.returncode
+
+
+LOGS = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.rglob("*.log"))
+
+
+def test_every_record_of_every_codec(place: Path) -> None:
+    carried = run(place, "inspect", "--json", "--records", *LOGS)
+    installed = run(place, "inspect", "--json", "--records", *LOGS, program=INSTALLED)
+    assert carried.stdout == installed.stdout
+    assert carried.returncode == installed.returncode
+    batches = run(place, "inspect", "--json", *LOGS).stdout
+    assert set(re.findall(rb'"compression":"(\w+)"', batches)) == {b"none", b"gzip", b"snappy", b"lz4", b"zstd"}
+
+
+def test_spark_is_left_out(place: Path) -> None:
+    done = run(place, "scan", "clean-1", "--out", "out")
+    assert done.returncode == 2
+    assert b"pyspark" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_size(place: Path) -> None:
+    assert (place / "kdump").stat().st_size <= LARGEST
+
+
+def test_the_core_is_compiled_and_no_variable_leads_elsewhere(place: Path) -> None:
+    elsewhere = {
+        "PYTHONHOME": "/nowhere",
+        "PYTHONPATH": "/nowhere",
+        "PYTHONSTARTUP": "/nowhere",
+        "LD_LIBRARY_PATH": "/nowhere",
+    }
+    for environment in ({}, elsewhere):
+        assert run(place, "--version", environment=environment).stdout.endswith(b", compiled core\n")
+
+
+def test_an_old_glibc_is_enough(place: Path, tmp_path: Path) -> None:
+    """Of the launcher and of every library in the file."""
+    shutil.copy(place / "kdump", tmp_path / "launcher")
+    objects = [tmp_path / "launcher"]
+    with zipfile.ZipFile(place / "kdump") as archive:
+        for name in archive.namelist():
+            path = Path(archive.extract(name, tmp_path))
+            if path.is_file() and elf.is_elf(path):
+                objects.append(path)
+    assert len(objects) > 50
+    carried = {path.name for path in objects}
+    for path in objects:
+        # The launcher's copy has the whole archive behind it, whose stored libraries count as well.
+        assert elf.newest_glibc(path.read_bytes()) <= OLDEST_GLIBC, path
+        assert {*elf.needed(path)} <= SYSTEM | carried, path
+
+
+def test_start(place: Path) -> None:
+    def once() -> float:
+        start = time.monotonic()
+        assert run(place, "--help").returncode == 0
+        return time.monotonic() - start
+
+    assert min(once() for _ in range(5)) < SLOWEST
+
+
+def test_nothing_is_written_and_nothing_stays_after_a_kill(place: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {"TMPDIR": str(temporary), "HOME": str(temporary)}
+    with subprocess.Popen([place / "kdump", "inspect", "-"], stdin=subprocess.PIPE, env=environment) as process:
+        maps = Path(f"/proc/{process.pid}/maps")
+        end = time.monotonic() + 20
+        while "columns" not in maps.read_text() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert "columns" in maps.read_text()
+        assert not [*temporary.iterdir()]
+        process.kill()
+    assert not [*temporary.iterdir()]
+
+
+def test_a_closed_pipe(place: Path) -> None:
+    log = "clean-1/payments-0/00000000000000000000.log"
+    with subprocess.Popen(
+        [place / "kdump", "inspect", "--json", "--records", *[log] * 50],
+        env={},
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"{")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_a_file_that_is_not_whole(place: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "kdump"
+    cut.write_bytes((place / "kdump").read_bytes()[:1_000_000])
+    cut.chmod(0o755)
+    done = run(place, program=(str(cut),))
+    assert done.returncode == 2
+    assert b"not whole" in done.stderr
+
+
+def test_it_may_be_removed_while_it_runs(place: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "kdump"
+    shutil.copy(place / "kdump", copy)
+    with subprocess.Popen(
+        [copy, "verify", "-", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}
+    ) as process:
+        time.sleep(0.3)
+        copy.unlink()
+        said, _ = process.communicate((place / "clean-1/payments-0/00000000000000000000.log").read_bytes(), timeout=60)
+    assert process.returncode == 0
+    assert b'"type":"summary"' in said
+
+
+def test_browse_in_a_terminal(place: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(place)
+        os.execve(place / "kdump", ["kdump", "browse", "clean-1/payments-0"], {"TERM": "xterm-256color"})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    seen, end = b"", time.monotonic() + 30
+    try:
+        while b"leaderEpoch" not in seen and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.2)[0]:
+                seen += os.read(terminal, 65536)
+        assert b"baseOffset" in seen
+        os.write(terminal, b"q")
+        while os.read(terminal, 65536):
+            pass
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+BARE = """
+set -e
+mount --bind "$1" "$1"
+mount -o remount,ro,bind "$1"
+if [ "$2" = proc ]; then mount -t proc proc "$1/proc"; fi
+if [ "$3" != none ]; then mount -t tmpfs -o "mode=1777$3" tmpfs "$1/tmp"; fi
+shift 3
+CHROOT=$(command -v chroot)
+exec env -i "$CHROOT" --userspec=65534:65534 "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(place: Path) -> Iterator[Path]:
+    """A root directory that holds glibc, the file and a log, and nothing else: no shell, no Python, no time zones."""
+    root = Path(tempfile.mkdtemp(prefix="kdump-bare-"))
+    root.chmod(0o755)
+    try:
+        for directory in ("lib64", "proc", "tmp"):
+            (root / directory).mkdir()
+        for name in SYSTEM - {"libstdc++.so.6"}:
+            asked = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+            shutil.copy(asked.stdout.strip(), root / "lib64" / name)
+        (root / "lib").symlink_to("lib64")
+        shutil.copy(place / "kdump", root / "kdump")
+        shutil.copytree(place / "clean-1", root / "clean-1")
+        yield root
+    finally:
+        shutil.rmtree(root)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize(
+    ("proc", "tmp"),
+    [("proc", "none"), ("proc", ",noexec"), ("none", "")],
+    ids=["read-only throughout", "tmp is noexec", "no proc"],
+)
+def test_in_an_empty_root(place: Path, bare: Path, proc: str, tmp: str) -> None:
+    for command in ("inspect clean-1/payments-0 --json --records --tz Asia/Kolkata", "verify --jobs 2 clean-1"):
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", BARE, "sh", str(bare), proc, tmp, str(bare), "/kdump", *command.split()],
+            capture_output=True,
+            timeout=60,
+        )
+        installed = run(place, *command.split(), program=INSTALLED)
+        assert done.stderr == b""
+        assert seconds_aside(done.stdout) == seconds_aside(installed.stdout)
+        assert done.returncode == installed.returncode
+
+
+@ROOT_ONLY
+def test_neither_memory_nor_a_directory_to_load_from(bare: Path) -> None:
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", BARE, "sh", str(bare), "none", "none", str(bare), "/kdump"],
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert b"TMPDIR" in done.stderr

@@ -1,0 +1,206 @@
+"""What goes into the single file: a directory of bytecode, libraries and data, as they will lie in the archive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tools.carry import elf
+from tools.carry.interpreter import Interpreter
+
+OLDEST_GLIBC = (2, 17)
+"""RHEL 7's. What names a newer symbol is refused."""
+SYSTEM = {
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libstdc++.so.6",
+    "libutil.so.1",
+}
+"""Libraries of every Linux with glibc. Any other that something needs is carried along. (libstdc++ is asked for by protobuf
+alone, which turns to its own plain Python without it.)"""
+NOT_STANDARD = [
+    "__phello__",
+    "_aix_support",
+    "antigravity",
+    "config-*",
+    "curses",
+    "dbm",
+    "distutils",
+    "doctest",
+    "ensurepip",
+    "idlelib",
+    "lib-dynload",
+    "lib2to3",
+    "pdb",
+    "pydoc",
+    "pydoc_data",
+    "site-packages",
+    "sqlite3",
+    "test",
+    "this",
+    "tkinter",
+    "turtle",
+    "turtledemo",
+    "unittest",
+    "venv",
+    "wsgiref",
+    "xmlrpc",
+    "zipapp",
+]
+"""Of the standard library: what neither kdump nor what it stands on imports."""
+NOT_DYNLOAD = [
+    "_bz2",
+    "_codecs_*",
+    "_crypt",
+    "_ctypes_test",
+    "_curses*",
+    "_dbm",
+    "_gdbm",
+    "_hashlib",
+    "_lsprof",
+    "_lzma",
+    "_sqlite3",
+    "_ssl",
+    "_test*",
+    "_tkinter",
+    "_uuid",
+    "_xx*",
+    "audioop",
+    "nis",
+    "ossaudiodev",
+    "readline",
+    "spwd",
+    "syslog",
+    "xx*",
+]
+"""Of lib-dynload: nothing opens a network (_ssl), and hashlib has digests of its own without _hashlib."""
+NOT_PACKAGES = [
+    "zstandard/_cffi*",
+    "zstandard/backend_cffi*",
+    "bin/*",
+    "*.pyi",
+    "*.pxd",
+    "*.c",
+    "*.h",
+    "RECORD",
+    "REQUESTED",
+    "INSTALLER",
+]
+"""Of the packages: what is not used at run time."""
+
+EMPTY = ["bz2.py", "lzma.py"]
+"""fastavro imports them for the container files of Avro, which kdump does not read; their libraries are not on every machine."""
+SYSCONFIG = """build_time_vars = {"TZPATH": "/usr/share/zoneinfo:/usr/lib/zoneinfo:/usr/share/lib/zoneinfo:/etc/zoneinfo"}
+"""
+"""In the place of what the interpreter was built with and where; zoneinfo asks for this alone."""
+
+
+def _matches(path: Path, patterns: Iterable[str]) -> bool:
+    return any(path.match(pattern) for pattern in patterns)
+
+
+def _standard_library(interpreter: Interpreter) -> Iterator[tuple[str, Path]]:
+    for path in interpreter.standard.rglob("*.py"):
+        relative = path.relative_to(interpreter.standard)
+        if not _matches(Path(Path(relative.parts[0]).stem), NOT_STANDARD) and not {"test", "tests"} & {*relative.parts}:
+            yield str(relative), path
+    for path in interpreter.dynload.glob("*.so"):
+        if not _matches(Path(path.name.split(".")[0]), NOT_DYNLOAD):
+            yield path.name, path
+
+
+def _packages(site: Path) -> Iterator[tuple[str, Path]]:
+    for path in site.rglob("*"):
+        relative = path.relative_to(site)
+        twin = path.suffix == ".py" and any(path.parent.glob(f"{path.stem}.*.so"))
+        if path.is_file() and not twin and not _matches(relative, NOT_PACKAGES):
+            yield str(relative), path
+
+
+def _module(member: Path, interpreter: Interpreter) -> str:
+    """The name under which an extension module is imported."""
+    for suffix in (interpreter.suffix, ".abi3.so", ".so"):
+        if member.name.endswith(suffix):
+            return ".".join(member.with_name(member.name[: -len(suffix)]).parts)
+    raise ValueError(member)
+
+
+def _library(name: str, interpreter: Interpreter) -> Path:
+    """A shared library that comes with the interpreter, or else this machine's (which may be too new: refuse_newer)."""
+    for path in interpreter.prefix.rglob(name):
+        return path
+    said = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    if not os.path.isabs(said):
+        sys.exit(f"{name} is neither in {interpreter.prefix} nor on this machine")
+    return Path(said)
+
+
+def _carried_libraries(tree: Path, interpreter: Interpreter) -> dict[str, list[str]]:
+    """By extension module: the libraries that it needs and a machine may lack, copied into the tree."""
+    wanted: dict[str, list[str]] = {}
+    for path in sorted(tree.rglob("*.so")):
+        missing = [name for name in elf.needed(path) if name not in SYSTEM and name != interpreter.library.name]
+        for name in missing:
+            shutil.copyfile(_library(name, interpreter), tree / name)
+        if missing:
+            wanted[str(path.relative_to(tree))] = missing
+    return wanted
+
+
+def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> None:
+    """Lay out in `tree` all that the archive is to hold. Exits where something asks for a newer glibc."""
+    shutil.rmtree(tree, ignore_errors=True)
+    for member, path in [*_standard_library(interpreter), *_packages(site), (start.name, start)]:
+        (tree / member).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, tree / member)
+    shutil.copyfile(interpreter.library, tree / interpreter.library.name)
+    for name in EMPTY:
+        (tree / name).write_text("", encoding="utf-8")
+    for path in tree.glob("_sysconfigdata_*.py"):
+        path.write_text(SYSCONFIG, encoding="utf-8")
+    libraries = _carried_libraries(tree, interpreter)
+    modules = {
+        _module(path.relative_to(tree), interpreter): str(path.relative_to(tree)) for path in sorted(tree.rglob("*.so"))
+    }
+    table = f"EXTENSIONS = {modules!r}\nLIBRARIES = {libraries!r}\n"
+    (tree / "carried_table.py").write_text(table, encoding="utf-8")
+    # By the interpreter that will read it, and without a word of where it was made.
+    subprocess.run(
+        [
+            interpreter.python,
+            "-I",
+            "-m",
+            "compileall",
+            "-q",
+            "-b",
+            "-s",
+            tree,
+            "--invalidation-mode",
+            "unchecked-hash",
+            tree,
+        ],
+        check=True,
+    )
+    for path in tree.rglob("*.py"):
+        path.unlink()
+    objects = [path for path in tree.rglob("*") if path.is_file() and elf.is_elf(path)]
+    subprocess.run(["strip", "--strip-unneeded", "--remove-section=.comment", *objects], check=True)
+    for path in objects:
+        refuse_newer(path)
+
+
+def refuse_newer(path: Path) -> None:
+    """Exit where the ELF object names symbols of a glibc newer than OLDEST_GLIBC."""
+    if (asked := elf.newest_glibc(path.read_bytes())) > OLDEST_GLIBC:
+        sys.exit(
+            f"{path} needs glibc {asked[0]}.{asked[1]}; the single file is to run on {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}"
+        )

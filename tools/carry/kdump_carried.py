@@ -1,0 +1,74 @@
+"""Goes into the single file beside kdump, and is what its launcher starts: finds extension modules in the archive.
+
+Until zlib has been found nothing can be inflated, so this imports only what is frozen into the interpreter."""
+
+import _imp
+import sys
+from _frozen_importlib import ModuleSpec
+from zipimport import zipimporter
+
+# The first is the launcher's, the second the builder's.
+import _carry  # type: ignore[import-not-found]
+from carried_table import EXTENSIONS, LIBRARIES  # type: ignore[import-not-found]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+
+class Extensions:
+    """Finds the extension modules of the archive, before anything else is asked, and loads them from memory."""
+
+    def __init__(self, archive: str) -> None:
+        self.archive = archive
+        self.members = zipimporter(archive)
+        self.libraries: set[str] = set()
+
+    def _read(self, member: str) -> bytes:
+        return self.members.get_data(f"{self.archive}/{member}")
+
+    def find_spec(self, name: str, path: "Sequence[str] | None", target: object = None) -> ModuleSpec | None:
+        member = EXTENSIONS.get(name)
+        return ModuleSpec(name, self, origin=f"{self.archive}/{member}") if member else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> "ModuleType":
+        member = EXTENSIONS[spec.name]
+        for library in LIBRARIES.get(member, ()):
+            if library not in self.libraries:
+                self.libraries.add(library)
+                _carry.load(library, self._read(library))
+        known, spec.origin = spec.origin, _carry.place(spec.name, self._read(member))
+        try:
+            module: ModuleType = _imp.create_dynamic(spec)
+        finally:
+            _carry.placed(spec.origin)
+            spec.origin = known
+        spec.has_location = True
+        return module
+
+    def exec_module(self, module: "ModuleType") -> None:
+        _imp.exec_dynamic(module)
+
+
+def asked_of_interpreter(arguments: list[str]) -> int | None:
+    """Where the code stands when multiprocessing has called this file as its interpreter: [options] -c code …."""
+    for index, argument in enumerate(arguments[:-1]):
+        if argument == "-c":
+            return index + 1 if arguments[index + 1].startswith("from multiprocessing.") else None
+        if not argument.startswith("-"):
+            return None
+    return None
+
+
+def start() -> None:
+    """Run kdump, or what a worker of multiprocessing is to run."""
+    sys.meta_path.insert(0, Extensions(sys.path[0]))  # type: ignore[arg-type]
+    at = asked_of_interpreter(sys.argv[1:])
+    if at is not None:
+        code, sys.argv = sys.argv[1 + at], ["-c", *sys.argv[2 + at :]]
+        exec(code, sys.modules["__main__"].__dict__)
+        return
+    from kdump.cli import main
+
+    main()

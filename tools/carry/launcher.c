@@ -1,0 +1,217 @@
+/* The head of the single file: starts the interpreter that lies in the zip archive behind it. Nothing is unpacked on a
+   disk: a shared library is copied into memory that has a name under /proc (memfd_create), and is loaded from there.
+   So a /tmp that is full, read-only or mounted noexec does not matter, and nothing is left behind after a kill.
+
+   The archive's comment, the last 24 bytes of the file, says where libpython lies: MAGIC, offset, size. */
+
+#define _GNU_SOURCE
+#include <Python.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAGIC "kdump\0\0\1"
+#define CLOSE_ON_EXEC 1u /* MFD_CLOEXEC, which old headers lack */
+
+struct footer {
+    char magic[8];
+    uint64_t offset, size;
+};
+
+/* What is used of libpython: it is not linked to, but loaded. */
+#define USED(X)                                                                                                        \
+    X(PyPreConfig_InitPythonConfig) X(Py_PreInitialize) X(PyConfig_InitPythonConfig) X(PyConfig_SetBytesString)        \
+    X(PyConfig_SetBytesArgv) X(PyConfig_SetString) X(PyWideStringList_Append) X(Py_InitializeFromConfig)               \
+    X(PyStatus_Exception) X(Py_ExitStatusException) X(Py_RunMain) X(PyImport_AppendInittab) X(PyModule_Create2)        \
+    X(PyArg_ParseTuple) X(PyUnicode_DecodeFSDefault) X(PyErr_SetFromErrnoWithFilename) X(PyErr_SetString)              \
+    X(PyLong_FromLong) X(PyBytes_AsStringAndSize)
+#define DECLARE(name) static __typeof__(&name) p_##name;
+USED(DECLARE)
+static PyObject **p_PyExc_OSError, **p_PyExc_ImportError;
+
+static void die(const char *what, const char *why) {
+    fprintf(stderr, "kdump: cannot start: %s: %s\n", what, why);
+    exit(2);
+}
+
+static int all_written(int fd, const char *bytes, size_t size) {
+    while (size) {
+        ssize_t done = write(fd, bytes, size < (1u << 30) ? size : (1u << 30));
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return 0;
+        bytes += done;
+        size -= (size_t)done;
+    }
+    return 1;
+}
+
+/* Where there is no memfd_create (before Linux 3.17) or no /proc: a file that can be executed, in the first directory
+   that takes it. Whoever loads it removes it. */
+static int in_directory(const char *bytes, size_t size, char *path, size_t room) {
+    const char *directories[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm", "/run", getenv("HOME")};
+    struct statvfs mounted;
+    errno = EACCES;
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) {
+        const char *directory = directories[i];
+        if (!directory || !*directory || statvfs(directory, &mounted) || mounted.f_flag & ST_NOEXEC) continue;
+        if ((size_t)snprintf(path, room, "%s/kdump-XXXXXX", directory) >= room) continue;
+        int fd = mkostemp(path, O_CLOEXEC);
+        if (fd < 0) continue;
+        int whole = all_written(fd, bytes, size);
+        close(fd);
+        if (whole) return 1;
+        unlink(path);
+    }
+    return 0;
+}
+
+/* Puts a library where dlopen finds it; its path, valid for this process alone. 0: nowhere (errno). */
+static int place(const char *name, const char *bytes, size_t size, char *path, size_t room) {
+    int fd = (int)syscall(SYS_memfd_create, name, CLOSE_ON_EXEC);
+    if (fd >= 0) {
+        /* It stays open: a library that was loaded under the same number would be taken for this one. */
+        snprintf(path, room, "/proc/self/fd/%d", fd);
+        if (access(path, R_OK) == 0 && all_written(fd, bytes, size)) return 1;
+        close(fd);
+    }
+    return in_directory(bytes, size, path, room);
+}
+
+static void placed(const char *path) {
+    if (strncmp(path, "/proc/", 6)) unlink(path);
+}
+
+/* _carry.place(name, bytes) -> path; for extension modules. */
+static PyObject *py_place(PyObject *self, PyObject *args) {
+    const char *name;
+    char *bytes;
+    PyObject *library;
+    Py_ssize_t size;
+    char path[4096];
+    if (!p_PyArg_ParseTuple(args, "sO", &name, &library) || p_PyBytes_AsStringAndSize(library, &bytes, &size)) return NULL;
+    if (!place(name, bytes, (size_t)size, path, sizeof path))
+        return p_PyErr_SetFromErrnoWithFilename(*p_PyExc_OSError, name);
+    return p_PyUnicode_DecodeFSDefault(path);
+}
+
+/* _carry.placed(path): it has been loaded, or not. */
+static PyObject *py_placed(PyObject *self, PyObject *args) {
+    const char *path;
+    if (!p_PyArg_ParseTuple(args, "s", &path)) return NULL;
+    placed(path);
+    return p_PyLong_FromLong(0);
+}
+
+/* _carry.load(name, bytes): a library that extension modules need, found by them under the name that it gives itself. */
+static PyObject *py_load(PyObject *self, PyObject *args) {
+    const char *name;
+    char *bytes;
+    PyObject *library;
+    Py_ssize_t size;
+    char path[4096];
+    if (!p_PyArg_ParseTuple(args, "sO", &name, &library) || p_PyBytes_AsStringAndSize(library, &bytes, &size)) return NULL;
+    if (!place(name, bytes, (size_t)size, path, sizeof path))
+        return p_PyErr_SetFromErrnoWithFilename(*p_PyExc_OSError, name);
+    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    placed(path);
+    if (!loaded) {
+        p_PyErr_SetString(*p_PyExc_ImportError, dlerror());
+        return NULL;
+    }
+    return p_PyLong_FromLong(0);
+}
+
+static PyMethodDef methods[] = {
+    {"place", py_place, METH_VARARGS, "Put a library into memory; the path to load it by."},
+    {"placed", py_placed, METH_VARARGS, "Remove what was put where it would stay."},
+    {"load", py_load, METH_VARARGS, "Load a library that others need."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_carry", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static PyObject *init_carry(void) { return p_PyModule_Create2(&module, PYTHON_API_VERSION); }
+
+/* This file: /proc/self/exe, or, without /proc or under an explicit ld.so, the name that it was called by. */
+static const char *own_path(const char *called, struct footer *footer, int *fd) {
+    const char *paths[] = {"/proc/self/exe", (const char *)getauxval(AT_EXECFN), called};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (!paths[i] || (*fd = open(paths[i], O_RDONLY | O_CLOEXEC)) < 0) continue;
+        off_t end = lseek(*fd, 0, SEEK_END);
+        if (end > (off_t)sizeof *footer
+            && pread(*fd, footer, sizeof *footer, end - (off_t)sizeof *footer) == sizeof *footer
+            && !memcmp(footer->magic, MAGIC, sizeof footer->magic) && footer->offset + footer->size <= (uint64_t)end)
+            return paths[i];
+        close(*fd);
+    }
+    die("its own file", "cannot be read, or is not whole: compare its checksum");
+    return NULL;
+}
+
+static void load_python(int fd, const struct footer *footer) {
+    char path[4096];
+    long page = sysconf(_SC_PAGESIZE);
+    off_t start = (off_t)(footer->offset / (uint64_t)page * (uint64_t)page);
+    size_t before = (size_t)(footer->offset - (uint64_t)start), size = (size_t)footer->size;
+    char *mapped = mmap(NULL, before + size, PROT_READ, MAP_PRIVATE, fd, start);
+    if (mapped == MAP_FAILED) die("its own file", strerror(errno));
+    if (!place("libpython", mapped + before, size, path, sizeof path))
+        die("no memory to load from, and no directory either (TMPDIR names one)", strerror(errno));
+    munmap(mapped, before + size);
+    void *python = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    placed(path);
+    if (!python) die("the interpreter", dlerror());
+#define FIND(name)                                                                                                     \
+    if (!(p_##name = (__typeof__(p_##name))dlsym(python, #name))) die("the interpreter", dlerror());
+    USED(FIND)
+    FIND(PyExc_OSError)
+    FIND(PyExc_ImportError)
+}
+
+static void must(PyStatus status) {
+    if (p_PyStatus_Exception(status)) p_Py_ExitStatusException(status);
+}
+
+int main(int argc, char **argv) {
+    struct footer footer;
+    PyPreConfig before;
+    PyConfig config;
+    int fd;
+    const char *self = own_path(argc ? argv[0] : NULL, &footer, &fd);
+    load_python(fd, &footer);
+    close(fd);
+
+    /* Encodings as `python` chooses them, but by the locale alone: no variable PYTHON… of this machine counts. */
+    p_PyPreConfig_InitPythonConfig(&before);
+    before.use_environment = 0;
+    before.isolated = 1;
+    before.parse_argv = 0;
+    must(p_Py_PreInitialize(&before));
+    p_PyImport_AppendInittab("_carry", init_carry);
+    p_PyConfig_InitPythonConfig(&config);
+    config.isolated = 1;
+    config.use_environment = 0;
+    config.user_site_directory = 0;
+    config.parse_argv = 0;
+    config.site_import = 0;
+    config.write_bytecode = 0;
+    config.safe_path = 1;
+    config.module_search_paths_set = 1;
+    must(p_PyConfig_SetBytesString(&config, &config.executable, self));
+    must(p_PyConfig_SetBytesString(&config, &config.program_name, "kdump"));
+    must(p_PyConfig_SetString(&config, &config.home, L"/"));
+    must(p_PyConfig_SetString(&config, &config.run_command, L"import kdump_carried; kdump_carried.start()"));
+    must(p_PyWideStringList_Append(&config.module_search_paths, config.executable));
+    must(p_PyConfig_SetBytesArgv(&config, argc, argv));
+    must(p_Py_InitializeFromConfig(&config));
+    return p_Py_RunMain();
+}
