@@ -50,7 +50,7 @@ def launcher(interpreter: Interpreter, cc: Path, work: Path) -> bytes:
 
 
 def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
-    """kdump's own, its core compiled for the interpreter; from a copy, so that nothing compiled before is taken over."""
+    """kdump's own, its core compiled for the interpreter, from a copy: nothing compiled before is taken over."""
     source, tools, wheels = work / "source", work / "tools", work / "wheels"
     for directory in (source, wheels):
         shutil.rmtree(directory, ignore_errors=True)
@@ -106,7 +106,7 @@ def install(interpreter: Interpreter, own: Path, work: Path) -> Path:
         "-r",
         HERE / "requirements.txt",
     )
-    run(*(sys.executable, "-m", "zipfile", "-e", own, site))
+    run(sys.executable, "-m", "zipfile", "-e", own, site)
     return site
 
 
