@@ -91,17 +91,17 @@ def install(interpreter: Interpreter, own: Path, work: Path) -> Path:
     glibcs = [f"manylinux_2_{minor}_x86_64" for minor in range(contents.OLDEST_GLIBC[1], 4, -1)]
     tags = [*glibcs, "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
     run(
-        *(
-            sys.executable,
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-compile",
-        ),
-        *("--target", site, "--only-binary", ":all:", *(part for tag in tags for part in ("--platform", tag))),
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        site,
+        *("--only-binary", ":all:", *(part for tag in tags for part in ("--platform", tag))),
         *("--implementation", "cp", "--python-version", interpreter.version),
         "-r",
         HERE / "requirements.txt",
