@@ -15,7 +15,7 @@ FIXED = (1980, 1, 1, 0, 0, 0)
 
 
 def write(launcher: bytes, tree: Path, python: str, out: Path) -> None:
-    """Write `out`: the same bytes from the same contents, whenever and wherever. `python`: libpython's name in `tree`."""
+    """Write `out`: the same bytes from the same contents, whenever and wherever. `python`: libpython's name there."""
     place = b""
     with out.open("wb+") as file:
         file.write(launcher)

@@ -2,8 +2,8 @@
 
     python -m tools.carry.build PYTHON OUT [--work DIR]
 
-What is compiled here is compiled by zig's C compiler against an old glibc, whatever this machine has; the rest are wheels,
-as requirements.txt names them. Beside OUT comes OUT.txt, which says what is in it."""
+What is compiled here is compiled by zig's C compiler against an old glibc, whatever this machine has; the rest are
+wheels, as requirements.txt names them. Beside OUT comes OUT.txt, which says what is in it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tools.carry.interpreter import Interpreter
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SOURCES = ["kdump", "man", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
+GLIBC = ".".join(map(str, contents.OLDEST_GLIBC))
 BUILDERS = ["setuptools>=77", "Cython>=3.1", "wheel"]
 
 
@@ -34,7 +35,7 @@ def run(*command: str | Path, **variables: str) -> None:
 def compiler(work: Path) -> Path:
     """A program to be called as CC, which compiles for the oldest glibc."""
     path = work / "cc"
-    target = "x86_64-linux-gnu.%d.%d" % contents.OLDEST_GLIBC
+    target = f"x86_64-linux-gnu.{GLIBC}"
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc -target {target} -mcpu=x86_64 "$@"\n')
     path.chmod(0o755)
     return path
@@ -49,7 +50,7 @@ def launcher(interpreter: Interpreter, cc: Path, work: Path) -> bytes:
 
 
 def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
-    """kdump's own, its core compiled for the interpreter; from a copy, so that nothing compiled before is taken over."""
+    """kdump's own, its core compiled for the interpreter, from a copy: nothing compiled before is taken over."""
     source, tools, wheels = work / "source", work / "tools", work / "wheels"
     for directory in (source, wheels):
         shutil.rmtree(directory, ignore_errors=True)
@@ -60,7 +61,14 @@ def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
         else:
             shutil.copy(ROOT / name, source / name)
     run(interpreter.python, "-m", "venv", "--clear", "--without-pip", tools)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", tools / "bin/python")
+    pip: tuple[str | Path, ...] = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--python",
+        tools / "bin/python",
+    )
     run(*pip, "install", "--quiet", *BUILDERS)
     run(
         *(*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, source),
@@ -77,27 +85,28 @@ def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
 
 
 def install(interpreter: Interpreter, own: Path, work: Path) -> Path:
-    """A directory with kdump and all that it stands on. No more than requirements.txt names: nothing comes in unseen."""
+    """A directory with kdump and all that it stands on: no more than requirements.txt names."""
     site = work / "site"
     shutil.rmtree(site, ignore_errors=True)
     glibcs = [f"manylinux_2_{minor}_x86_64" for minor in range(contents.OLDEST_GLIBC[1], 4, -1)]
     tags = [*glibcs, "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
     run(
-        *(
-            sys.executable,
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-compile",
-        ),
-        *("--target", site, "--only-binary", ":all:", *(part for tag in tags for part in ("--platform", tag))),
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        site,
+        *("--only-binary", ":all:", *(part for tag in tags for part in ("--platform", tag))),
         *("--implementation", "cp", "--python-version", interpreter.version),
-        *("-r", HERE / "requirements.txt"),
+        "-r",
+        HERE / "requirements.txt",
     )
-    run(*(sys.executable, "-m", "zipfile", "-e", own, site))
+    run(sys.executable, "-m", "zipfile", "-e", own, site)
     return site
 
 
@@ -106,7 +115,7 @@ def manifest(interpreter: Interpreter, site: Path, out: Path) -> str:
     data = out.read_bytes()
     lines = [
         f"{out.name}: {len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}",
-        "for Linux on x86-64 with glibc %d.%d or later" % contents.OLDEST_GLIBC,
+        f"for Linux on x86-64 with glibc {GLIBC} or later",
         f"CPython {interpreter.version}",
         *sorted(f"{found.name} {found.version}" for found in distributions(path=[str(site)])),
     ]

@@ -25,8 +25,8 @@ SYSTEM = {
     "libstdc++.so.6",
     "libutil.so.1",
 }
-"""Libraries of every Linux with glibc. Any other that something needs is carried along. (libstdc++ is asked for by protobuf
-alone, which turns to its own plain Python without it.)"""
+"""Libraries of every Linux with glibc. Any other that something needs is carried along. (libstdc++ is asked for by
+protobuf alone, which turns to its own plain Python without it.)"""
 NOT_STANDARD = [
     "__phello__",
     "_aix_support",
@@ -98,9 +98,10 @@ NOT_PACKAGES = [
 """Of the packages: what is not used at run time."""
 
 EMPTY = ["bz2.py", "lzma.py"]
-"""fastavro imports them for the container files of Avro, which kdump does not read; their libraries are not on every machine."""
-SYSCONFIG = """build_time_vars = {"TZPATH": "/usr/share/zoneinfo:/usr/lib/zoneinfo:/usr/share/lib/zoneinfo:/etc/zoneinfo"}
-"""
+"""fastavro imports them for the container files of Avro, which kdump does not read."""
+SYSCONFIG = (
+    'build_time_vars = {"TZPATH": "/usr/share/zoneinfo:/usr/lib/zoneinfo:/usr/share/lib/zoneinfo:/etc/zoneinfo"}'
+)
 """In the place of what the interpreter was built with and where; zoneinfo asks for this alone."""
 
 
@@ -201,6 +202,4 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
 def refuse_newer(path: Path) -> None:
     """Exit where the ELF object names symbols of a glibc newer than OLDEST_GLIBC."""
     if (asked := elf.newest_glibc(path.read_bytes())) > OLDEST_GLIBC:
-        sys.exit(
-            f"{path} needs glibc {asked[0]}.{asked[1]}; the single file is to run on {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}"
-        )
+        sys.exit(f"{path} needs glibc {asked[0]}.{asked[1]}, newer than {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}")

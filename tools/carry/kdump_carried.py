@@ -63,7 +63,7 @@ def asked_of_interpreter(arguments: list[str]) -> int | None:
 
 def start() -> None:
     """Run kdump, or what a worker of multiprocessing is to run."""
-    sys.meta_path.insert(0, Extensions(sys.path[0]))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Extensions(sys.path[0]))
     at = asked_of_interpreter(sys.argv[1:])
     if at is not None:
         code, sys.argv = sys.argv[1 + at], ["-c", *sys.argv[2 + at :]]
