@@ -116,6 +116,13 @@ def test_what_is_offered() -> None:
     assert all(words(f"{command} --h") for command in COMMANDS)
 
 
+def test_topics_have_names_of_topics(tmp_path: Path) -> None:
+    for name in ("ledger-0", "$(reboot)-0", "a b-0", "ledger-1", "x\ny-0", "nothing"):
+        (tmp_path / name).mkdir()
+    assert words(f"ls {tmp_path} --topic ") == ["ledger"]
+    assert words(f"ls {tmp_path.parent} --topic ") == ["ledger"]
+
+
 def test_a_command_that_the_table_does_not_have_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     offered = {line: words(line) for line in ("verify --", "schema Batch", "cluster --show sum", "inspect --as ")}
     monkeypatch.setattr("kdump.commands.completing.shipped", dict)
