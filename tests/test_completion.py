@@ -31,6 +31,7 @@ PREPARE = {
 }
 LINES = [
     ("kdump ver", "kdump verify"),
+    ("~/kdump ver", "~/kdump verify"),
     ("kdump verify --igno", "kdump verify --ignore"),
     ("kdump verify --fail-on w", "kdump verify --fail-on warning"),
     ("kdump verify --fail-on=w", "kdump verify --fail-on=warning"),
@@ -51,6 +52,7 @@ class Terminal:
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
         home = directory / "home"
         home.mkdir()
+        (home / "kdump").symlink_to(Path(sys.executable).parent / "kdump")
         environment = {"PATH": path, "HOME": str(home), "TERM": "vt100", "LC_ALL": "C.UTF-8"}
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
@@ -93,7 +95,9 @@ def test_tab(shell: str, tmp_path: Path) -> None:
     (tmp_path / "earlier.json").touch()
     terminal = Terminal(shell, tmp_path)
     try:
-        assert [terminal.completed(line) for line, _ in LINES] == [said for _, said in LINES]
+        assert [terminal.completed(line) for line, _ in LINES] == [
+            said.replace("~", str(tmp_path / "home")) for _, said in LINES
+        ]
     finally:
         terminal.close()
 
@@ -114,6 +118,13 @@ def test_what_is_offered() -> None:
     assert words("inspect --decoder off") == ["offsets"]
     assert words("nonsense ") == []
     assert all(words(f"{command} --h") for command in COMMANDS)
+
+
+def test_topics_have_names_of_topics(tmp_path: Path) -> None:
+    for name in ("ledger-0", "$(reboot)-0", "a b-0", "ledger-1", "x\ny-0", "nothing"):
+        (tmp_path / "disks" / "broker-1" / name).mkdir(parents=True)
+    assert words(f"ls {tmp_path}/disks/broker-1 --topic ") == ["ledger"]
+    assert words(f"ls {tmp_path}/disks --topic ") == ["ledger"]
 
 
 def test_a_command_that_the_table_does_not_have_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

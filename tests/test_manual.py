@@ -44,7 +44,7 @@ def test_a_page_reads_well() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert not done.stderr
-    assert "       kdump inspect [OPTIONS] PATH…" in lines
+    assert "       kdump inspect [OPTIONS] PATH..." in lines
     assert any(line.startswith("       -o, --offset A..B") for line in lines)
     assert r"              Records by a format string as in kcat: '%o %k %s\n'." in lines
     assert lines.index("EXIT STATUS") < lines.index("ENVIRONMENT") < lines.index("EXAMPLES") < lines.index("SEE ALSO")

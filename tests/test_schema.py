@@ -277,3 +277,9 @@ def test_default_null_is_told() -> None:
     assert isinstance(found[0], Row)
     assert found[0].default is None
     assert "null" in schema("RegisterBrokerRecord")[1]
+
+
+def test_every_message_is_told_of() -> None:
+    from kdump.format.message_about import ABOUT
+
+    assert set(ABOUT) == {struct.name for struct in structs() if struct.schema is not None}

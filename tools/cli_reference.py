@@ -22,7 +22,8 @@ def cell(text: str) -> str:
 
 def option_row(option: Option) -> str:
     names = ", ".join(f"`{name}`" for name in option.names)
-    value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
+    choices = [f"`{choice}`" for choice in option.metavar.split("|")] if option.metavar else []
+    value = " " + " \\| ".join(choices) if choices else ""
     return f"| {names}{value} | {cell(option.help)} |"
 
 

@@ -92,7 +92,9 @@ def message(struct: Named) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
     about = f"{struct.about[0].upper()}{struct.about[1:]}. " if struct.about else ""
-    said = f"{about}Versions {versions}, " + ("none flexible." if flexible == "none" else f"flexible {flexible}.")
+    said = f"{about}Version{'' if versions.isdigit() else 's'} {versions}, " + (
+        "none flexible." if flexible == "none" else f"flexible {flexible}."
+    )
     return f"### {struct.name}\n\n{said}\n\n{message_table(struct)}"
 
 

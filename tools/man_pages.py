@@ -16,8 +16,9 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def escaped(text: str) -> str:
-    """Text as roff takes it: no character of it is a request or an escape, and an ASCII hyphen stays one."""
-    text = text.replace("\\", "\\e").replace("-", "\\-")
+    """Text as roff takes it: no character of it is a request or an escape, an ASCII hyphen stays one, and so do three
+    dots on a terminal that has no other character for them."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     text = "".join(each if ord(each) < 128 else f"\\[u{ord(each):04X}]" for each in text)
     return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in text.split("\n"))
 

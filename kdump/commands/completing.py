@@ -4,6 +4,7 @@ _KDUMP_COMPLETE=<shell>_complete and the words typed so far; the answer is one c
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
@@ -26,6 +27,8 @@ from kdump.commands.completion_words import (
     shipped,
 )
 
+PARTITION = re.compile(r"[a-zA-Z0-9._-]+-[0-9]+")
+"""With a topic as Kafka allows them: any other name of a directory has no business in a command line."""
 SHELLS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
 """Each shell, and the name under which it finds its script."""
 VARIABLE = "_KDUMP_COMPLETE"
@@ -153,7 +156,7 @@ def topics(paths: list[str]) -> list[str]:
 
 
 def _partitions(path: str) -> list[str]:
-    return [name for name in _directories(path) if name.rpartition("-")[0] and name.rpartition("-")[2].isdecimal()]
+    return [name for name in _directories(path) if PARTITION.fullmatch(name)]
 
 
 def _directories(path: str) -> list[str]:

@@ -68,7 +68,7 @@ def _words(ctx: click.Context, param: click.Parameter) -> Words:
 
 def _may_stand_alone(option: click.Option) -> bool:
     """Whether it has a value of its own when it is given none: a word behind it may be anything."""
-    return option.flag_value not in (None, False, getattr(click.core, "UNSET", None))
+    return bool(getattr(option, "_flag_needs_value", False))  # flag_value is not the same in all releases of click
 
 
 def _values(ctx: click.Context, param: click.Parameter) -> tuple[str, list[list[str]]]:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kdump.format.layout import Field, Layout
+from kdump.format.message_about import ABOUT
 from kdump.format.schema import Schema, load_folder
 
 LAYOUTS = {
@@ -75,7 +76,11 @@ def _declared(module: Any, group: str) -> Iterator[Named]:
 
 
 def about_message(schema: Schema) -> str:
-    """Where a message stands, as its kind and number have it."""
+    """What a message is for, and where it stands, as its kind and number have it."""
+    return "; ".join(filter(None, (ABOUT.get(schema.name, ""), _place(schema))))
+
+
+def _place(schema: Schema) -> str:
     from kdump.format.control import CONTROL_TYPES
 
     number = schema.apiKey

@@ -18,6 +18,7 @@ html_title = "kdump"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = False  # which would be fetched, and opened from a disk cannot be
 html_static_path = ["static"]
 html_css_files = ["kdump.css"]
 html_theme_options = {"navigation_with_keys": True}

@@ -6,7 +6,8 @@ function __kdump_complete
     set -l typed (commandline -ct)
     # Without its quotes and backslashes; a quote that is still open stands at its start.
     set -l now (string unescape -- "$typed"; or string replace -r -- '^["\']' '' "$typed")
-    for line in ($given[1] $given[2..-1] "$now" 2>/dev/null)
+    set -l program (string replace -r '^~/' "$HOME/" -- $given[1])
+    for line in ($program $given[2..-1] "$now" 2>/dev/null)
         set -l parts (string split --max 2 \t -- $line)
         set -l option (string match -r -- '^--[^=]+=' "$now")
         set -l path (string replace -r -- '^--[^=]+=' '' "$now")
