@@ -55,6 +55,8 @@ class Unit:
     """Of a partition, or a segment, once it has been begun."""
     watcher: Rule | None = None
     """Sees every batch of a live segment, when the rules have seen it."""
+    kind_of_check: type[PartitionCheck] = PartitionCheck
+    """What goes through a partition, or a segment: one that sees more, where more is asked than findings."""
 
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
         """The findings that are asked for."""
@@ -68,7 +70,7 @@ class Unit:
         elif self.partition is not None:
             totals.partitions += 1
             totals.unread += self.partition.refused
-            check = PartitionCheck(self.partition, self.known, self.options, totals)
+            check = self.kind_of_check(self.partition, self.known, self.options, totals)
             self._begin(check, met)
             yield from check.findings()
             if not self.options.headers_only:
@@ -120,7 +122,7 @@ class Unit:
             at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
-            check = PartitionCheck(here, self.known, options, totals, alone=True)
+            check = self.kind_of_check(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
         elif kind in (kinds.INDEX, kinds.TIME_INDEX):
