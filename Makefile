@@ -43,8 +43,7 @@ test: lint
 
 # The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
-	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster'
-	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster'
+	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare

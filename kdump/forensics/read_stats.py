@@ -133,7 +133,7 @@ def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
 class Reader:
     """One walk over a partition."""
 
-    def __init__(self, into: Stats, options: Options, met: Met) -> None:
+    def __init__(self, into: Stats, options: Options, met: Met = lambda count: None) -> None:
         self.stats = into
         self.options = options
         self.met = met
