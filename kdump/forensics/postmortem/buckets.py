@@ -10,6 +10,9 @@ from kdump.forensics.spread import WIDTHS
 MOST = 512
 """Buckets with something in them, beyond which they are made wider."""
 
+WIDEST = 1 << 24
+"""Offsets of one batch that are believed."""
+
 
 class Bucket(NamedTuple):
     """first..last, both included, and what lies in it. `last` of an offset's bucket is that of the whole bucket."""
@@ -58,6 +61,21 @@ class Buckets:
         else:
             counted[0] += size
             counted[1] += records
+
+    def spread(self, first: int, last: int, size: int, records: int) -> None:
+        """So many bytes and records over the numbers first..last, alike on each."""
+        span = last - first + 1
+        if not 0 < span <= WIDEST:
+            self.add(first, size, records)
+            return
+        while span // self.width >= self.most:
+            self.widen()
+        width = self.width
+        done_bytes = done_records = 0
+        for bucket in range(first // width, last // width + 1):
+            upto = min(last + 1, (bucket + 1) * width) - first
+            self.add(bucket * width, size * upto // span - done_bytes, records * upto // span - done_records)
+            done_bytes, done_records = size * upto // span, records * upto // span
 
     def widen(self) -> None:
         """Fewer and wider buckets."""
@@ -112,3 +130,21 @@ def main_part(buckets: list[Bucket]) -> tuple[list[Bucket], list[Bucket]]:
 
 def _is_far(away: int, rest: int, records: int, total: int) -> bool:
     return away > 10 * max(1, rest) and records * SHARE <= total
+
+
+EMPTY = 0.8
+"""The share of a stretch that its widest gaps may be, before it falls into several."""
+
+
+def eras(buckets: list[Bucket], most: int = 4) -> list[list[Bucket]]:
+    """What is told of in charts of its own, for between lies much more nothing than something: at most so many parts,
+    `buckets` in order."""
+    if len(buckets) < 2 or most < 2:
+        return [buckets]
+    span = buckets[-1].last - buckets[0].first
+    gaps = sorted(((buckets[at].first - buckets[at - 1].last, at) for at in range(1, len(buckets))), reverse=True)
+    for count in range(1, min(most, len(buckets))):
+        if sum(gap for gap, _ in gaps[:count]) > EMPTY * span:
+            cuts = sorted(at for _, at in gaps[:count])
+            return [buckets[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(buckets)])]
+    return [buckets]

@@ -85,7 +85,7 @@ class Survey(Rule):
         records = batch.recordCount or 0
         self.strip.add(batch.position, batch.end, self._look(batch), base, batch.lastOffset, 1, records)
         self._met(base, batch.lastOffset, records, seen.part, batch.position)
-        self.facts.offsets.add(max(0, base), batch.size, records)
+        self.facts.offsets.spread(max(0, base), max(0, base, batch.lastOffset), batch.size, records)
         self._at(-1 if batch.maxTimestamp is None else batch.maxTimestamp, batch.size, records)
         if not batch.isControlBatch:
             self.epochs.batch(batch)
@@ -115,7 +115,7 @@ class Survey(Rule):
             look = self._look_of(attributes, producer)
             self.strip.add_many(look, starts[row:upto], behind[0], bases[row:upto], behind[1], records[row:upto])
             row = upto
-        self._offsets(bases, starts, end, records)
+        self._offsets(bases, heads.column(LAST)[first:stop].tolist(), starts, end, records)
         self._times(heads.column(MAX_TIMESTAMP)[first:stop].tolist(), starts, end, records)
         self.epochs.many(heads, first, stop)
         self._follow(part, heads, first, stop)
@@ -127,14 +127,19 @@ class Survey(Rule):
             ref = (producer, began.first_offset) if began is not None else None
         return Look(codec_name(COMPRESSION.of(attributes)), producer, ref)
 
-    def _offsets(self, bases: list[int], starts: list[int], end: int, records: list[int]) -> None:
+    def _offsets(self, bases: list[int], lasts: list[int], starts: list[int], end: int, records: list[int]) -> None:
         offsets, row = self.facts.offsets, 0
         while row < len(bases):
             width = offsets.width
-            upto = bisect_left(bases, (bases[row] // width + 1) * width, row) if bases[-1] >= bases[row] else row + 1
-            upto = max(upto, row + 1)
-            behind = starts[upto] if upto < len(starts) else end
-            offsets.add(bases[row], behind - starts[row], sum(records[row:upto]))
+            upto = row
+            if lasts[row] < (bases[row] // width + 1) * width and lasts[-1] >= lasts[row]:
+                upto = max(row + 1, bisect_left(lasts, (bases[row] // width + 1) * width, row))
+                behind = starts[upto] if upto < len(starts) else end
+                offsets.add(bases[row], behind - starts[row], sum(records[row:upto]))
+            else:
+                upto += 1
+                behind = starts[upto] if upto < len(starts) else end
+                offsets.spread(bases[row], lasts[row], behind - starts[row], records[row])
             row = upto
 
     def _times(self, times: list[int], starts: list[int], end: int, records: list[int]) -> None:

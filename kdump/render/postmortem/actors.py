@@ -30,7 +30,7 @@ def _offsets_axis(first: int, last: int) -> Spec:
         "type": "quantitative",
         "title": "offset",
         "scale": {"domain": [first, last], "nice": False},
-        "axis": {"format": ",d", "tickMinStep": 1},
+        "axis": {"format": ",d", "tickMinStep": 1, "tickCount": 8},
     }
 
 
@@ -52,7 +52,7 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
     end = _end(facts, *(row.markerOffset or 0 for row in rows))
     first = min(_first(row) for row in rows)
     labels = list(dict.fromkeys(_who(row) for row in rows))
-    data = [_bar(row, end) for row in rows]
+    data = [_bar(row, first, end) for row in rows]
     y = {"field": "who", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
     used = {row["state"] for row in data}
     colours = {state: code for state, code in palette.STATE.items() if state in used}
@@ -70,9 +70,9 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
     if used & {OPEN, HANGING}:
         layers.append(
             {
-                "transform": [{"filter": "datum.open"}],
-                "mark": {"type": "text", "text": "▶ no marker", "align": "right", "dx": -4, "fontSize": 10},
-                "encoding": {"x": {"field": "b", "type": "quantitative"}, "color": {"value": "#000000"}},
+                "transform": [{"filter": "datum.open && datum.late"}],
+                "mark": {"type": "text", "text": "no marker ▶", "align": "right", "dx": -4, "fontSize": 11},
+                "encoding": {"x": {"field": "a", "type": "quantitative"}},
             }
         )
     layers += _stable(facts, first, end)
@@ -89,7 +89,7 @@ def _who(row: Transaction) -> str:
     return f"{name} ({row.producerId})" if name else f"producer {row.producerId}"
 
 
-def _bar(row: Transaction, end: int) -> dict[str, Any]:
+def _bar(row: Transaction, first: int, end: int) -> dict[str, Any]:
     is_open = row.markerOffset is None and row.state in (OPEN, HANGING)
     marker = row.markerOffset if row.markerOffset is not None else row.lastOffset or 0
     upto = end if is_open else marker + 1
@@ -100,6 +100,7 @@ def _bar(row: Transaction, end: int) -> dict[str, Any]:
         "b": upto,
         "state": row.state,
         "open": is_open,
+        "late": _first(row) - first > (end - first) / 8,
         "offsets": f"{_first(row):,}.." + ("" if is_open else f"{marker:,}"),
         "records": f"{row.records:,}",
         "size": size_text(row.bytes),

@@ -20,7 +20,7 @@ class Drawn:
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
     map_told: str = ""
-    time: Chart | None = None
+    time: list[Chart] = field(default_factory=list)
     time_told: list[str] = field(default_factory=list)
     offsets: list[Chart] = field(default_factory=list)
     offsets_told: list[str] = field(default_factory=list)
@@ -35,8 +35,7 @@ class Drawn:
     def charts(self) -> list[Chart]:
         """All of them."""
         found = [chart for charts in self.maps.values() for chart in charts]
-        found += [self.time] if self.time is not None else []
-        return [*found, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
+        return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
 def draw(made: PostMortem, names: Names) -> Drawn:
@@ -79,8 +78,10 @@ def _focus(
 
     def weight(facts: PartitionFacts) -> tuple[int, ...]:
         errors, warnings, held, size = facts.weight
-        rest = (facts.producerCount, held) if by_producers else (held, min(1, facts.gapCount))
-        return (errors, warnings, *rest, size)
+        if by_producers:
+            breaks = sum(count for (_, code), count in facts.codes.items() if code in actors.BREAKS)
+            return min(1, errors), breaks, facts.producerCount, size
+        return errors, warnings, held, min(1, facts.gapCount), size
 
     return sorted(found, key=weight, reverse=True)[:FOCUS]
 

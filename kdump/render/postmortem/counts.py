@@ -22,15 +22,27 @@ def batch_fill(stats: Stats) -> Chart | None:
     """How many batches have how many records, and how many bytes."""
     if not stats.soundBatches:
         return None
-    sizes = (("records in a batch", stats.batchRecords, str), ("bytes of a batch", stats.batchSizes, size_text))
+    sizes = (
+        ("records in a batch, from", stats.batchRecords, str),
+        ("bytes of a batch, from", stats.batchSizes, _brief),
+    )
     charts = [_histogram(title, counts, show) for title, counts, show in sizes]
     return Chart("batch-fill", "How full batches are", "", {"hconcat": charts, "spacing": 40})
+
+
+def _brief(size: int) -> str:
+    """A power of two in few letters."""
+    for unit in ("", "k", "M"):
+        if size < 1024:
+            return f"{size}{unit}"
+        size //= 1024
+    return f"{size}G"
 
 
 def _histogram(title: str, counts: array[int], show: Any) -> Spec:
     data, labels = [], []
     for each in size_classes(counts):
-        label = show(each.first) if each.last == each.first else f"{show(each.first)}…"
+        label = show(each.first)
         labels.append(label)
         upto = f"{each.first:,}.." + ("" if each.last is None else f"{each.last:,}")
         data.append({"class": label, "batches": each.amount, "range": upto, "count": f"{each.amount:,} batches"})
@@ -40,7 +52,7 @@ def _histogram(title: str, counts: array[int], show: Any) -> Spec:
         "height": 150,
         "mark": {"type": "bar", "color": palette.BLUE},
         "encoding": {
-            "x": {"field": "class", "type": "nominal", "sort": labels, "title": title, "axis": {"labelAngle": -40}},
+            "x": {"field": "class", "type": "nominal", "sort": labels, "title": title, "axis": {"labelAngle": 0}},
             "y": {"field": "batches", "type": "quantitative", "title": "batches", "axis": {"tickMinStep": 1}},
             "tooltip": tips("range", "count"),
         },

@@ -17,8 +17,8 @@ DUMPED = 60
 """Stories with a hexdump."""
 TOLD = 300
 """Stories on the page."""
-OF_ONE_CODE = 12
-"""Stories of one code in one partition that are told."""
+OF_ONE_CODE = 10
+"""Stories of one code that are told: in one partition, and of what is legal in all."""
 
 
 @dataclass
@@ -56,6 +56,7 @@ def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
     """Errors first, then warnings, then what is legal and unusual; the first of them with their bytes."""
     stories: list[tuple[PartitionFacts, Story]] = []
     untold = 0
+    infos: dict[str, int] = {}
     for facts in (*made.others, *made.partitions):
         group = Group(facts.name)
         counts: dict[str, int] = {}
@@ -63,8 +64,9 @@ def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
             if finding.consequence != LOST or not group.explains(finding):
                 group.add(finding)
         for story in group.stories:
-            counts[story.first.code] = counts.get(story.first.code, 0) + 1
-            if counts[story.first.code] <= OF_ONE_CODE:
+            counted = infos if story.first.severity == INFO else counts
+            counted[story.first.code] = counted.get(story.first.code, 0) + 1
+            if counted[story.first.code] <= OF_ONE_CODE:
                 stories.append((facts, story))
             else:
                 untold += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.forensics.postmortem.buckets import Bucket, Buckets, main_part, of_time
+from kdump.forensics.postmortem.buckets import Bucket, Buckets, eras, main_part, of_time
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
 from kdump.render.durations import duration_text
 from kdump.render.postmortem import palette
@@ -32,7 +32,7 @@ def facet(data: list[dict[str, Any]], x: Spec, inner: list[Spec], heights: int) 
                 "type": "nominal",
                 "title": None,
                 "sort": [BYTES, RECORDS],
-                "header": {"labelAngle": 0, "labelAlign": "left", "labelPadding": 4, "labelOrient": "top"},
+                "header": {"labelAnchor": "start", "labelPadding": 2, "labelOrient": "top", "labelFontStyle": "italic"},
             }
         },
         "spacing": 8,
@@ -41,25 +41,35 @@ def facet(data: list[dict[str, Any]], x: Spec, inner: list[Spec], heights: int) 
     }
 
 
-def over_time(made: PostMortem) -> tuple[Chart | None, list[str]]:
-    """Bytes and records by the time of their batches, the largest topics apart; and what is so far off that it is not
-    drawn, in words."""
+def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
+    """The times at which batches were written, those that are far off, and the width of a bucket."""
     total = Buckets(of_time)
     for _, time in made.series:
         total.merge(time)
-    kept, far = main_part(list(total))
+    return *main_part(list(total)), total.step
+
+
+def over_time(made: PostMortem) -> tuple[list[Chart], list[str]]:
+    """Bytes and records by the time of their batches, the largest topics apart: a chart for each time at which there is
+    something; and what is so far off that it is not drawn, in words."""
+    kept, far, step = when(made)
     told = [f"{each.records:,} records at {iso(each.first)}" for each in far[:FAR]]
     told += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
     told += [f"{made.untimed:,} records have no timestamp"] if made.untimed else []
-    if not kept:
-        return None, told
-    first, last = kept[0].first, kept[-1].last
-    step = total.step
+    charts = [_era(made, era, step) for era in eras(kept)] if kept else []
+    for number, chart in enumerate(charts[1:]):
+        chart.name += f"-{number + 2}"
+    return charts, told
+
+
+def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
+    first, last = era[0].first, era[-1].last
     while (last - first) // of_time(step) > BUCKETS:
         step += 1
     width = of_time(step)
     sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in each.time))
-    named = [each for each in sizes if each.topic is not None][: len(palette.SERIES)]
+    within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in each.time)}
+    named = [each for each in sizes if each.topic is not None and each.topic in within][: len(palette.SERIES)]
     names = [short(clean(each.topic or "")) for each in named]
     rows: dict[tuple[int, str], list[int]] = {}
     for each in sizes:
@@ -69,14 +79,20 @@ def over_time(made: PostMortem) -> tuple[Chart | None, list[str]]:
                 row = rows.setdefault((bucket.first // width, name), [0, 0])
                 row[0] += bucket.bytes
                 row[1] += bucket.records
-    colours = palette.series(names, OTHERS if len(sizes) > len(named) else "")
+    colours = palette.series(names, OTHERS if len(within) > len(named) else "")
     data = _stacked(rows, list(colours), width)
-    utc = {"type": "utc"}
+    domain = [first // width * width - width, (last // width + 2) * width]
+    x = {
+        "field": "t",
+        "type": "temporal",
+        "scale": {"type": "utc", "domain": domain, "nice": False},
+        "title": "UTC",
+        "axis": {"grid": False, "labelOverlap": "greedy", "tickCount": 10},
+    }
     bars = {
         "mark": {"type": "rect", "clip": True, "stroke": None},
         "params": zoom(),
         "encoding": {
-            "x": {"field": "t", "type": "temporal", "scale": utc, "title": "UTC", "axis": {"grid": False}},
             "x2": {"field": "t2"},
             "y": _amount("y"),
             "y2": {"field": "y2"},
@@ -84,10 +100,11 @@ def over_time(made: PostMortem) -> tuple[Chart | None, list[str]]:
             "tooltip": tips("topic", "from", "upto", "size", "count"),
         },
     }
-    spec = facet(data, {}, [bars], 110)
-    del spec["spec"]["encoding"]
-    caption = f"A bar is {duration_text(width)} wide; the time of a batch is its largest timestamp."
-    return Chart("over-time", "Bytes and records over time", caption, spec, "spec"), told
+    spec = facet(data, x, [bars], 96)
+    records = sum(each.records for each in era)
+    title = f"{iso(first)[:19]}Z to {iso(last)[:19]}Z"
+    caption = f"{records:,} records; a bar is {duration_text(width)} wide."
+    return Chart("over-time", title, caption, spec, "spec")
 
 
 def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: int) -> list[dict[str, Any]]:
@@ -105,7 +122,7 @@ def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: in
 
 
 def _amount(field: str) -> Spec:
-    axis = {"format": "~s", "tickCount": 4, "title": None}
+    axis = {"format": "~s", "tickCount": 3, "tickMinStep": 1, "title": None}
     return {"field": field, "type": "quantitative", "axis": axis}
 
 
@@ -123,7 +140,7 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     for gap in gaps:
         data += [_gap(gap, facts, of) for of in (BYTES, RECORDS)]
     x = {"field": "a", "type": "quantitative", "title": "offset", "scale": {"domain": [first, last + 1], "nice": False}}
-    x["axis"] = {"grid": False, "format": ",d", "tickMinStep": 1}
+    x["axis"] = {"grid": False, "format": ",d", "tickMinStep": 1, "tickCount": 8}
     bars = {
         "transform": [{"filter": "datum.kind === 'bar'"}],
         "params": zoom(),

@@ -6,14 +6,14 @@ from collections import Counter
 from typing import Any
 
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
-from kdump.forensics.postmortem.strip import CONTROL, NO_BATCH, Cell, Look, coarser
+from kdump.forensics.postmortem.strip import CONTROL, NO_BATCH, Cell, Look, coarser, joined
 from kdump.log.region import PADDING
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.chart import WIDTH, Chart, colour, tips, zoom
+from kdump.render.postmortem.chart import LABELS, WIDTH, Chart, colour, tips, zoom
 from kdump.render.postmortem.names import Names, file_name
 from kdump.render.report import size_text
 
-ROWS = 40
+ROWS = 36
 """Segments in one chart: as many as a printed page holds."""
 SEGMENTS = 120
 """Segments that are drawn."""
@@ -77,8 +77,7 @@ class Maps:
             while label in labels:
                 label += "'"
             labels.append(label)
-            for cell in coarser(segment.cells, self.most):
-                data.append(self._cell(by, label, facts, segment, cell))
+            data += [self._row(by, label, facts, segment, cell) for cell in self._cells(by, facts, segment)]
             if by == "finding":
                 data += [
                     self._place(label, segment, mark.start, mark.end)
@@ -113,6 +112,19 @@ class Maps:
         title = f"Segments by {TITLES[by]}"
         return Chart(f"map-{by}{more}", title, "", spec)
 
+    def _cells(self, by: str, facts: PartitionFacts, segment: SegmentFacts) -> list[Cell]:
+        """Few enough; where nothing is to be seen between neighbours, they are one."""
+        cells = coarser(segment.cells, self.most)
+        if by != "finding":
+            return cells
+        made: list[Cell] = []
+        for cell in cells:
+            if made and self._is(by, facts, made[-1].look) == self._is(by, facts, cell.look) == SOUND:
+                made[-1] = joined(made[-1], cell)
+            else:
+                made.append(cell)
+        return made
+
     def _colours(self, by: str) -> dict[str, str]:
         damage = {DAMAGE: palette.NO_BATCH, ZEROS: palette.PADDING}
         if by == "codec":
@@ -124,12 +136,12 @@ class Maps:
             return {OUTSIDE: palette.PALE} | state | {UNKNOWN: palette.GREY} | damage
         return {SOUND: palette.PALE} | {DAMAGE: palette.GREY, ZEROS: palette.YELLOW} | palette.SEVERITY
 
-    def _cell(self, by: str, label: str, facts: PartitionFacts, segment: SegmentFacts, cell: Cell) -> dict[str, Any]:
+    def _row(self, by: str, label: str, facts: PartitionFacts, segment: SegmentFacts, cell: Cell) -> dict[str, Any]:
         look = cell.look
         wide = look.codec in NO_BATCH
         row = self._place(label, segment, cell.start, cell.end, least=wide)
         row["is"] = self._is(by, facts, look)
-        row["what"] = _what(facts, look)
+        row["what"] = "" if by == "finding" and not wide else _what(facts, look)
         if cell.first is not None:
             row["offsets"] = f"{cell.first:,}..{cell.last:,}"
         row["batches"], row["records"] = f"{cell.batches:,}", f"{cell.records:,}"
@@ -185,7 +197,7 @@ def _base(segment: SegmentFacts) -> str:
 
 
 def _rows_axis() -> dict[str, Any]:
-    return {"domain": False, "ticks": False, "labelPadding": 6}
+    return {"domain": False, "ticks": False, "labelPadding": 6, "minExtent": LABELS, "maxExtent": LABELS}
 
 
 def _what(facts: PartitionFacts, look: Look) -> str:

@@ -14,10 +14,10 @@ from kdump import __version__
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
-from kdump.render.amounts import duration
 from kdump.render.postmortem.chart import Chart, complete, embedded, javascript, svg
 from kdump.render.postmortem.charts import Drawn
 from kdump.render.postmortem.evidence import Evidence, Told
+from kdump.render.postmortem.flows import when
 from kdump.render.postmortem.names import Names, clean
 from kdump.render.report import checked, many, size_text, verdict
 from kdump.render.times import iso
@@ -150,9 +150,14 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
     yield "partitions", f"{totals.partitions or len(made.partitions):,}", many(stats.files, "segment")
     yield "bytes", size_text(stats.bytes), "of segments"
     yield "records", f"{totals.records:,}", "in " + many(totals.batches, "batch", "batches")
-    if stats.oldest is not None and stats.newest is not None:
-        span = duration(max(0, stats.newest - stats.oldest))
-        yield "from the oldest record to the newest", span, f"{iso(stats.oldest)} to {iso(stats.newest)}"
+    times, far, _ = when(made)
+    if times:
+        more = f"; {sum(each.records for each in far):,} records far off" if far else ""
+        yield (
+            "last written",
+            iso(times[-1].first)[:10],
+            f"{iso(times[0].first)[:19]}Z to {iso(times[-1].last)[:19]}Z{more}",
+        )
     ended = [facts.ended for facts in made.partitions if facts.ended is not None]
     pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
     done = sum(each.committed + each.aborted for each in ended)

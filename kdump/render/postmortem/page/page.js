@@ -62,7 +62,7 @@
   /* Paper folds nothing away. */
   var opened = [];
   window.addEventListener("beforeprint", function () {
-    opened = Array.prototype.filter.call(document.querySelectorAll("details"), function (each) { return !each.open; });
+    opened = Array.prototype.filter.call(document.querySelectorAll("details:not(.info):not(.infos)"), function (each) { return !each.open; });
     opened.forEach(function (each) { each.open = true; });
   });
   window.addEventListener("afterprint", function () {
