@@ -24,6 +24,18 @@ BREAKS = {
 }
 """Findings that are drawn at their offset in the chart of the producers."""
 
+BREAK = {
+    "type": "point",
+    "shape": "triangle-down",
+    "filled": True,
+    "size": 110,
+    "yOffset": -5,
+    "opacity": 1,
+    "fill": palette.RED,
+    "stroke": "white",
+    "strokeWidth": 1.5,
+}
+
 
 def _offsets_axis(first: int, last: int) -> Spec:
     return {
@@ -206,10 +218,9 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
         layers.append(
             {
                 "data": {"values": breaks},
-                "mark": {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "clip": True, "dy": -6},
+                "mark": BREAK,
                 "encoding": {
                     "x": {"field": "at", "type": "quantitative"},
-                    "color": {"value": palette.RED},
                     "tooltip": tips("who", "what", "offset", "said"),
                 },
             }

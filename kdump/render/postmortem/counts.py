@@ -142,7 +142,12 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: Frequent) -
         data[-1] |= {"size": size_text(each.weight), "share": share}
     y = {"field": "name", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
     most = max(row["most"] for row in data)
-    x = {"field": "count", "type": "quantitative", "title": "records", "axis": {"format": "~s", "tickMinStep": 1}}
+    x = {
+        "field": "count",
+        "type": "quantitative",
+        "title": "records",
+        "axis": {"format": "~s", "tickMinStep": 1, "tickCount": 8},
+    }
     x["scale"] = {"domain": [0, most * 1.12], "nice": False}
     layers: list[Spec] = [
         {

@@ -9,7 +9,7 @@ from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
 from kdump.render.durations import duration_text
 from kdump.render.postmortem import palette
 from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tips, zoom
-from kdump.render.postmortem.names import clean, short
+from kdump.render.postmortem.names import clean, second, short
 from kdump.render.report import size_text
 from kdump.render.times import iso
 
@@ -18,6 +18,7 @@ BUCKETS = 200
 OTHERS = "other topics"
 BYTES, RECORDS = "bytes", "records"
 GAPS = {"damage": palette.NO_BATCH, "no damage beside it": palette.ORANGE, "compacted": palette.GREY}
+HOUR = 3_600_000
 FAR = 5
 """Far-off buckets that are named."""
 
@@ -81,13 +82,12 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
                 row[1] += bucket.records
     colours = palette.series(names, OTHERS if len(within) > len(named) else "")
     data = _stacked(rows, list(colours), width)
-    domain = [first // width * width - width, (last // width + 2) * width]
     x = {
         "field": "t",
         "type": "temporal",
-        "scale": {"type": "utc", "domain": domain, "nice": False},
+        "scale": {"type": "utc", "nice": False},
         "title": "UTC",
-        "axis": {"grid": False, "labelOverlap": "greedy", "tickCount": 10},
+        "axis": {"grid": False, "labelOverlap": "greedy", "tickCount": 8, "format": _time_format(last - first)},
     }
     bars = {
         "mark": {"type": "rect", "clip": True, "stroke": None},
@@ -102,9 +102,14 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
     }
     spec = facet(data, x, [bars], 96)
     records = sum(each.records for each in era)
-    title = f"{iso(first)[:19]}Z to {iso(last)[:19]}Z"
+    title = f"{second(first)} to {second(last)}"
     caption = f"{records:,} records; a bar is {duration_text(width)} wide."
     return Chart("over-time", title, caption, spec, "spec")
+
+
+def _time_format(span: int) -> str:
+    """How ticks are written, so that one knows the day, or the hour."""
+    return "%H:%M:%S" if span < HOUR else "%m-%d %H:%M" if span < 72 * HOUR else "%Y-%m-%d"
 
 
 def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: int) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ Line = tuple[tuple[str, str], ...]
 """Pieces: text, and the name of its style."""
 
 WIDTH = 132
-LINES = 64
+LINES = 110
 """Lines of one dump; of a longer one its beginning, and what is wrong."""
 CONTEXT = 4
 FIRST_RECORDS, RECORDS = 2, 20_000

@@ -10,6 +10,7 @@ from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.forensics.stats import Stats
 from kdump.render.escape import path_text, printable, shown
 from kdump.render.stats_objects import split
+from kdump.render.times import iso
 
 LONGEST = 60
 """Characters of a key, or of a name, that are shown."""
@@ -50,6 +51,12 @@ def _name(facts: PartitionFacts) -> str:
     """Without the unique part that a directory has that is not live."""
     is_named = facts.state and facts.topic is not None
     return clean(f"{facts.topic}-{facts.partition} ({facts.state})" if is_named else facts.name)
+
+
+def second(milliseconds: int | None) -> str:
+    """A time without its milliseconds; what is no time stays a number."""
+    text = iso(milliseconds)
+    return text[:19] + "Z" if text.endswith("Z") else text
 
 
 def file_name(path: str) -> str:

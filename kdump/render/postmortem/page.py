@@ -18,7 +18,7 @@ from kdump.render.postmortem.chart import Chart, complete, embedded, javascript,
 from kdump.render.postmortem.charts import Drawn
 from kdump.render.postmortem.evidence import Evidence, Told
 from kdump.render.postmortem.flows import when
-from kdump.render.postmortem.names import Names, clean
+from kdump.render.postmortem.names import Names, clean, second
 from kdump.render.report import checked, many, size_text, verdict
 from kdump.render.times import iso
 
@@ -155,8 +155,8 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         more = f"; {sum(each.records for each in far):,} records far off" if far else ""
         yield (
             "last written",
-            iso(times[-1].first)[:10],
-            f"{iso(times[0].first)[:19]}Z to {iso(times[-1].last)[:19]}Z{more}",
+            second(times[-1].first)[:10],
+            f"{second(times[0].first)} to {second(times[-1].last)}{more}",
         )
     ended = [facts.ended for facts in made.partitions if facts.ended is not None]
     pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
@@ -200,7 +200,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
     ended = facts.ended
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
-    span = "" if stats.oldest is None else f"{iso(stats.oldest)} to {iso(stats.newest)}"
+    span = "" if stats.oldest is None else f"{second(stats.oldest)} to {second(stats.newest)}"
     return Row(
         names.of(facts),
         facts.state,
