@@ -69,7 +69,7 @@ class _Run:
         from kdump.check.workers import careful_source
         from kdump.log.region import Limits
         from kdump.render.postmortem.write import report
-        from kdump.render.report import checked, many, size_text, verdict
+        from kdump.render.report import checked, many, verdict
 
         options = self.options
         check = Options(
@@ -116,7 +116,7 @@ class _Run:
             charts = ""
             if options["charts"] is not None:
                 charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options['charts']))}"
-            self.output.line(f"{printable(path_text(made.out))}: {size_text(made.size)}{charts}")
+            self.output.line(f"written to {printable(path_text(made.out))}{charts}")
             self.output.line(f"read once: {checked(told.totals, told.seconds)}")
         self.output.flush()
         return 2 if self.failed else 0

@@ -10,7 +10,7 @@ from kdump.render.postmortem import actors, counts, flows, maps
 from kdump.render.postmortem.chart import Chart
 from kdump.render.postmortem.names import Names
 
-FOCUS = 8
+FOCUS = 6
 """Partitions that have charts of their own of one kind."""
 
 
