@@ -88,6 +88,8 @@ class _Gather:
     def __init__(self, made: PostMortem) -> None:
         self.made = made
         self.series: dict[str | None, Buckets] = {}
+        self.sizes: dict[str, int] = {}
+        self.drawn: list[PartitionFacts] = []
 
     def add(self, facts: PartitionFacts, totals: Totals) -> None:
         made = self.made
@@ -99,24 +101,26 @@ class _Gather:
         made.untimed += facts.untimed
         made.stats.partitions += 1
         made.stats.add(facts.stats)
-        series = self.series.setdefault(facts.topic or facts.name, Buckets(of_time))
-        series.merge(facts.time)
+        topic = facts.topic or facts.name
+        self.series.setdefault(topic, Buckets(of_time)).merge(facts.time)
+        self.sizes[topic] = self.sizes.get(topic, 0) + facts.stats.batchBytes
         self._fewer()
         facts.time = Buckets(of_time)
         facts.stats.keys.slots.clear()
         facts.stats.producers.slots.clear()
         _slim(facts)
         made.partitions.append(facts)
-        drawn = [each for each in made.partitions if each.segments]
-        if len(drawn) > DRAWN:
-            min(drawn, key=lambda each: each.weight).forget()
+        self.drawn.append(facts)
+        if len(self.drawn) > DRAWN:
+            least = min(self.drawn, key=lambda each: each.weight)
+            self.drawn.remove(least)
+            least.forget()
 
     def _fewer(self) -> None:
-        named = [topic for topic in self.series if topic is not None]
-        if len(named) <= TOPICS:
-            return
-        least = min(named, key=lambda topic: sum(each.bytes for each in self.series[topic]))
-        self.series.setdefault(None, Buckets(of_time)).merge(self.series.pop(least))
+        if len(self.sizes) > TOPICS:
+            least = min(self.sizes, key=lambda topic: self.sizes[topic])
+            del self.sizes[least]
+            self.series.setdefault(None, Buckets(of_time)).merge(self.series.pop(least))
 
     def end(self) -> None:
         self.made.series = [Series(topic, time) for topic, time in self.series.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from kdump.check.diagnosis import UNKNOWN, diagnose
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.log import kinds
@@ -17,6 +18,7 @@ from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
+from kdump.render.explain import Words
 from kdump.render.hexdump import Hexdump
 from kdump.render.output import Output
 from kdump.render.painted import paint, parts
@@ -61,6 +63,14 @@ class _Dump(Hexdump):
         self.kept = Kept()
         super().__init__(self.kept)
         self.paint = paint
+        self.damage = UNKNOWN
+        """What the damage to the batch looks like, where that is known."""
+
+    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+        at = self.damage.position
+        if at is not None and not inner and not words.wrong and position <= at < position + len(data):
+            words = words._replace(wrong=self.damage.text)
+        super()._bytes(position, data, name, words, inner)
 
     def _text(self, text: str, style: str) -> None:
         super()._text(text.replace(" (--full shows them)", ""), style)
@@ -97,15 +107,19 @@ def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> 
     walk = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
     region = next(walk, None)
     if isinstance(region, Batch):
-        dump.batch(region, _chosen(region, finding.offset))
+        if finding.code == "crc-mismatch" and not region.crcValid:
+            dump.damage = diagnose(region)
+        dump.batch(region, _chosen(region, finding.offset, dump.damage.position))
     elif region is not None:
         dump.region(region, window)
 
 
-def _chosen(batch: Batch, offset: int | None) -> Iterator[Record]:
-    """The first records, and the one with that offset."""
+def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[Record]:
+    """The first records, the one with that offset, and the one in which the byte at `position` lies."""
     for record in records(batch):
-        if record.index < FIRST_RECORDS or (offset is not None and record.offset == offset):
+        start = -1 if batch.is_compressed else record.space_position
+        is_hit = position is not None and 0 <= start <= position < start + len(record.raw)
+        if record.index < FIRST_RECORDS or record.offset == offset or is_hit:
             yield record
         if record.index >= RECORDS:
             return

@@ -77,11 +77,13 @@ def report(
         met=met,
         total=total,
     )
+    if not made.totals.files and not made.stats.files:
+        raise SourceError((made.totals.unread or ["nothing was read"])[0])
     step("drawing")
     names = Names(made)
     drawn = draw(made, names)
     told = evidence(made, names, options)
-    text = page(made, drawn, told, names, title or _title(made)).encode("utf-8", "backslashreplace")
+    text = page(made, drawn, told, names, clean(title) if title else _title(made)).encode("utf-8", "backslashreplace")
     written: list[str] = []
     if directory is not None:
         step("writing charts")
