@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.catalogue import SEVERITIES
@@ -17,6 +19,8 @@ from kdump.check.workers import careful_source, usual_processes
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.check import PostMortemCheck
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
+from kdump.forensics.sketch import Frequent
+from kdump.forensics.spread import Moments
 from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError
 from kdump.log.rate import Rate
@@ -30,6 +34,8 @@ DRAWN = 60
 """Partitions of which everything is kept; of the others what a table tells."""
 KEPT = {"error": 200, "warning": 200, "info": 50}
 """Findings of one partition that are kept, by severity."""
+AHEAD = 4
+"""Units of work for each process that are begun before their turn."""
 TOPICS = 200
 """Topics whose bytes and records over time are kept apart; of more, those with fewest bytes are counted together."""
 
@@ -82,6 +88,10 @@ def postmortem(
     return made
 
 
+NONE = Frequent(0)
+"""In the place of what a partition's keys and producers were, once they are in the sum of all."""
+
+
 class _Gather:
     """Takes partitions as they are done, and lets go of what will not be drawn."""
 
@@ -106,9 +116,7 @@ class _Gather:
         self.sizes[topic] = self.sizes.get(topic, 0) + facts.stats.batchBytes
         self._fewer()
         facts.time = Buckets(of_time)
-        facts.stats.keys.slots.clear()
-        facts.stats.producers.slots.clear()
-        _slim(facts)
+        facts.stats.moments, facts.stats.keys, facts.stats.producers = Moments(), NONE, NONE
         made.partitions.append(facts)
         self.drawn.append(facts)
         if len(self.drawn) > DRAWN:
@@ -193,12 +201,13 @@ def _run_all(
     context = multiprocessing.get_context("spawn")
     shared = Rate(max_rate, context) if max_rate else None
     with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, (shared,)) as pool:
-        futures: dict[int, Future[Done]] = {}
-        for number in sorted(range(len(work)), key=lambda number: -work[number].size):
-            futures[number] = pool.submit(_work, work[number])
+        futures: deque[Future[Done]] = deque()
+        rest = iter(work)
         try:
-            for number, unit in enumerate(work):
-                done = futures.pop(number).result()
+            for unit in work:
+                # No more than a few are done before their turn: each may hold thousands of keys.
+                futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
+                done = futures.popleft().result()
                 met(unit.size)
                 yield unit, done
         finally:
