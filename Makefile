@@ -41,7 +41,7 @@ test: lint
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
-# The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
+# The rest as plain Python, and what needs Chromium, Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS)
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
@@ -64,6 +64,7 @@ docs: $(VENV)/.ready
 	$(BIN)/python -m tools.spark_reference
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python -m tools.browse_capture
+	-$(BIN)/python -m tools.report_capture
 	$(BIN)/python tools/capture.py docs/inspect.svg 100 kdump inspect $(DEMO) --hex --offset 2
 
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.

@@ -207,7 +207,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
                 "x": {"field": "a", "type": "quantitative"},
                 "text": {"field": "told", "type": "nominal"},
                 "color": {
-                    "condition": {"test": "datum.nth === '0' || datum.nth === '2'", "value": "#ffffff"},
+                    "condition": {"test": "datum.nth === '0' || datum.nth === '4'", "value": "#ffffff"},
                     "value": "#000000",
                 },
             },

@@ -16,7 +16,8 @@ WIDTH = 820
 """Of the plot, in pixels, without its labels."""
 LABELS = 230
 """Pixels that the names of rows may take."""
-FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
+FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
+"""These are equally wide, so that the pictures fit wherever they are shown."""
 
 CONFIG: Spec = {
     "background": None,
