@@ -45,10 +45,10 @@ test: lint
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
-# The rest as plain Python, and what needs Maven and a real broker: some trials, held against docs/broker-trials.json.
+# The rest as plain Python, and what needs Chromium, Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS) pex
 	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_carried.py
-	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster'
+	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	$(BIN)/python -m pytest -m site
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
@@ -77,6 +77,7 @@ docs: $(VENV)/.ready
 	$(BIN)/python tools/architecture.py > docs/architecture.svg
 	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python -m tools.browse_capture
+	-$(BIN)/python -m tools.report_capture
 	$(BIN)/python -m tools.capture
 
 # The documentation as a site, in build/site: open build/site/index.html. It needs no network, neither here nor there.

@@ -23,6 +23,8 @@ API = {
     "RestartPlan": "kdump.forensics.restart.plan",
     "reindex": "kdump.forensics.reindex.run",
     "Reindexed": "kdump.forensics.reindex.run",
+    "report": "kdump.render.postmortem.write",
+    "ReportFiles": "kdump.render.postmortem.write",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     from kdump.log.region import Batch as Batch
     from kdump.log.region import Limits as Limits
     from kdump.log.region import Region as Region
+    from kdump.render.postmortem.write import ReportFiles as ReportFiles
+    from kdump.render.postmortem.write import report as report
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,7 @@ COMMANDS = {
     "salvage": "Write what is sound of damaged partitions anew, with a ledger of what was lost.",
     "reindex": "Rebuild the indexes of segments as a broker does; say what is wrong with the old ones.",
     "carve": "Find batches in anything: an image of a disk, a core dump, a truncated backup, freed blocks.",
+    "report": "Write a page for the post-mortem: verdict, maps, charts, findings with their bytes; one HTML file.",
     "scan": "Read a fleet of disks with Spark: tables, and where replicas differ.",
     "query": "Ask the tables of a scan by SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",

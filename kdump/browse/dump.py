@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 from typing import NamedTuple
@@ -14,11 +13,9 @@ from kdump.log.region import Batch
 from kdump.render.explain import Words
 from kdump.render.hexdump import WIDE, Hexdump
 from kdump.render.output import Output
+from kdump.render.painted import paint, parts
 from kdump.render.style import cut
 
-BEGIN, THEN, END = "\x01", "\x02", "\x03"
-"""Marks of painted text. None of them can be in it: it has been escaped."""
-PAINTED = re.compile(f"{BEGIN}([a-z]*){THEN}([^{END}]*){END}")
 SHOWN = 16
 """Bytes of a field that its row shows."""
 HEADER = -1
@@ -82,24 +79,6 @@ class Captured(Output):
 
     def line(self, text: str) -> None:
         self.lines.append(Line(parts(text), self.field, self.record))
-
-
-def paint(text: str, style: str) -> str:
-    """Text that `parts` finds again, however it has been put together since."""
-    return f"{BEGIN}{style}{THEN}{text}{END}" if style and text else text
-
-
-def parts(text: str) -> tuple[tuple[str, str], ...]:
-    """Pieces of text and their styles."""
-    found, at = [], 0
-    for match in PAINTED.finditer(text):
-        if match.start() > at:
-            found.append((text[at : match.start()], ""))
-        found.append((match[2], match[1]))
-        at = match.end()
-    if at < len(text) or not found:
-        found.append((text[at:], ""))
-    return tuple((piece, style) for piece, style in found)
 
 
 class Annotated(Hexdump):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kdump.browse.dump import Captured, Line, paint
+from kdump.browse.dump import Captured, Line
 from kdump.browse.places import Level
 from kdump.browse.rows import Row
+from kdump.render.painted import paint
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
 from kdump.render.table import Column, Table

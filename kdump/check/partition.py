@@ -33,7 +33,7 @@ from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import Batch, BatchLegacy, Stretch
+from kdump.log.region import Batch, BatchLegacy, Region, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import marker_of
@@ -174,9 +174,7 @@ class PartitionCheck(Carrier):
             yield from rule.begin(part)
         together = Together(part, self.known, rules, self.options.limits.max_decompressed_size, deep=deep and decode)
         stretches = CHECKED if all(rule.takes_many for rule in rules) else ""
-        for region in regions(
-            window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches
-        ):
+        for region in self._regions(part, window, stretches):
             self.met(region.size)
             if isinstance(region, Stretch):
                 if not rules and not decode:  # nobody looks at a sound batch
@@ -202,6 +200,10 @@ class PartitionCheck(Carrier):
         yield from self._unreadable(part, source)
         for rule in rules:
             yield from rule.finish(part)
+
+    def _regions(self, part: Part, window: Window, stretches: str) -> Iterator[Region]:
+        """What the segment is made of."""
+        return regions(window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches)
 
     def _batch(self, part: Part, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Everything about one batch. `damage`: where bytes before it lie that are not sound."""

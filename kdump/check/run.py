@@ -57,6 +57,8 @@ class Unit:
     """Sees every batch of a live segment, when the rules have seen it."""
     prepare: Callable[[PartitionCheck], None] | None = None
     """Told of the check of a partition before that begins."""
+    kind_of_check: type[PartitionCheck] = PartitionCheck
+    """What goes through a partition, or a segment: one that sees more, where more is asked than findings."""
 
     @property
     def topic(self) -> str | None:
@@ -76,7 +78,7 @@ class Unit:
         elif self.partition is not None:
             totals.partitions += 1
             totals.unread += self.partition.refused
-            check = PartitionCheck(self.partition, self.known, self.options, totals)
+            check = self.kind_of_check(self.partition, self.known, self.options, totals)
             self._begin(check, met)
             yield from check.findings()
             if not self.options.headers_only:
@@ -130,7 +132,7 @@ class Unit:
             at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
-            check = PartitionCheck(here, self.known, options, totals, alone=True)
+            check = self.kind_of_check(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
         elif kind in (kinds.INDEX, kinds.TIME_INDEX):

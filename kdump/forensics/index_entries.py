@@ -13,6 +13,7 @@ from kdump.check.finding import Finding
 from kdump.check.producers import Row
 from kdump.check.rule import NONE, Part, Rule, Seen, hides
 from kdump.check.transactions import Transactions
+from kdump.format.heads import BASE, Heads, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.marker import ABORT
@@ -76,6 +77,15 @@ class IndexEntries(Rule):
                 self.entry = entry
                 self._next += 1
         return NONE
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        """Up to the next entry: its marker comes by itself, and what lies behind it, where the marker is gone."""
+        if self._next == len(self._waiting):
+            return stop
+        return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
+
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        self.entry = None
 
     def finish(self, part: Part) -> tuple[Finding, ...]:
         self._pass(None)

@@ -21,6 +21,7 @@ from kdump.forensics.answers import (
 )
 from kdump.forensics.decisions import Differences
 from kdump.forensics.walk import Walk, Watch
+from kdump.format.heads import Heads
 from kdump.format.transaction_record import Transaction as CoordinatorRecord
 from kdump.state.coordinator import Coordinator
 from kdump.state.marker import ABORT, COMMIT
@@ -65,6 +66,10 @@ class Ledger(Watch):
             self.seeded = at.path
             for position, entry in rows:
                 self.walk.transactions.state.seed(at, position, 38, entry)
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        """Data say nothing: what begins a transaction comes by itself, and so does what ends one."""
+        return stop
 
     def batch(self, seen: Seen) -> Iterator[Any]:
         yield from self._lost()

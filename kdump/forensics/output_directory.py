@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
 from kdump.log.disk import LogDirectory, Partition, place_of
@@ -26,22 +26,8 @@ class OutputDirectory:
     does, and where anything is at `root` but an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
-        if is_url(root):
-            raise OutputError(f"{root}: a URL; give a directory of this machine")
+        _refuse(root, sources)
         self.root = os.path.abspath(root)
-        own = same_place(self.root)
-        _refuse_kafkas(root, own)
-        for source in sources:
-            if is_url(source) or source == "-":
-                continue
-            place = same_place(source)
-            if os.path.isdir(place) and lies_in(own, place):
-                raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
-            above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
-            is_disk = isinstance(above, LogDirectory) and above.files  # not just some copies of partitions
-            is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
-            if is_disk or is_partition:
-                raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
         if os.path.lexists(self.root):
             self._must_be_empty(root)
 
@@ -62,35 +48,10 @@ class OutputDirectory:
             raise ValueError(f"no name for a file: {name!r}")
         return os.path.join(self.root, *parts)
 
-    @contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
+    def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
         """A new file, there under its name once all of it is written and on the disk, and not at all if the block is
         left by an exception. Raises OutputError, for what fails within the block too."""
-        path = self.path(name)
-        passing = path + PASSING
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = open(passing, "xb")  # noqa: SIM115
-        except OSError as error:
-            raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
-        try:
-            with file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            with open(path, "xb"):  # or a rename would write over what has come there meanwhile
-                try:
-                    os.replace(passing, path)
-                except OSError:
-                    os.unlink(path)
-                    raise
-        except OSError as error:
-            if error.filename not in (None, passing, path):
-                raise
-            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(passing)
+        return _writing(self.path(name))
 
     def write(self, name: str, data: bytes) -> None:
         """A small file. Raises OutputError."""
@@ -113,6 +74,68 @@ class OutputDirectory:
             raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
         finally:
             shutil.rmtree(passing, ignore_errors=True)
+
+
+class OutputFile:
+    """One file, where no other is, by the rules of OutputDirectory; the directory that it lies in may hold others.
+    Raises OutputError."""
+
+    def __init__(self, path: str, sources: Iterable[str]) -> None:
+        _refuse(path, sources)
+        self.path = os.path.abspath(path)
+        if os.path.lexists(self.path):
+            raise OutputError(f"{path} is there: nothing is written over it; give another name")
+
+    def writing(self) -> AbstractContextManager[BinaryIO]:
+        """As OutputDirectory.writing."""
+        return _writing(self.path)
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[BinaryIO]:
+    passing = path + PASSING
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        file = open(passing, "xb")  # noqa: SIM115
+    except OSError as error:
+        raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with open(path, "xb"):  # or a rename would write over what has come there meanwhile
+            try:
+                os.replace(passing, path)
+            except OSError:
+                os.unlink(path)
+                raise
+    except OSError as error:
+        if error.filename not in (None, passing, path):
+            raise
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(passing)
+
+
+def _refuse(root: str, sources: Iterable[str]) -> None:
+    """Raises OutputError where something would be written onto a disk of Kafka's, or into what is read."""
+    if is_url(root):
+        raise OutputError(f"{root}: a URL; give a path of this machine")
+    own = same_place(os.path.abspath(root))
+    _refuse_kafkas(root, own)
+    for source in sources:
+        if is_url(source) or source == "-":
+            continue
+        place = same_place(source)
+        if os.path.isdir(place) and lies_in(own, place):
+            raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
+        above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
+        is_disk = isinstance(above, LogDirectory) and above.files  # not just some copies of partitions
+        is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
+        if is_disk or is_partition:
+            raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
 
 
 def _refuse_kafkas(root: str, own: str) -> None:

@@ -32,7 +32,7 @@ from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, records
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Stretch
+from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region, Stretch
 from kdump.log.source import FileSource
 
 Met = Callable[[int], None]
@@ -80,7 +80,7 @@ def together(parts: Iterable[Stats]) -> Stats:
 
 def read(segments: list[Target], into: Stats, options: Options, met: Met = lambda count: None) -> Stats:
     """The statistics of segments that are one log. Never raises SourceError: see `unread`."""
-    reader = _Reader(into, options, met)
+    reader = Reader(into, options, met)
     for number, at in enumerate(segments):
         reader.segment(at, number == len(segments) - 1)
     return into
@@ -125,10 +125,10 @@ def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
     return False
 
 
-class _Reader:
+class Reader:
     """One walk over a partition."""
 
-    def __init__(self, into: Stats, options: Options, met: Met) -> None:
+    def __init__(self, into: Stats, options: Options, met: Met = lambda count: None) -> None:
         self.stats = into
         self.options = options
         self.met = met
@@ -142,20 +142,11 @@ class _Reader:
         except SourceError as error:
             stats.unread.append(str(error))
             return
-        self.path = at.path
         source = window.source
         try:
             for region in regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED):
                 self.met(region.size)
-                if isinstance(region, Stretch):
-                    self._stretch(region)
-                elif isinstance(region, Batch):
-                    self._batch(region)
-                elif region.kind == PADDING or (region.kind == TORN and last):
-                    stats.padding += region.size
-                    stats.note(f"{at.path}: {region.size} bytes at {region.position} are no batch: {region.kind}")
-                else:
-                    stats.miss(Place(at.path, region.position, region.size), region.reason)
+                self.region(at, region, last)
             for position, size in getattr(source, "unreadable", ()):
                 stats.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
             if source.error:
@@ -168,6 +159,19 @@ class _Reader:
             stats.files += 1
             stats.bytes += source.size or 0
             source.close()
+
+    def region(self, at: Target, region: Region, last: bool) -> None:
+        """What one region of the segment `at` adds. `last`: it is the newest segment."""
+        stats, self.path = self.stats, at.path
+        if isinstance(region, Stretch):
+            self._stretch(region)
+        elif isinstance(region, Batch):
+            self._batch(region)
+        elif region.kind == PADDING or (region.kind == TORN and last):
+            stats.padding += region.size
+            stats.note(f"{at.path}: {region.size} bytes at {region.position} are no batch: {region.kind}")
+        else:
+            stats.miss(Place(at.path, region.position, region.size), region.reason)
 
     def _stretch(self, stretch: Stretch) -> None:
         """Sound batches: those that are neither compressed nor special many at a time, for they may be very small."""

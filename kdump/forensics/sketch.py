@@ -96,6 +96,10 @@ class Frequent:
         found = [Counted(item, self.counts[slot], self.weights[slot]) for item, slot in self.slots.items()]
         return sorted(found, key=lambda each: (-each.times, -each.weight, repr(each.item)))[:most]
 
+    def shed(self) -> None:
+        """Give back what only who goes on counting keys needs. It can still be merged into another, and shown."""
+        self.near, self.texts, self.sizes = array("q"), bytearray(), array("q")
+
     def merge(self, other: Frequent, name: Callable[[Hashable], Hashable] = lambda item: item) -> None:
         """Take in what another has counted; `name` says what its things are called here."""
         for item, slot in other.slots.items():

@@ -64,29 +64,30 @@ def late_classes(counts: array[int]) -> list[Class]:
 
 
 class Moments:
-    """How many at which time. At first a bucket is a second wide; when there are more than MOST of them, ever wider."""
+    """How many at which time. At first a bucket is a second wide; when there are more than MOST of them, ever wider.
+    `width`: ms of a bucket."""
 
-    __slots__ = ("counts", "step")
+    __slots__ = ("counts", "step", "width")
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
         self.step = 0
-
-    @property
-    def width(self) -> int:
-        """Ms of a bucket."""
-        return _width(self.step)
+        self.width = _width(0)
 
     def add(self, timestamp: int, count: int) -> None:
         """So many at a time, in epoch ms."""
         bucket = timestamp // self.width
-        self.counts[bucket] = self.counts.get(bucket, 0) + count
+        if bucket in self.counts:
+            self.counts[bucket] += count
+            return
+        self.counts[bucket] = count
         while len(self.counts) > MOST:
             self._widen()
 
     def _widen(self) -> None:
         factor = _width(self.step + 1) // self.width
         self.step += 1
+        self.width *= factor
         counts: dict[int, int] = {}
         for bucket, count in self.counts.items():
             counts[bucket // factor] = counts.get(bucket // factor, 0) + count

@@ -29,11 +29,18 @@ class Walk(PartitionCheck):
     entries_of_index: IndexEntries
 
     def __init__(
-        self, partition: Partition, known: Known, options: Options, totals: Totals, state: Producers | None = None
+        self,
+        partition: Partition,
+        known: Known,
+        options: Options,
+        totals: Totals,
+        state: Producers | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         self._state = state
         self._index: tuple[Target, tuple[Target | None, list[Row]] | None] | None = None
-        super().__init__(partition, known, options, totals)
+        super().__init__(partition, known, options, totals, alone=alone)
 
     def _make_rules(self) -> list[Rule]:
         self.sequences, self.transactions = Sequences(self.known, self._state), Transactions(self.known)

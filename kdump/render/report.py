@@ -167,14 +167,7 @@ class Report:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
         parts = [many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
-        if errors:
-            word, style = "DAMAGED", "bad"
-        elif totals.unread and not totals.batches and not totals.files:
-            word, style = "NOTHING WAS READ", "bad"
-        elif warnings:
-            word, style = "NO DAMAGE", "torn"
-        else:
-            word, style = ("SOUND, as far as it could be read" if totals.unread else "SOUND"), "name"
+        word, style = verdict(errors, warnings, totals)
         said = ", ".join(parts) + (f" in {places}" if places and parts else "")
         self.output.line(self.paint(word, style) + (f": {said}" if said else ""))
 
@@ -217,6 +210,17 @@ class Report:
         indent = " " * (len(text) - len(text.lstrip()))
         for line in wrap(text, self.width, subsequent_indent=indent or "  ", break_on_hyphens=False):
             self.output.line(self.paint(line, style) if style else line)
+
+
+def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
+    """In a word, and the style of that."""
+    if errors:
+        return "DAMAGED", "bad"
+    if totals.unread and not totals.batches and not totals.files:
+        return "NOTHING WAS READ", "bad"
+    if warnings:
+        return "NO DAMAGE", "torn"
+    return ("SOUND, as far as it could be read" if totals.unread else "SOUND"), "name"
 
 
 def checked(totals: Totals, seconds: float) -> str:

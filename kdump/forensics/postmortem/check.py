@@ -1,0 +1,137 @@
+"""One walk over a partition for everything: what `kdump verify` checks, what `kdump stats` counts, the ledger of
+`kdump transactions`, and what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappush, heappushpop
+from typing import Any
+
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.partition import PartitionCheck
+from kdump.check.producers import Sequences
+from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.check.totals import Totals
+from kdump.check.transactions import Transactions
+from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
+from kdump.forensics.index_entries import IndexEntries
+from kdump.forensics.ledger import Ledger
+from kdump.forensics.postmortem.facts import PartitionFacts
+from kdump.forensics.postmortem.survey import Survey
+from kdump.forensics.read_stats import Reader
+from kdump.forensics.stats import Stats
+from kdump.forensics.walk import Walk
+from kdump.format.heads import Heads
+from kdump.log.disk import Partition
+from kdump.log.region import Batch, Region
+from kdump.log.window import Window
+from kdump.state.coordinator import Coordinator
+
+MOST_OPEN, MOST_ENDED, MOST_DIFFERENCES = 200, 200, 50
+
+
+class Tapped(Rule):
+    """Lets the ledger see the walk, and keeps its answers: the open ones, and of those that ended the longest."""
+
+    def __init__(self, ledger: Ledger, facts: PartitionFacts, survey: Survey) -> None:
+        self.ledger = ledger
+        self.facts = facts
+        self.survey = survey
+        self.longest: dict[str, list[tuple[int, int, int, Transaction]]] = {}
+        self.count = 0
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        return stop
+
+    def batch(self, seen: Seen) -> tuple[Finding, ...]:
+        return self._keep(self.ledger.batch(seen))
+
+    def finish(self, part: Part) -> tuple[Finding, ...]:
+        return self._keep(self.ledger.finish(part))
+
+    def end(self) -> tuple[Finding, ...]:
+        self._keep(self.ledger.end())
+        ended = [row for rows in self.longest.values() for _, _, _, row in rows]
+        self.facts.transactions += sorted(ended, key=lambda row: (row.firstOffset or 0, row.producerId))
+        return NONE
+
+    def _keep(self, answers: Any) -> tuple[Finding, ...]:
+        facts = self.facts
+        for answer in answers:
+            if isinstance(answer, Transaction):
+                self.survey.told(answer)
+                self._row(answer)
+            elif isinstance(answer, PartitionTransactions):
+                facts.ended = answer
+            elif isinstance(answer, Difference) and len(facts.differences) < MOST_DIFFERENCES:
+                facts.differences.append(answer)
+            elif isinstance(answer, Note) and len(facts.notes) < MOST_DIFFERENCES:
+                facts.notes.append(f"{answer.source}: {answer.message}" if answer.source else answer.message)
+        return NONE
+
+    def _row(self, row: Transaction) -> None:
+        if row.state in (OPEN, HANGING):
+            if len(self.facts.transactions) < MOST_OPEN:
+                self.facts.transactions.append(row)
+            return
+        first = row.firstOffset if row.firstOffset is not None else row.markerOffset
+        size = (row.markerOffset or 0) - (first or 0)
+        self.count += 1
+        rows = self.longest.setdefault(row.state, [])
+        entry = (size, -(first or 0), self.count, row)
+        if len(rows) < MOST_ENDED:
+            heappush(rows, entry)
+        else:
+            heappushpop(rows, entry)
+
+
+class PostMortemCheck(Walk):
+    """The walk. `facts` is filled as the findings are taken; who takes them tells `found`."""
+
+    survey: Survey
+
+    def __init__(
+        self, partition: Partition, known: Known, options: Options, totals: Totals, *, alone: bool = False
+    ) -> None:
+        stats = Stats(partition.path, partition.topic, partition.partition)
+        self.facts = PartitionFacts(
+            name=partition.name,
+            path=partition.path,
+            source=partition.source,
+            topic=partition.topic,
+            partition=partition.partition,
+            state=partition.state,
+            is_compacted=bool(known.compacted),
+            stats=stats,
+        )
+        self.reader = Reader(stats, options)
+        super().__init__(partition, known, options, totals, alone=alone)
+        self.survey = Survey(self.facts, known, self.transactions)
+        coordinator = known.coordinator if isinstance(known.coordinator, Coordinator) else None
+        ledger = Ledger(self, coordinator, options.now, options.transaction_timeout)
+        self.watch(Tapped(ledger, self.facts, self.survey), self.survey)
+
+    def _make_rules(self) -> list[Rule]:
+        """Those of verify, and the entries of the .txnindex, which the ledger asks for, before the transactions."""
+        rules = PartitionCheck._make_rules(self)
+        self.sequences = next(rule for rule in rules if isinstance(rule, Sequences))
+        self.transactions = next(rule for rule in rules if isinstance(rule, Transactions))
+        self.entries_of_index = IndexEntries(self.transactions, self._aborted)
+        rules.insert(rules.index(self.transactions), self.entries_of_index)
+        return rules
+
+    def _regions(self, part: Part, window: Window, stretches: str) -> Iterator[Region]:
+        stats = self.facts.stats
+        for region in super()._regions(part, window, stretches):
+            problems = list(region.problems) if isinstance(region, Batch) else []
+            yield region
+            if isinstance(region, Batch):
+                region.problems = problems  # what the check has found in it meanwhile, statistics find by themselves
+            self.reader.region(part.target, region, part.last)
+        stats.files += 1
+        stats.bytes += window.source.size or 0
+
+    def found(self, finding: Finding) -> None:
+        """A finding of this partition."""
+        self.survey.found(finding)

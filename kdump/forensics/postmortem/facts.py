@@ -1,0 +1,145 @@
+"""What is told of a partition, and of all. Bytes, epoch ms, offsets; None: the disk does not say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.check.catalogue import ERROR, WARNING
+from kdump.check.finding import Finding
+from kdump.check.totals import Totals
+from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
+from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time
+from kdump.forensics.postmortem.marks import Mark
+from kdump.forensics.postmortem.strip import Cell, Ref
+from kdump.forensics.stats import Stats
+
+
+@dataclass
+class SegmentFacts:
+    """A segment, and what it is made of. Offsets and times are those of its sound batches."""
+
+    path: str
+    size: int
+    batches: int = 0
+    records: int = 0
+    first: int | None = None
+    last: int | None = None
+    oldest: int | None = None
+    newest: int | None = None
+    cells: list[Cell] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+
+class Gap(NamedTuple):
+    """Offsets first..last that no batch has. `is_damage`: bytes that are no sound batch lie in the place."""
+
+    first: int
+    last: int
+    path: str
+    position: int
+    is_damage: bool
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass
+class ProducerEpoch:
+    """What a producer wrote in one of its epochs: data, no markers."""
+
+    producerId: int
+    epoch: int
+    first: int
+    last: int
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    newest: int = -1
+
+
+@dataclass
+class PartitionFacts:
+    """A partition, or the segments of it that were asked for. What there may be much of is kept in part, the worst and
+    the largest of it, and counted in full."""
+
+    name: str
+    """topic-partition, or what the path ends in."""
+    path: str
+    source: str
+    topic: str | None
+    partition: int | None
+    state: str
+    """delete, future or stray for a directory of that kind."""
+    is_compacted: bool = False
+    segments: list[SegmentFacts] = field(default_factory=list)
+    segmentCount: int = 0
+    stats: Stats = field(default_factory=lambda: Stats(""))
+    time: Buckets = field(default_factory=lambda: Buckets(of_time))
+    offsets: Buckets = field(default_factory=lambda: Buckets(doubling))
+    untimed: int = 0
+    """Records of batches without a timestamp."""
+    gaps: list[Gap] = field(default_factory=list)
+    gapCount: int = 0
+    missing: int = 0
+    """Offsets in all gaps."""
+    transactions: list[Transaction] = field(default_factory=list)
+    ended: PartitionTransactions | None = None
+    states: dict[Ref, str] = field(default_factory=dict)
+    """How the transactions ended that cells are of."""
+    differences: list[Difference] = field(default_factory=list)
+    producers: list[ProducerEpoch] = field(default_factory=list)
+    producerCount: int = 0
+    """Producers and epochs, all of them."""
+    findings: list[Finding] = field(default_factory=list)
+    severities: Counter[str] = field(default_factory=Counter)
+    codes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """All findings, by severity and code."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def weight(self) -> tuple[int, ...]:
+        """How much there is to tell of it, to compare with others."""
+        held = self.ended.open + self.ended.hanging if self.ended else 0
+        return self.severities[ERROR], self.severities[WARNING], held, self.stats.bytes
+
+    def forget(self) -> None:
+        """Keep what a row of a table needs."""
+        self.segments, self.gaps, self.transactions, self.producers = [], [], [], []
+        self.states, self.offsets, self.time = {}, Buckets(doubling), Buckets(of_time)
+
+
+class Series(NamedTuple):
+    """Bytes and records over time, of the partitions of one topic, or of the rest together (None)."""
+
+    topic: str | None
+    time: Buckets
+
+
+@dataclass
+class Directory:
+    """A log directory: what meta.properties says, and whether its broker shut down cleanly (None: no broker ran)."""
+
+    path: str
+    identity: dict[str, str]
+    clean: bool | None
+
+
+@dataclass
+class PostMortem:
+    """All that is told. `partitions` in the order of the paths; those of which all is kept have `segments`."""
+
+    paths: list[str]
+    began: int
+    """Epoch ms."""
+    seconds: float = 0.0
+    partitions: list[PartitionFacts] = field(default_factory=list)
+    others: list[PartitionFacts] = field(default_factory=list)
+    """The roots of log directories, and files by themselves that are no segments: their findings."""
+    directories: list[Directory] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    stats: Stats = field(default_factory=lambda: Stats("", partitions=0))
+    series: list[Series] = field(default_factory=list)
+    untimed: int = 0

@@ -1,0 +1,214 @@
+"""From paths to what a post-mortem tells of them: each partition read once, several of them side by side."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from kdump.check.catalogue import SEVERITIES
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.run import Unit, units
+from kdump.check.totals import Totals
+from kdump.check.workers import careful_source, usual_processes
+from kdump.forensics.postmortem.buckets import Buckets, of_time
+from kdump.forensics.postmortem.check import PostMortemCheck
+from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
+from kdump.forensics.sketch import Frequent
+from kdump.forensics.spread import Moments
+from kdump.log.disk import LogDirectory
+from kdump.log.errors import SourceError
+from kdump.log.rate import Rate
+from kdump.state.logdir import was_clean
+from kdump.state.small_files import properties
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+DRAWN = 60
+"""Partitions of which everything is kept; of the others what a table tells."""
+KEPT = {"error": 200, "warning": 200, "info": 50}
+"""Findings of one partition that are kept, by severity."""
+AHEAD = 4
+"""Units of work for each process that are begun before their turn."""
+TOPICS = 200
+"""Topics whose bytes and records over time are kept apart; of more, those with fewest bytes are counted together."""
+
+Refused = Callable[[SourceError], None]
+Wanted = Callable[[Unit], bool]
+Done = tuple[PartitionFacts, Totals]
+_rate: Rate | None = None
+
+
+def postmortem(
+    paths: str | Iterable[str],
+    options: Options | None = None,
+    *,
+    wanted: Wanted = lambda unit: True,
+    jobs: int | None = None,
+    max_rate: int | None = None,
+    refused: Refused | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    total: Callable[[int], None] = lambda size: None,
+) -> PostMortem:
+    """Read what is at `paths` (files, directories of partitions, log directories, directories above) and gather what a
+    post-mortem tells, in memory that does not grow with the logs.
+
+    `wanted` chooses among the units of work (kdump.check.run); `jobs` are processes, by default as `kdump verify` has
+    them; `max_rate` is bytes a second, of all together. `met` hears of bytes that have been read, of `total`. Raises
+    SourceError for a path that cannot be read, unless `refused` is told of it; what could not be read below it is in
+    the totals' `unread`.
+    """
+    began = time.monotonic()
+    named = [paths] if isinstance(paths, str) else list(paths)
+    options = options or Options(now=round(time.time() * 1000))
+
+    def refuse(error: SourceError) -> None:
+        if refused is None:
+            raise error
+        refused(error)
+
+    work = [unit for unit in units(tuple(named), options, refuse) if wanted(unit)]
+    if all(unit.directory is not None for unit in work):
+        raise SourceError("there is nothing to tell of: no partition is there, or none is of such a topic")
+    total(sum(unit.size for unit in work))
+    made = PostMortem(named, options.now)
+    gather = _Gather(made)
+    for unit, (facts, totals) in _run_all(work, jobs or usual_processes(work), max_rate, met):
+        if unit.directory is not None:
+            made.directories.append(_directory(unit.directory))
+        gather.add(facts, totals)
+    gather.end()
+    made.seconds = time.monotonic() - began
+    return made
+
+
+NONE = Frequent(0)
+"""In the place of what a partition's keys and producers were, once they are in the sum of all."""
+
+
+class _Gather:
+    """Takes partitions as they are done, and lets go of what will not be drawn."""
+
+    def __init__(self, made: PostMortem) -> None:
+        self.made = made
+        self.series: dict[str | None, Buckets] = {}
+        self.sizes: dict[str, int] = {}
+        self.drawn: list[PartitionFacts] = []
+
+    def add(self, facts: PartitionFacts, totals: Totals) -> None:
+        made = self.made
+        made.totals.add(totals)
+        made.totals.findings.update(facts.severities)
+        if not facts.segmentCount:
+            made.others.append(facts)
+            return
+        made.untimed += facts.untimed
+        made.stats.partitions += 1
+        made.stats.add(facts.stats)
+        topic = facts.topic or facts.name
+        self.series.setdefault(topic, Buckets(of_time)).merge(facts.time)
+        self.sizes[topic] = self.sizes.get(topic, 0) + facts.stats.batchBytes
+        self._fewer()
+        facts.time = Buckets(of_time)
+        facts.stats.moments, facts.stats.keys, facts.stats.producers = Moments(), NONE, NONE
+        made.partitions.append(facts)
+        self.drawn.append(facts)
+        if len(self.drawn) > DRAWN:
+            least = min(self.drawn, key=lambda each: each.weight)
+            self.drawn.remove(least)
+            least.forget()
+
+    def _fewer(self) -> None:
+        if len(self.sizes) > TOPICS:
+            least = min(self.sizes, key=lambda topic: self.sizes[topic])
+            del self.sizes[least]
+            self.series.setdefault(None, Buckets(of_time)).merge(self.series.pop(least))
+
+    def end(self) -> None:
+        self.made.series = [Series(topic, time) for topic, time in self.series.items()]
+
+
+def _slim(facts: PartitionFacts) -> None:
+    """Arrays that only counting needs go."""
+    for sketch in (facts.stats.keys, facts.stats.producers):
+        sketch.shed()
+        sketch.counts, sketch.weights = sketch.counts[: len(sketch.slots)], sketch.weights[: len(sketch.slots)]
+
+
+def _directory(found: LogDirectory) -> Directory:
+    return Directory(found.path, properties(found.files.get("meta.properties")), was_clean(found))
+
+
+def read_unit(unit: Unit, met: Callable[[int], None]) -> Done:
+    """Everything about a unit of work, read once."""
+    totals = Totals()
+    unit.kind_of_check = PostMortemCheck
+    name = unit.partition.name if unit.partition is not None else unit.name
+    facts = PartitionFacts(name, unit.name, "", None, None, "")
+    kept: dict[str, list[Finding]] = {severity: [] for severity in SEVERITIES}
+    check: Any = None
+    for finding in unit.run(totals, met):
+        check = unit.check
+        if isinstance(check, PostMortemCheck):
+            check.found(finding)
+        facts.severities[finding.severity] += 1
+        facts.codes[finding.severity, finding.code] += 1
+        if len(kept[finding.severity]) < KEPT[finding.severity]:
+            kept[finding.severity].append(finding)
+    check = unit.check
+    if isinstance(check, PostMortemCheck):
+        for segment in check.facts.segments:
+            segment.marks = list(check.survey.marks.get(segment.path, ()))
+        check.facts.severities, check.facts.codes = facts.severities, facts.codes
+        facts = check.facts
+        unit.check = None
+        _slim(facts)
+    facts.findings = [finding for severity in SEVERITIES for finding in kept[severity]]
+    return facts, totals
+
+
+def _begin(rate: Rate | None) -> None:
+    global _rate
+    _rate = rate
+
+
+def _work(unit: Unit) -> Done:
+    """A unit in a worker. The rate cannot travel with it: all workers share one."""
+    unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
+    return read_unit(unit, lambda size: None)
+
+
+def _run_all(
+    work: list[Unit], jobs: int, max_rate: int | None, met: Callable[[int], None]
+) -> Iterator[tuple[Unit, Done]]:
+    """Each unit in order, with what was found."""
+    if jobs <= 1 or len(work) < 2:
+        rate = Rate(max_rate) if max_rate else None
+        for unit in work:
+            unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
+            yield unit, read_unit(unit, met)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Not forked: a thread may already draw progress.
+    context = multiprocessing.get_context("spawn")
+    shared = Rate(max_rate, context) if max_rate else None
+    with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, (shared,)) as pool:
+        futures: deque[Future[Done]] = deque()
+        rest = iter(work)
+        try:
+            for unit in work:
+                # No more than a few are done before their turn: each may hold thousands of keys.
+                futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
+                done = futures.popleft().result()
+                met(unit.size)
+                yield unit, done
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,232 @@
+"""What is drawn of one partition, as its regions go by: the strips of its segments, bytes and records over offsets and
+over time, gaps, producers. Sound batches that follow each other are taken together."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import groupby
+
+from kdump.check.finding import Finding
+from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.check.transactions import Transactions
+from kdump.forensics.answers import Transaction
+from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
+from kdump.forensics.postmortem.marks import Marks
+from kdump.forensics.postmortem.producers import ProducerEpochs
+from kdump.forensics.postmortem.strip import CONTROL, DAMAGED, Look, Ref, Strip, coarser
+from kdump.format.batch import COMPRESSION, TRANSACTIONAL, codec_name
+from kdump.format.heads import (
+    ATTRIBUTES,
+    BASE,
+    END,
+    LAST,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    RECORDS,
+    START,
+    Heads,
+    next_to,
+    total,
+)
+from kdump.log.region import Batch, Region
+
+MOST_GAPS = 200
+MOST_RECENT = 100_000
+"""Transactions that have ended in the segment at hand, whose cells are not made yet."""
+MANY_SEGMENTS = ((64, 64), (512, 16))
+"""From so many segments of a partition on, each has so many cells at most."""
+PRODUCERS = 200
+
+
+class Survey(Rule):
+    """Watches the check of a partition; says nothing itself, but fills `facts`."""
+
+    def __init__(self, facts: PartitionFacts, known: Known, transactions: Transactions) -> None:
+        self.facts = facts
+        self.known = known
+        self.transactions = transactions
+        self.strip = Strip(None)
+        self.segment = SegmentFacts("", 0)
+        self.next: int | None = None
+        """The offset behind the last sound batch."""
+        self.damaged = False
+        """Whether what is no sound batch lies behind that."""
+        self.epochs = ProducerEpochs()
+        self.gaps: list[tuple[int, int, Gap]] = []
+        self.recent: OrderedDict[Ref, str] = OrderedDict()
+        self.pending: set[Ref] = set()
+        self.marks: dict[str, Marks] = {}
+
+    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+        """All of them may come together."""
+        return stop
+
+    def begin(self, part: Part) -> tuple[Finding, ...]:
+        self.strip = Strip(part.size)
+        self.segment = SegmentFacts(part.target.path, part.size or 0)
+        return NONE
+
+    def region(self, part: Part, region: Region) -> tuple[Finding, ...]:
+        self.damaged = True
+        self.strip.add(region.position, region.end, Look(region.kind))
+        return NONE
+
+    def batch(self, seen: Seen) -> tuple[Finding, ...]:
+        batch = seen.batch
+        self.segment.batches += 1
+        if not seen.sound:
+            self.damaged = True
+            self.strip.add(batch.position, batch.end, Look(DAMAGED), batches=1)
+            return NONE
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        records = batch.recordCount or 0
+        self.strip.add(batch.position, batch.end, self._look(batch), base, batch.lastOffset, 1, records)
+        self._met(base, batch.lastOffset, records, seen.part, batch.position)
+        self.facts.offsets.spread(max(0, base), max(0, base, batch.lastOffset), batch.size, records)
+        self._at(-1 if batch.maxTimestamp is None else batch.maxTimestamp, batch.size, records)
+        if not batch.isControlBatch:
+            self.epochs.batch(batch)
+        return NONE
+
+    def _look(self, batch: Batch) -> Look:
+        producer = -1 if batch.producerId is None else batch.producerId
+        ref = None
+        if batch.isTransactional:
+            ended = self.transactions.ended
+            began = ended.transaction if ended is not None else self.transactions.state.open.get(producer)
+            ref = (producer, began.first_offset) if began is not None else None
+        return Look(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
+
+    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        shift = heads.shift
+        starts = [start + shift for start in heads.column(START)[first:stop]]
+        bases = heads.column(BASE)[first:stop].tolist()
+        records = heads.column(RECORDS)[first:stop].tolist()
+        end, last = heads.of(stop - 1, END) + shift, heads.of(stop - 1, LAST)
+        self.segment.batches += stop - first
+        row = 0
+        looks = zip(heads.column(ATTRIBUTES)[first:stop].tolist(), heads.column(PRODUCER)[first:stop].tolist())
+        for (attributes, producer), same in groupby(looks):
+            upto = row + sum(1 for _ in same)
+            behind = (starts[upto], bases[upto] - 1) if upto < len(starts) else (end, last)
+            look = self._look_of(attributes, producer)
+            self.strip.add_many(look, starts[row:upto], behind[0], bases[row:upto], behind[1], records[row:upto])
+            row = upto
+        self._offsets(bases, heads.column(LAST)[first:stop].tolist(), starts, end, records)
+        self._times(heads.column(MAX_TIMESTAMP)[first:stop].tolist(), starts, end, records)
+        self.epochs.many(heads, first, stop)
+        self._follow(part, heads, first, stop)
+
+    def _look_of(self, attributes: int, producer: int) -> Look:
+        ref = None
+        if attributes & TRANSACTIONAL.mask:
+            began = self.transactions.state.open.get(producer)
+            ref = (producer, began.first_offset) if began is not None else None
+        return Look(codec_name(COMPRESSION.of(attributes)), producer, ref)
+
+    def _offsets(self, bases: list[int], lasts: list[int], starts: list[int], end: int, records: list[int]) -> None:
+        offsets, row = self.facts.offsets, 0
+        while row < len(bases):
+            width = offsets.width
+            upto = row
+            if lasts[row] < (bases[row] // width + 1) * width and lasts[-1] >= lasts[row]:
+                upto = max(row + 1, bisect_left(lasts, (bases[row] // width + 1) * width, row))
+                behind = starts[upto] if upto < len(starts) else end
+                offsets.add(bases[row], behind - starts[row], sum(records[row:upto]))
+            else:
+                upto += 1
+                behind = starts[upto] if upto < len(starts) else end
+                offsets.spread(bases[row], lasts[row], behind - starts[row], records[row])
+            row = upto
+
+    def _times(self, times: list[int], starts: list[int], end: int, records: list[int]) -> None:
+        oldest, newest, width = min(times), max(times), self.facts.time.width
+        if oldest >= 0 and oldest // width == newest // width:
+            self._at(oldest, end - starts[0], sum(records))
+            self._at(newest, 0, 0)
+            return
+        for row, time in enumerate(times):
+            behind = starts[row + 1] if row + 1 < len(starts) else end
+            self._at(time, behind - starts[row], records[row])
+
+    def _at(self, time: int, size: int, records: int) -> None:
+        """So much at a time; without one it is only counted."""
+        if time < 0:
+            self.facts.untimed += records
+            return
+        segment = self.segment
+        segment.oldest = time if segment.oldest is None else min(time, segment.oldest)
+        segment.newest = time if segment.newest is None else max(time, segment.newest)
+        self.facts.time.add(time, size, records)
+
+    def _follow(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+        """The gaps before and between batches."""
+        segment, row = self.segment, first
+        while row < stop:
+            upto = next_to(heads, row, stop, heads.of(row, BASE) - 1)
+            base, last = heads.of(row, BASE), heads.of(upto - 1, LAST)
+            self._met(base, last, total(heads, RECORDS, row, upto), part, heads.of(row, START) + heads.shift)
+            row = upto
+        assert segment.last is not None
+
+    def _met(self, base: int, last: int, records: int, part: Part, position: int) -> None:
+        """Sound batches with these offsets."""
+        if self.next is not None and base > self.next:
+            gap = Gap(self.next, base - 1, part.target.path, position, self.damaged)
+            self.facts.gapCount += 1
+            self.facts.missing += gap.size
+            heapq.heappush(self.gaps, (gap.size, -gap.first, gap))
+            if len(self.gaps) > MOST_GAPS:
+                heapq.heappop(self.gaps)
+        self.damaged = False
+        self.next = max(self.next or 0, last + 1)
+        segment = self.segment
+        segment.records += records
+        segment.first = base if segment.first is None else min(base, segment.first)
+        segment.last = last if segment.last is None else max(last, segment.last)
+
+    def finish(self, part: Part) -> tuple[Finding, ...]:
+        segment = self.segment
+        segment.size = segment.size or self.strip.end
+        most = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)
+        cells = self.strip.cells()
+        segment.cells = cells if most is None else coarser(cells, most)
+        self.facts.segments.append(segment)
+        for cell in segment.cells:
+            ref = cell.look.transaction
+            if ref is None or ref in self.facts.states:
+                continue
+            if ref in self.recent:
+                self.facts.states[ref] = self.recent[ref]
+            else:
+                self.pending.add(ref)
+        self.recent.clear()
+        self.strip = Strip(None)
+        return NONE
+
+    def told(self, row: Transaction) -> None:
+        """How a transaction has ended, or that it has not."""
+        if row.firstOffset is None:
+            return
+        ref = (row.producerId, row.firstOffset)
+        if ref in self.pending:
+            self.pending.discard(ref)
+            self.facts.states[ref] = row.state
+        self.recent[ref] = row.state
+        if len(self.recent) > MOST_RECENT:
+            self.recent.popitem(last=False)
+
+    def found(self, finding: Finding) -> None:
+        """Something was found: its place is marked."""
+        self.marks.setdefault(finding.file, Marks()).add(finding)
+
+    def end(self) -> Iterator[Finding]:
+        facts = self.facts
+        facts.segmentCount = len(facts.segments)
+        facts.gaps = sorted(gap for _, _, gap in self.gaps)
+        facts.producers = self.epochs.largest(PRODUCERS)
+        facts.producerCount = self.epochs.count
+        yield from NONE

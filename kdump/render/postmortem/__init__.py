@@ -1,0 +1,1 @@
+"""The page of a post-mortem, and its charts as files."""

@@ -1,0 +1,133 @@
+"""A chart: a specification of Vega-Lite, which the page draws and vl-convert renders without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from kdump.log.errors import SourceError
+from kdump.render.postmortem.palette import INK, LINE, MUTED
+
+Spec = dict[str, Any]
+WIDTH = 820
+"""Of the plot, in pixels, without its labels."""
+LABELS = 230
+"""Pixels that the names of rows may take."""
+FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
+"""These are equally wide, so that the pictures fit wherever they are shown."""
+
+CONFIG: Spec = {
+    "background": None,
+    "font": FONT,
+    "view": {"stroke": LINE},
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "titleFontWeight": "normal",
+        "gridColor": LINE,
+        "domainColor": LINE,
+        "tickColor": LINE,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "labelLimit": LABELS,
+    },
+    "legend": {
+        "labelColor": INK,
+        "titleColor": MUTED,
+        "orient": "top",
+        "titleFontWeight": "normal",
+        "symbolType": "square",
+        "symbolStrokeWidth": 0,
+        "labelLimit": 200,
+        "columns": 8,
+    },
+    "header": {"labelColor": INK, "titleColor": MUTED},
+    "title": {"color": INK, "anchor": "start", "fontSize": 14, "subtitleColor": MUTED},
+    "text": {"color": INK},
+    "rule": {"color": MUTED},
+    "aria": False,
+}
+
+INSTALL = "kdump report needs two packages more: pip install 'kdump[report]'"
+
+
+@dataclass
+class Chart:
+    """`name` is that of its file and of its place in the page; `view` names the part of the specification that takes
+    the width of the page: empty for the whole, `spec` for the inside of a facet."""
+
+    name: str
+    title: str
+    caption: str
+    spec: Spec
+    view: str = ""
+
+
+def colour(field: str, colours: dict[str, str], title: str | None = None) -> Spec:
+    """The encoding of a category."""
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return {"field": field, "type": "nominal", "scale": scale, "title": title}
+
+
+def tips(*names: str) -> list[Spec]:
+    """What is told where the pointer stands: fields of the data, called what they are called there."""
+    return [{"field": name, "type": "nominal"} for name in names]
+
+
+def zoom(name: str = "zoom") -> list[Spec]:
+    """Drag moves the chart, the wheel with Ctrl or Shift zooms, a double click goes back; without a key the wheel
+    scrolls the page."""
+    wheel = "wheel![event.ctrlKey || event.shiftKey || event.metaKey]"
+    select = {"type": "interval", "encodings": ["x"], "zoom": wheel}
+    return [{"name": name, "select": select, "bind": "scales"}]
+
+
+def complete(chart: Chart, *, alone: bool = False) -> Spec:
+    """The whole specification. `alone`: for a file of its own, with a title and a background."""
+    spec: Spec = {"config": CONFIG, **chart.spec}
+    if alone:
+        spec["config"] = CONFIG | {"background": "white"}
+        spec["title"] = {"text": chart.title, "offset": 12}
+        spec["padding"] = 16
+    return spec
+
+
+@cache
+def converter() -> Any:
+    """vl-convert. Raises SourceError where it is not installed."""
+    try:
+        import jinja2  # noqa: F401  the page needs it: told before a disk is read
+        import vl_convert
+    except ImportError as error:
+        raise SourceError(f"{INSTALL} ({error.name} is not there)") from None
+    return vl_convert
+
+
+def svg(chart: Chart, *, alone: bool = False) -> str:
+    """As text of SVG. What it defines has names that no other chart of a page has."""
+    drawn: str = converter().vegalite_to_svg(complete(chart, alone=alone))
+    return re.sub(r'(id="|url\(#)((?:clip|gradient_)\d+)', rf"\1{chart.name}-\2", drawn)
+
+
+def png(chart: Chart) -> bytes:
+    """As a picture, twice as fine as its pixels are counted."""
+    drawn: bytes = converter().vegalite_to_png(complete(chart, alone=True), scale=2)
+    return drawn
+
+
+@cache
+def javascript() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which sets window.vegaEmbed."""
+    bundle: str = converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", bundle, flags=re.IGNORECASE)  # neither ends the script it stands in
+
+
+def embedded(value: Any) -> str:
+    """JSON that can stand in a script of a page: nothing in it ends the script, or a line of it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

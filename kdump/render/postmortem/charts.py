@@ -1,0 +1,93 @@
+"""Which charts there are of what was read, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.render.postmortem import actors, counts, flows, maps
+from kdump.render.postmortem.chart import Chart
+from kdump.render.postmortem.names import Names
+
+FOCUS = 6
+"""Partitions that have charts of their own of one kind."""
+
+
+@dataclass
+class Drawn:
+    """The charts by their part of the page, and what is to be said beside them."""
+
+    maps: dict[str, list[Chart]] = field(default_factory=dict)
+    map_told: str = ""
+    time: list[Chart] = field(default_factory=list)
+    time_told: list[str] = field(default_factory=list)
+    offsets: list[Chart] = field(default_factory=list)
+    offsets_told: list[str] = field(default_factory=list)
+    transactions: list[Chart] = field(default_factory=list)
+    transactions_left: int = 0
+    producers: list[Chart] = field(default_factory=list)
+    producers_left: int = 0
+    batches: list[Chart] = field(default_factory=list)
+    keys: list[Chart] = field(default_factory=list)
+
+    @property
+    def charts(self) -> list[Chart]:
+        """All of them."""
+        found = [chart for charts in self.maps.values() for chart in charts]
+        return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
+
+
+def draw(made: PostMortem, names: Names) -> Drawn:
+    """The charts of everything that there is something of."""
+    drawn = Drawn()
+    strips = maps.Maps(made, names)
+    if strips.rows:
+        drawn.maps = {by: strips.charts(by) for by in maps.BY}
+        if strips.left_out:
+            drawn.map_told = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: not the empty ones, and of "
+            drawn.map_told += "many those with findings and the newest."
+    drawn.time, drawn.time_told = flows.over_time(made)
+    everything = [facts for facts in made.partitions if facts.segments]
+    for facts in _focus(everything, lambda facts: facts.stats.soundBatches > 1):
+        chart, told = flows.over_offsets(facts, names.of(facts))
+        drawn.offsets += [chart] if chart is not None else []
+        drawn.offsets_told += [f"{names.of(facts)}: {text} are too far off to be drawn" for text in told]
+    with_transactions = [facts for facts in everything if facts.transactions]
+    chosen = _focus(with_transactions, lambda facts: True)
+    drawn.transactions = _made(actors.transactions, chosen, names)
+    drawn.transactions_left = len(with_transactions) - len(chosen)
+    with_producers = [facts for facts in everything if facts.producers]
+    chosen = _focus(with_producers, lambda facts: True, by_producers=True)
+    drawn.producers = _made(actors.producers, chosen, names)
+    drawn.producers_left = len(with_producers) - len(chosen)
+    stats = made.stats
+    drawn.batches = [each for each in (counts.batch_fill(stats), counts.compression(stats)) if each is not None]
+    drawn.keys = [each for each in (counts.top_keys(stats), counts.top_producers(stats)) if each is not None]
+    for charts in (drawn.offsets, drawn.transactions, drawn.producers):
+        for number, each in enumerate(charts):
+            each.name = f"{each.name}-{number + 1}"
+    return drawn
+
+
+def _focus(
+    partitions: list[PartitionFacts], wanted: Callable[[PartitionFacts], bool], *, by_producers: bool = False
+) -> list[PartitionFacts]:
+    """Those that tell most: with findings, then with most of what is drawn."""
+    found = [facts for facts in partitions if wanted(facts)]
+
+    def weight(facts: PartitionFacts) -> tuple[int, ...]:
+        errors, warnings, held, size = facts.weight
+        if by_producers:
+            breaks = sum(count for (_, code), count in facts.codes.items() if code in actors.BREAKS)
+            return min(1, errors), breaks, facts.producerCount, size
+        return errors, warnings, held, min(1, facts.gapCount), size
+
+    return sorted(found, key=weight, reverse=True)[:FOCUS]
+
+
+def _made(
+    make: Callable[[PartitionFacts, str], Chart | None], chosen: list[PartitionFacts], names: Names
+) -> list[Chart]:
+    charts = (make(facts, names.of(facts)) for facts in chosen)
+    return [chart for chart in charts if chart is not None]

@@ -1,0 +1,172 @@
+"""The bytes that a finding is about, annotated, as pieces of text with the names of their styles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from kdump.check.diagnosis import UNKNOWN, diagnose
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.log import kinds
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.kinds import BATCHES, by_content
+from kdump.log.paths import target
+from kdump.log.payload import records
+from kdump.log.reader import regions
+from kdump.log.record import Record
+from kdump.log.region import Batch, Region
+from kdump.log.window import Window
+from kdump.render.explain import Words
+from kdump.render.hexdump import Hexdump
+from kdump.render.output import Output
+from kdump.render.painted import paint, parts
+
+Line = tuple[tuple[str, str], ...]
+"""Pieces: text, and the name of its style."""
+
+WIDTH = 132
+LINES = 110
+"""Lines of one dump; of a longer one its beginning, and what is wrong."""
+CONTEXT = 4
+FIRST_RECORDS, RECORDS = 2, 20_000
+"""Records of a batch that are shown, and that are looked through for the one that a finding names."""
+ENTRIES = 400_000
+"""Entries of a file that are looked through."""
+BEFORE = 2
+
+
+class Kept(Output):
+    """Output that is kept as lines."""
+
+    def __init__(self) -> None:
+        self.terminal = True
+        self.lines: list[Line] = []
+
+    @property
+    def colour(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int | None:
+        return WIDTH
+
+    def line(self, text: str) -> None:
+        self.lines.append(parts(text))
+
+
+class _Dump(Hexdump):
+    """A dump whose styles are marks in its text."""
+
+    def __init__(self) -> None:
+        self.kept = Kept()
+        super().__init__(self.kept)
+        self.paint = paint
+        self.damage = UNKNOWN
+        """What the damage to the batch looks like, where that is known."""
+
+    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+        at = self.damage.position
+        if at is not None and not inner and not words.wrong and position <= at < position + len(data):
+            words = words._replace(wrong=self.damage.text)
+        super()._bytes(position, data, name, words, inner)
+
+    def _text(self, text: str, style: str) -> None:
+        super()._text(text.replace(" (--full shows them)", ""), style)
+
+
+def hexdump(finding: Finding, options: Options) -> list[Line]:
+    """The batch, the bytes or the entries that a finding is about; nothing where it is about no bytes, or they cannot
+    be read any more."""
+    at = target(finding.file, source=finding.source)
+    dump = _Dump()
+    if at.path == "-" or not finding.size:
+        return []
+    try:
+        window = options.open(at)
+    except SourceError:
+        return []
+    with closing(window.source):
+        try:
+            kind = at.kind or by_content(window)
+            if kind in BATCHES or kind is None:
+                dump.at = at
+                _region(dump, finding, window, options)
+            else:
+                _entries(dump, finding, window, kind, at.name_offset or 0)
+        except SourceError:
+            pass
+    while dump.kept.lines and not any(text.strip() for text, _ in dump.kept.lines[-1]):
+        dump.kept.lines.pop()
+    return excerpt(dump.kept.lines)
+
+
+def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> None:
+    name_offset = target(finding.file).name_offset
+    walk = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
+    region = next(walk, None)
+    if isinstance(region, Batch):
+        if finding.code == "crc-mismatch" and not region.crcValid:
+            dump.damage = diagnose(region)
+        dump.batch(region, _chosen(region, finding.offset, dump.damage.position))
+    elif region is not None:
+        dump.region(region, window)
+
+
+def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[Record]:
+    """The first records, the one with that offset, and the one in which the byte at `position` lies."""
+    for record in records(batch):
+        start = -1 if batch.is_compressed else record.space_position
+        is_hit = position is not None and 0 <= start <= position < start + len(record.raw)
+        if record.index < FIRST_RECORDS or record.offset == offset or is_hit:
+            yield record
+        if record.index >= RECORDS:
+            return
+
+
+def _entries(dump: _Dump, finding: Finding, window: Window, kind: kinds.Kind, base: int) -> None:
+    """The entries that the finding is about, and those before."""
+    before: list[Entry] = []
+    end = finding.position + max(1, finding.size)
+    shown = 0
+    for number, item in enumerate(entries(kind, window, base)):
+        position = getattr(item, "position", None)
+        if number > ENTRIES or shown >= LINES or (position is not None and position >= end):
+            return
+        if isinstance(item, Entry):
+            if item.position + item.size <= finding.position:
+                before = [*before[1 - BEFORE :], item]
+                continue
+            for each in before:
+                dump.entry(each)
+            before = []
+            if shown == 0:
+                dump.finding(finding)
+            dump.entry(item)
+        elif isinstance(item, Region):
+            if item.position + item.size <= finding.position:
+                continue
+            dump.region(item, window)
+        shown += 1
+
+
+def excerpt(lines: list[Line]) -> list[Line]:
+    """No more than LINES of them: how it begins, and what is wrong."""
+    if len(lines) <= LINES:
+        return lines
+    wanted = set(range(LINES // 2))
+    for number, line in enumerate(lines):
+        if any(style == "bad" for _, style in line):
+            wanted |= set(range(number - CONTEXT, number + CONTEXT))
+    kept = sorted(number for number in wanted if 0 <= number < len(lines))[:LINES]
+    made: list[Line] = []
+    last = -1
+    for number in kept:
+        if number > last + 1:
+            made.append(((f"… {number - last - 1} lines are left out", "dim"),))
+        made.append(lines[number])
+        last = number
+    if last + 1 < len(lines):
+        made.append(((f"… {len(lines) - last - 1} lines are left out", "dim"),))
+    return made

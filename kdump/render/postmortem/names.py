@@ -1,0 +1,71 @@
+"""What things are called on the page. All that comes from a disk passes through here, or through escape.printable."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Hashable
+
+from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.forensics.stats import Stats
+from kdump.render.escape import path_text, printable, shown
+from kdump.render.stats_objects import split
+from kdump.render.times import iso
+
+LONGEST = 60
+"""Characters of a key, or of a name, that are shown."""
+SHOWN_KEY = 48
+
+
+def clean(text: str) -> str:
+    """A text of the disk for the page."""
+    return printable(path_text(text))
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """No longer than that; what is missing is in the middle."""
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return text[: most - 1 - half] + "…" + text[len(text) - half :]
+
+
+class Names:
+    """The partitions' names; where two log directories have one, with the directory's name before it."""
+
+    def __init__(self, made: PostMortem) -> None:
+        counts = Counter(_name(facts) for facts in made.partitions)
+        self.names = {}
+        for facts in made.partitions:
+            name = _name(facts)
+            if counts[name] > 1:
+                above = os.path.basename(os.path.dirname(os.path.abspath(facts.path)))
+                name = f"{clean(above)}/{name}"
+            self.names[facts.path] = short(name)
+
+    def of(self, facts: PartitionFacts) -> str:
+        return self.names.get(facts.path) or short(clean(facts.name))
+
+
+def _name(facts: PartitionFacts) -> str:
+    """Without the unique part that a directory has that is not live."""
+    is_named = facts.state and facts.topic is not None
+    return clean(f"{facts.topic}-{facts.partition} ({facts.state})" if is_named else facts.name)
+
+
+def second(milliseconds: int | None) -> str:
+    """A time without its milliseconds; what is no time stays a number."""
+    text = iso(milliseconds)
+    return text[:19] + "Z" if text.endswith("Z") else text
+
+
+def file_name(path: str) -> str:
+    """The last part of a path."""
+    return clean(os.path.basename(path) or path)
+
+
+def key_name(stats: Stats, item: Hashable) -> tuple[str, str]:
+    """Topic and key of something counted among the keys."""
+    topic, key, size, is_cut = split(stats, item)
+    told = shown(key, SHOWN_KEY)
+    return clean(topic or "?"), f"{told}… ({size:,} bytes)" if is_cut and not told.endswith("…") else told

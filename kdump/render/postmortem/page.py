@@ -1,0 +1,231 @@
+"""The page: one file that needs nothing else. What is on it comes from here, how it looks from page.html and page.css,
+what it does from page.js."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from kdump import __version__
+from kdump.check.catalogue import ERROR, INFO, WARNING
+from kdump.forensics.answers import HANGING, OPEN
+from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.format.counted import many
+from kdump.render.amounts import size_text
+from kdump.render.postmortem.chart import Chart, complete, embedded, javascript, svg
+from kdump.render.postmortem.charts import Drawn
+from kdump.render.postmortem.evidence import Evidence, Told
+from kdump.render.postmortem.flows import when
+from kdump.render.postmortem.names import Names, clean, second
+from kdump.render.report import checked, verdict
+from kdump.render.times import iso
+
+STYLES = {"bad": "bad", "torn": "warn", "name": "sound"}
+"""The page's word for the style of the verdict."""
+ROWS = 1000
+"""Partitions in the table."""
+GAPS = 40
+SHORT = 6
+"""Findings that are told in a line each below the verdict."""
+UNREAD = 50
+
+
+class Figure(NamedTuple):
+    """A chart on the page: as it is without a script, and what the script needs."""
+
+    name: str
+    title: str
+    caption: str
+    view: str
+    svg: str
+    spec: str
+
+
+class Row(NamedTuple):
+    """A partition in the table."""
+
+    name: str
+    state: str
+    segments: str
+    size: str
+    batches: str
+    records: str
+    offsets: str
+    span: str
+    codecs: str
+    severity: str
+    findings: str
+    held: str
+
+
+def figure(chart: Chart) -> Figure:
+    return Figure(chart.name, chart.title, chart.caption, chart.view, svg(chart), embedded(complete(chart)))
+
+
+def page(made: PostMortem, drawn: Drawn, told: Evidence, names: Names, title: str) -> str:
+    """The page as text of HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("kdump.render.postmortem", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["many"] = many
+    own = files("kdump.render.postmortem").joinpath("page")
+    scripts = [javascript(), own.joinpath("page.js").read_text("utf-8")] if drawn.charts else []
+
+    def show(chart: Chart) -> Figure:
+        made_figure = figure(chart)
+        return made_figure._replace(svg=Markup(made_figure.svg), spec=Markup(made_figure.spec))
+
+    return environment.get_template("page.html").render(
+        title=title,
+        version=__version__,
+        scripts=[Markup(text) for text in scripts],
+        hashes=[_hash(text) for text in scripts],
+        style=Markup(own.joinpath("page.css").read_text("utf-8")),
+        show=show,
+        drawn=drawn,
+        told=told,
+        **_context(made, told, names),
+    )
+
+
+def _hash(script: str) -> str:
+    """What the page's policy lets run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _context(made: PostMortem, told: Evidence, names: Names) -> dict[str, Any]:
+    counts, totals = made.totals.findings, made.totals
+    word, style = verdict(counts[ERROR], counts[WARNING], totals)
+    hit = sum(1 for each in (*made.partitions, *made.others) if each.severities[ERROR] or each.severities[WARNING])
+    places = len(made.partitions) + len(made.others)
+    said = [many(counts[name], name) for name in (ERROR, WARNING) if counts[name]]
+    where = f" in {hit} of {places} places" if said and places > 1 else ""
+    rows = sorted(made.partitions, key=lambda facts: tuple(-number for number in facts.weight[:3]))
+    return {
+        "word": word,
+        "tone": STYLES[style],
+        "said": ", ".join(said) + where,
+        "first": [each for each in told.told if each.severity != INFO][:SHORT],
+        "more": sum(each.severity != INFO for each in told.told[SHORT:]),
+        "held": list(_held(made, names)),
+        "tiles": list(_tiles(made)),
+        "when": iso(made.began),
+        "today": datetime.fromtimestamp(made.began / 1000, timezone.utc).strftime("%Y-%m-%d"),
+        "paths": [clean(path) for path in made.paths],
+        "directories": [_directory(each) for each in made.directories],
+        "checked": checked(totals, made.seconds),
+        "rows": [_row(facts, names) for facts in rows[:ROWS]],
+        "left": max(0, len(rows) - ROWS),
+        "gaps": _gaps(made, names),
+        "gap_count": sum(facts.gapCount for facts in made.partitions),
+        "differences": [
+            f"{names.of(facts)}: {clean(each.message)} (producer {each.producerId}, epoch {each.producerEpoch})"
+            for facts in made.partitions
+            for each in facts.differences
+        ][:GAPS],
+        "unread": [clean(text) for text in totals.unread[:UNREAD]],
+        "unread_more": max(0, len(totals.unread) - UNREAD),
+        "notes": [clean(text) for text in totals.notes[:UNREAD]]
+        + [clean(text) for facts in made.partitions for text in facts.notes][:UNREAD],
+        "groups": _by_severity(told),
+    }
+
+
+def _by_severity(told: Evidence) -> list[tuple[str, list[Told]]]:
+    return [(name, [each for each in told.told if each.severity == name]) for name in (ERROR, WARNING, INFO)]
+
+
+def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
+    """Numbers that one wants first: what, the number, more of it."""
+    stats, totals = made.stats, made.totals
+    yield "partitions", f"{totals.partitions or len(made.partitions):,}", many(stats.files, "segment")
+    yield "bytes", size_text(stats.bytes), "of segments"
+    yield "records", f"{totals.records:,}", "in " + many(totals.batches, "batch", "batches")
+    times, far, _ = when(made)
+    if times:
+        more = f"; {sum(each.records for each in far):,} records far off" if far else ""
+        yield (
+            "last written",
+            second(times[-1].first)[:10],
+            f"{second(times[0].first)} to {second(times[-1].last)}{more}",
+        )
+    ended = [facts.ended for facts in made.partitions if facts.ended is not None]
+    pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
+    done = sum(each.committed + each.aborted for each in ended)
+    if done or any(pending.values()):
+        told = ", ".join(f"{count:,} {name}" for name, count in pending.items() if count) or "none open"
+        yield "transactions", f"{done + sum(pending.values()):,}", told
+    ratio = stats.ratio
+    if ratio is not None:
+        yield "compression", f"{ratio:.2f}×", "where batches are compressed"
+
+
+def _held(made: PostMortem, names: Names) -> Iterator[str]:
+    """Partitions whose read_committed consumers do not get to the end."""
+    for facts in made.partitions:
+        ended = facts.ended
+        if ended is None or ended.lastStableOffset is None or ended.logEndOffset is None:
+            continue
+        behind = ended.logEndOffset - ended.lastStableOffset
+        if behind > 0:
+            state = "hanging" if ended.hanging else "open"
+            text = f"{names.of(facts)}: consumers with read_committed stop at offset {ended.lastStableOffset:,}, "
+            yield text + f"{behind:,} before the end: a transaction of producer {ended.heldBy} is {state}"
+
+
+def _directory(each: Any) -> str:
+    identity = each.identity
+    words = [clean(each.path)]
+    words += [f"cluster {clean(identity['cluster.id'])}"] if "cluster.id" in identity else []
+    words += [f"node {clean(identity['node.id'])}"] if "node.id" in identity else []
+    ends = {True: "shut down cleanly", False: "not shut down cleanly: it runs, or has crashed"}
+    words += [ends[each.clean]] if each.clean is not None else []
+    return ", ".join(words)
+
+
+def _row(facts: PartitionFacts, names: Names) -> Row:
+    stats = facts.stats
+    worst = next((name for name in (ERROR, WARNING, INFO) if facts.severities[name]), "")
+    counts = ", ".join(many(facts.severities[name], name) for name in (ERROR, WARNING) if facts.severities[name])
+    first, last = stats.firstOffset, stats.lastOffset
+    ended = facts.ended
+    held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
+    codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
+    span = "" if stats.oldest is None else f"{second(stats.oldest)} to {second(stats.newest)}"
+    return Row(
+        names.of(facts),
+        facts.state,
+        f"{facts.segmentCount:,}",
+        size_text(stats.bytes),
+        f"{stats.batches:,}",
+        f"{stats.records:,}",
+        "" if first is None else f"{first:,}..{last:,}",
+        span,
+        codecs,
+        worst,
+        counts or (many(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
+        held,
+    )
+
+
+def _gaps(made: PostMortem, names: Names) -> list[tuple[str, str, str, str]]:
+    """Partition, offsets, how many, and why; those beside damage first, then the widest."""
+    found = [(facts, gap) for facts in made.partitions for gap in facts.gaps]
+    found.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))
+    rows = []
+    for facts, gap in found[:GAPS]:
+        why = "damage lies in the place" if gap.is_damage else "the topic is compacted" if facts.is_compacted else ""
+        where = f"{gap.first:,}..{gap.last:,}" if gap.size > 1 else f"{gap.first:,}"
+        rows.append((names.of(facts), where, f"{gap.size:,}", why or "no damage beside it"))
+    return rows

@@ -1,0 +1,113 @@
+"""`kdump.report`: read what is at some paths, and write the page and its charts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kdump.check.options import Options
+from kdump.check.run import Unit
+from kdump.check.workers import careful_source
+from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
+from kdump.forensics.postmortem.facts import PostMortem
+from kdump.forensics.postmortem.run import postmortem
+from kdump.log.errors import SourceError
+from kdump.render.postmortem.chart import Chart, converter, png, svg
+from kdump.render.postmortem.charts import draw
+from kdump.render.postmortem.evidence import evidence
+from kdump.render.postmortem.names import Names, clean
+from kdump.render.postmortem.page import page
+
+FORMATS = ("png", "svg")
+
+
+@dataclass
+class ReportFiles:
+    """What was written: `out` of `size` bytes, `charts` by their paths; and of what, `told`."""
+
+    out: str
+    size: int
+    charts: list[str]
+    told: PostMortem
+
+
+def report(
+    paths: str | Iterable[str],
+    out: str,
+    *,
+    charts: str | None = None,
+    chart_format: str = "png",
+    title: str | None = None,
+    options: Options | None = None,
+    topics: Callable[[str], bool] = lambda name: True,
+    jobs: int | None = None,
+    max_rate: int | None = None,
+    refused: Callable[[SourceError], None] | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    total: Callable[[int], None] = lambda size: None,
+    step: Callable[[str], None] = lambda what: None,
+) -> ReportFiles:
+    """Write a page for a post-mortem of `paths` to the new file `out`, and its charts as files of `chart_format` (png
+    or svg) into the new directory `charts`.
+
+    `paths`: segments, directories of partitions, log directories, or directories above. `title` is the page's;
+    `topics` chooses by the topic's name. `jobs`: processes that read side by side; `max_rate`: bytes a second, of all
+    together. `met` hears of bytes that have been read, of `total`; `step` of what is done then.
+
+    Raises OutputError where something cannot be written, before anything is read if that is known; SourceError where
+    the packages that draw are missing, and for a path that cannot be read, unless `refused` is told of it; ValueError
+    for another format.
+    """
+    if chart_format not in FORMATS:
+        raise ValueError(f"no format {chart_format!r}; there are {', '.join(FORMATS)}")
+    named = [paths] if isinstance(paths, str) else list(paths)
+    converter()
+    page_file = OutputFile(out, named)
+    directory = OutputDirectory(charts, named) if charts is not None else None
+    options = options or Options(now=round(time.time() * 1000), open_source=careful_source)
+    made = postmortem(
+        named,
+        options,
+        wanted=lambda unit: _is_of(unit, topics),
+        jobs=jobs,
+        max_rate=max_rate,
+        refused=refused,
+        met=met,
+        total=total,
+    )
+    if not made.totals.files and not made.stats.files:
+        raise SourceError((made.totals.unread or ["nothing was read"])[0])
+    step("drawing")
+    names = Names(made)
+    drawn = draw(made, names)
+    told = evidence(made, names, options)
+    text = page(made, drawn, told, names, clean(title) if title else _title(made)).encode("utf-8", "backslashreplace")
+    written: list[str] = []
+    if directory is not None:
+        step("writing charts")
+        written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
+    with page_file.writing() as file:
+        file.write(text)
+    return ReportFiles(out, len(text), written, made)
+
+
+def _is_of(unit: Unit, topics: Callable[[str], bool]) -> bool:
+    place = unit.partition or unit.target
+    return place is None or place.topic is None or topics(place.topic)
+
+
+def _title(made: PostMortem) -> str:
+    names = [clean(os.path.basename(os.path.abspath(path)) if path != "-" else "standard input") for path in made.paths]
+    return "Post-mortem: " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _picture(directory: OutputDirectory, chart: Chart, chart_format: str) -> str:
+    data = png(chart) if chart_format == "png" else svg(chart, alone=True).encode()
+    name = f"{chart.name}.{chart_format}"
+    directory.write(name, data)
+    return directory.path(name)
+
+
+__all__ = ["FORMATS", "OutputError", "ReportFiles", "report"]

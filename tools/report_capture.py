@@ -1,0 +1,46 @@
+"""Draw the picture of docs/report.md: the top of a report in Chromium. `python -m tools.report_capture`, from the root
+of the repository; KDUMP_CHROMIUM names the browser, if it is not on the PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from kdump.render.postmortem.write import report
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+WIDTH, HEIGHT = 1100, 860
+POSITION, BIT = 14_000, 4
+"""The bit of orders-none-0 that is flipped."""
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    browser = os.environ.get("KDUMP_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if browser is None:
+        sys.exit("docs/report.png stays as it is: no Chromium is here")
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        shutil.copytree(ROOT / "fixtures" / "disk-1", root / "disk-1")
+        log = root / "disk-1" / "orders-none-0" / f"{0:020}.log"
+        data = bytearray(log.read_bytes())
+        data[POSITION] ^= 1 << BIT
+        log.write_bytes(data)
+        os.chdir(root)
+        report("disk-1", "report.html", title="Post-mortem: orders, 21 November")
+        with sync_playwright() as driver:
+            page = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
+                viewport={"width": WIDTH, "height": HEIGHT}
+            )
+            page.goto((root / "report.html").as_uri())
+            page.wait_for_selector("#map-finding.is-live")
+            page.screenshot(path=ROOT / "docs" / "report.png")
+
+
+if __name__ == "__main__":
+    main()
