@@ -21,7 +21,7 @@ from tools.carry.interpreter import Interpreter
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-SOURCES = ["kdump", "man", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
+SOURCES = ["kdump", "man", "LICENSE", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
 GLIBC = ".".join(map(str, contents.OLDEST_GLIBC))
 BUILDERS = ["setuptools>=77", "Cython>=3.1", "wheel"]
 

@@ -117,6 +117,8 @@ def _standard_library(interpreter: Interpreter) -> Iterator[tuple[str, Path]]:
     for path in interpreter.dynload.glob("*.so"):
         if not _matches(Path(path.name.split(".")[0]), NOT_DYNLOAD):
             yield path.name, path
+    for path in interpreter.standard.glob("LICENSE*"):
+        yield f"python-{path.name}", path
 
 
 def _packages(site: Path) -> Iterator[tuple[str, Path]]:
