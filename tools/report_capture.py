@@ -1,5 +1,5 @@
-"""Draw the picture of docs/report.md: the top of a report in Chromium. `python -m tools.report_capture`, from the root of
-the repository; KDUMP_CHROMIUM names the browser, if it is not on the PATH."""
+"""Draw the picture of docs/report.md: the top of a report in Chromium. `python -m tools.report_capture`, from the root
+of the repository; KDUMP_CHROMIUM names the browser, if it is not on the PATH."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from kdump.render.postmortem.write import report
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-SIZE = {"width": 1100, "height": 860}
 POSITION, BIT = 14_000, 4
 """The bit of orders-none-0 that is flipped."""
 
@@ -34,7 +33,9 @@ def main() -> None:
         os.chdir(root)
         report("disk-1", "report.html", title="Post-mortem: orders, 21 November")
         with sync_playwright() as driver:
-            page = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(viewport=SIZE)
+            page = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
+                viewport={"width": 1100, "height": 1080}
+            )
             page.goto((root / "report.html").as_uri())
             page.wait_for_selector("#map-finding.is-live")
             page.screenshot(path=ROOT / "docs" / "report.png")

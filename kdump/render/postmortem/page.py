@@ -156,7 +156,7 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         yield (
             "last written",
             second(times[-1].first)[:10],
-            f"{second(times[0].first)} to {second(times[-1].last)}{more}",
+            f"{_spaced(times[0].first)} to {_spaced(times[-1].last)}{more}",
         )
     ended = [facts.ended for facts in made.partitions if facts.ended is not None]
     pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
@@ -167,6 +167,11 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
     ratio = stats.ratio
     if ratio is not None:
         yield "compression", f"{ratio:.2f}×", "where batches are compressed"
+
+
+def _spaced(milliseconds: int) -> str:
+    """A time that may go on in the next line."""
+    return second(milliseconds).replace("T", " ")
 
 
 def _held(made: PostMortem, names: Names) -> Iterator[str]:
