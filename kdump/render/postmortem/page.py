@@ -53,7 +53,8 @@ class Row(NamedTuple):
     batches: str
     records: str
     offsets: str
-    span: str
+    oldest: str
+    newest: str
     codecs: str
     severity: str
     findings: str
@@ -205,7 +206,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
     ended = facts.ended
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
-    span = "" if stats.oldest is None else f"{second(stats.oldest)} to {second(stats.newest)}"
+    times = ["" if each is None else _spaced(each) for each in (stats.oldest, stats.newest)]
     return Row(
         names.of(facts),
         facts.state,
@@ -214,7 +215,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
         f"{stats.batches:,}",
         f"{stats.records:,}",
         "" if first is None else f"{first:,}..{last:,}",
-        span,
+        *times,
         codecs,
         worst,
         counts or (many(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
