@@ -206,7 +206,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
     ended = facts.ended
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
-    times = ["" if each is None else _spaced(each) for each in (stats.oldest, stats.newest)]
+    oldest, newest = ("" if each is None else _spaced(each) for each in (stats.oldest, stats.newest))
     return Row(
         names.of(facts),
         facts.state,
@@ -215,7 +215,8 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
         f"{stats.batches:,}",
         f"{stats.records:,}",
         "" if first is None else f"{first:,}..{last:,}",
-        *times,
+        oldest,
+        newest,
         codecs,
         worst,
         counts or (many(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
