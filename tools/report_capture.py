@@ -13,7 +13,6 @@ from kdump.render.postmortem.write import report
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1100, 860
 POSITION, BIT = 14_000, 4
 """The bit of orders-none-0 that is flipped."""
 
@@ -35,7 +34,7 @@ def main() -> None:
         report("disk-1", "report.html", title="Post-mortem: orders, 21 November")
         with sync_playwright() as driver:
             page = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
-                viewport={"width": WIDTH, "height": HEIGHT}
+                viewport={"width": 1100, "height": 1080}
             )
             page.goto((root / "report.html").as_uri())
             page.wait_for_selector("#map-finding.is-live")

@@ -105,7 +105,9 @@ class _Run:
                 refused=self._refused,
                 met=met,
                 total=total,
+                step=progress.say,
             )
+            progress.say("")
         told = made.told
         for text in told.totals.unread:
             self._refused(SourceError(text))

@@ -37,6 +37,16 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
+    def say(self, what: str) -> None:
+        """All has been read; what is done now takes a while, too."""
+        if not self.wanted:
+            return
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        sys.stderr.write(f"\r\x1b[K{what} …" if what else "\r\x1b[K")
+        sys.stderr.flush()
+
     def at(self, position: int, size: int | None) -> None:
         """The file has been read to `position` of `size` bytes (None: unknown)."""
         if not self.wanted:

@@ -86,6 +86,12 @@ class Tapped(Rule):
             heappushpop(rows, entry)
 
 
+def _name(partition: Partition, alone: bool) -> str:
+    """What it is called: a file by itself by its partition, too, where its directory tells that."""
+    is_known = alone and partition.topic is not None
+    return f"{partition.topic}-{partition.partition}/{partition.name}" if is_known else partition.name
+
+
 class PostMortemCheck(Walk):
     """The walk. `facts` is filled as the findings are taken; who takes them tells `found`."""
 
@@ -96,7 +102,7 @@ class PostMortemCheck(Walk):
     ) -> None:
         stats = Stats(partition.path, partition.topic, partition.partition)
         self.facts = PartitionFacts(
-            name=partition.name,
+            name=_name(partition, alone),
             path=partition.path,
             source=partition.source,
             topic=partition.topic,

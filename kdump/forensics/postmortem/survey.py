@@ -220,8 +220,9 @@ class Survey(Rule):
             self.recent.popitem(last=False)
 
     def found(self, finding: Finding) -> None:
-        """Something was found: its place is marked."""
-        self.marks.setdefault(finding.file, Marks()).add(finding)
+        """Something was found: its place is marked, if it is about bytes."""
+        if finding.size:
+            self.marks.setdefault(finding.file, Marks()).add(finding)
 
     def end(self) -> Iterator[Finding]:
         facts = self.facts

@@ -19,6 +19,7 @@ class Drawn:
     """The charts by their part of the page, and what is to be said beside them."""
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
+    map_first: str = ""
     map_told: str = ""
     time: list[Chart] = field(default_factory=list)
     time_told: list[str] = field(default_factory=list)
@@ -44,6 +45,7 @@ def draw(made: PostMortem, names: Names) -> Drawn:
     strips = maps.Maps(made, names)
     if strips.rows:
         drawn.maps = {by: strips.charts(by) for by in maps.BY}
+        drawn.map_first = strips.first
         if strips.left_out:
             drawn.map_told = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: not the empty ones, and of "
             drawn.map_told += "many those with findings and the newest."

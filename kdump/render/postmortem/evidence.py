@@ -3,22 +3,24 @@ consumer does, and what to do."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
-from kdump.check.catalogue import CATALOGUE, INFO, SEVERITIES
+from kdump.check.catalogue import CATALOGUE, ERROR, INFO, SEVERITIES
 from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.render.postmortem.hexdumps import Line, hexdump
 from kdump.render.postmortem.names import Names, clean, file_name
-from kdump.render.report import Group, Story
+from kdump.render.report import EVERYWHERE, Group, Story
 
 DUMPED = 60
 """Stories with a hexdump."""
 TOLD = 300
 """Stories on the page."""
 OF_ONE_CODE = 10
-"""Stories of one code that are told: in one partition, and of what is legal in all."""
+"""Stories of one code in one partition that are told."""
+Chosen = tuple[PartitionFacts, Story, list[PartitionFacts]]
 
 
 @dataclass
@@ -54,26 +56,12 @@ class Evidence:
 
 def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
     """Errors first, then warnings, then what is legal and unusual; the first of them with their bytes."""
-    stories: list[tuple[PartitionFacts, Story]] = []
-    untold = 0
-    infos: dict[str, int] = {}
-    for facts in (*made.others, *made.partitions):
-        group = Group(facts.name)
-        counts: dict[str, int] = {}
-        for finding in facts.findings:
-            if finding.consequence != LOST or not group.explains(finding):
-                group.add(finding)
-        for story in group.stories:
-            counted = infos if story.first.severity == INFO else counts
-            counted[story.first.code] = counted.get(story.first.code, 0) + 1
-            if counted[story.first.code] <= OF_ONE_CODE:
-                stories.append((facts, story))
-            else:
-                untold += 1
+    found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
+    stories, untold = _folded(found)
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
     untold += max(0, len(stories) - TOLD)
-    told = [_told(number, facts, story, names) for number, (facts, story) in enumerate(stories[:TOLD])]
-    for each, (_, story) in zip(told[:DUMPED], stories):
+    told = [_told(number, *each, names) for number, each in enumerate(stories[:TOLD])]
+    for each, (_, story, _) in zip(told[:DUMPED], stories):
         if each.severity != INFO or len(told) <= DUMPED // 2:
             each.dump = hexdump(story.first, options)
     codes: dict[tuple[str, str], int] = {}
@@ -84,11 +72,49 @@ def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
     return Evidence(told, untold, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
 
 
-def _told(number: int, facts: PartitionFacts, story: Story, names: Names) -> Told:
+def _stories(facts: PartitionFacts) -> list[Story]:
+    group = Group(facts.name)
+    for finding in facts.findings:
+        if finding.consequence != LOST or not group.explains(finding):
+            group.add(finding)
+    return group.stories
+
+
+def _folded(found: list[tuple[PartitionFacts, Story]]) -> tuple[list[Chosen], int]:
+    """The stories that are told, each with the partitions that it is of: what is no error and many partitions have is
+    one story; of one code in one partition no more are told than one reads. And how many are not."""
+    places: dict[str, dict[int, PartitionFacts]] = {}
+    for facts, story in found:
+        if story.first.severity != ERROR:
+            places.setdefault(story.first.code, {})[id(facts)] = facts
+    folded = {code: list(of.values()) for code, of in places.items() if len(of) > EVERYWHERE}
+    counts: Counter[tuple[str, int]] = Counter()
+    chosen: list[Chosen] = []
+    untold = 0
+    for facts, story in found:
+        code = story.first.code
+        is_folded = code in folded and story.first.severity != ERROR
+        key = (code, 0 if is_folded else id(facts))
+        counts[key] += 1
+        if is_folded:
+            if counts[key] == 1:
+                chosen.append((facts, story, folded[code]))
+        elif counts[key] <= OF_ONE_CODE:
+            chosen.append((facts, story, [facts]))
+        else:
+            untold += 1
+    return chosen, untold
+
+
+def _told(number: int, facts: PartitionFacts, story: Story, places: list[PartitionFacts], names: Names) -> Told:
     finding, entry = story.first, CATALOGUE[story.first.code]
     count = sum(story.codes.values())
     more = ""
-    if count > 1:
+    if len(places) > 1:
+        first = ", ".join(names.of(each) for each in places[:EVERYWHERE])
+        total = sum(each.codes[finding.severity, finding.code] for each in places)
+        more = f"{total:,} findings, in {first} and others. The first is in {names.of(facts)}:"
+    elif count > 1:
         kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())
         reach = f" up to offset {story.last_offset:,}" if story.last_offset is not None else ""
         more = f"One of {count:,} findings here: {kinds}{reach}."
@@ -96,7 +122,7 @@ def _told(number: int, facts: PartitionFacts, story: Story, names: Names) -> Tol
         id=f"finding-{number + 1}",
         severity=finding.severity,
         code=finding.code,
-        place=names.of(facts),
+        place=names.of(facts) if len(places) == 1 else f"{len(places):,} partitions",
         file=file_name(finding.file),
         position=finding.position,
         size=finding.size,

@@ -16,7 +16,7 @@ from kdump.log.paths import target
 from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.record import Record
-from kdump.log.region import Batch, Region
+from kdump.log.region import JUNK, Batch, Region
 from kdump.log.window import Window
 from kdump.render.explain import Words
 from kdump.render.hexdump import Hexdump
@@ -32,6 +32,8 @@ LINES = 110
 CONTEXT = 4
 FIRST_RECORDS, RECORDS = 2, 20_000
 """Records of a batch that are shown, and that are looked through for the one that a finding names."""
+LARGEST = 4 << 20
+"""Bytes of a batch, or of none, that are looked at."""
 ENTRIES = 400_000
 """Entries of a file that are looked through."""
 BEFORE = 2
@@ -103,6 +105,9 @@ def hexdump(finding: Finding, options: Options) -> list[Line]:
 
 
 def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> None:
+    if finding.size > LARGEST and finding.code != "crc-mismatch":  # its end is known: nobody has to look for it again
+        dump.region(Region(JUNK, finding.position, finding.size, finding.message, code=finding.code), window)
+        return
     name_offset = target(finding.file).name_offset
     walk = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
     region = next(walk, None)

@@ -50,6 +50,11 @@ class Maps:
         self.producers = self._producers()
 
     @property
+    def first(self) -> str:
+        """What is shown first: where nothing was found, what there is."""
+        return "finding" if any(segment.marks for _, segment in self.rows) else "codec"
+
+    @property
     def left_out(self) -> int:
         return self.all - len(self.rows)
 
@@ -73,7 +78,8 @@ class Maps:
         labels: list[str] = []
         data: list[dict[str, Any]] = []
         for facts, segment in rows:
-            label = f"{self.names.of(facts)} @{_base(segment)}  {size_text(segment.size)}"
+            base = f" @{_base(segment)}" if segment.path != "-" else ""
+            label = f"{self.names.of(facts)}{base}  {size_text(segment.size)}"
             while label in labels:
                 label += "'"
             labels.append(label)

@@ -15,11 +15,12 @@ from kdump.render.times import iso
 LONGEST = 60
 """Characters of a key, or of a name, that are shown."""
 SHOWN_KEY = 48
+STDIN = "standard input"
 
 
 def clean(text: str) -> str:
     """A text of the disk for the page."""
-    return printable(path_text(text))
+    return printable(path_text(text)) if text != "-" else STDIN
 
 
 def short(text: str, most: int = LONGEST) -> str:
@@ -49,6 +50,8 @@ class Names:
 
 def _name(facts: PartitionFacts) -> str:
     """Without the unique part that a directory has that is not live."""
+    if facts.path == "-":
+        return STDIN
     is_named = facts.state and facts.topic is not None
     return clean(f"{facts.topic}-{facts.partition} ({facts.state})" if is_named else facts.name)
 

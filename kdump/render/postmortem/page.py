@@ -55,7 +55,8 @@ class Row(NamedTuple):
     batches: str
     records: str
     offsets: str
-    span: str
+    oldest: str
+    newest: str
     codecs: str
     severity: str
     findings: str
@@ -158,7 +159,7 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         yield (
             "last written",
             second(times[-1].first)[:10],
-            f"{second(times[0].first)} to {second(times[-1].last)}{more}",
+            f"{_spaced(times[0].first)} to {_spaced(times[-1].last)}{more}",
         )
     ended = [facts.ended for facts in made.partitions if facts.ended is not None]
     pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
@@ -169,6 +170,11 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
     ratio = stats.ratio
     if ratio is not None:
         yield "compression", f"{ratio:.2f}×", "where batches are compressed"
+
+
+def _spaced(milliseconds: int) -> str:
+    """A time that may go on in the next line."""
+    return second(milliseconds).replace("T", " ")
 
 
 def _held(made: PostMortem, names: Names) -> Iterator[str]:
@@ -202,7 +208,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
     ended = facts.ended
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
-    span = "" if stats.oldest is None else f"{second(stats.oldest)} to {second(stats.newest)}"
+    oldest, newest = ("" if each is None else _spaced(each) for each in (stats.oldest, stats.newest))
     return Row(
         names.of(facts),
         facts.state,
@@ -211,7 +217,8 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
         f"{stats.batches:,}",
         f"{stats.records:,}",
         "" if first is None else f"{first:,}..{last:,}",
-        span,
+        oldest,
+        newest,
         codecs,
         worst,
         counts or (many(facts.severities[INFO], "note") if facts.severities[INFO] else ""),

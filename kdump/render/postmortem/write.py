@@ -99,7 +99,7 @@ def _is_of(unit: Unit, topics: Callable[[str], bool]) -> bool:
 
 
 def _title(made: PostMortem) -> str:
-    names = [clean(os.path.basename(os.path.abspath(path)) if path != "-" else "standard input") for path in made.paths]
+    names = [clean(os.path.basename(os.path.abspath(path)) if path != "-" else path) for path in made.paths]
     return "Post-mortem: " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
