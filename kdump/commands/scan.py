@@ -29,15 +29,16 @@ be read or written.
 """
 
 
+FORMATS = ("parquet", "delta", "iceberg")
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", required=True, help="Where the tables go: a new directory, or an earlier scan's.")
 @click.option("--master", metavar="URL", help="Where Spark runs: spark://…, local-cluster[2,1,1024] …  [local[*]]")
 @click.option("--tables", metavar="NAME,…", help="Write these tables.  [all but records]")
 @click.option("--records", is_flag=True, help="Write the records, too.")
-@click.option(
-    "--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", help="Of the tables.  [parquet]"
-)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="parquet", help="Of the tables.  [parquet]")
 @click.option("--broker", "brokers", metavar="PATH=NAME", multiple=True, help="Broker of a disk that does not say.")
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
 @click.option("--json", "as_json", is_flag=True, help="Print what summary.json has.")
@@ -126,18 +127,19 @@ class _Run:
         return 2 if said["unread"] else 0
 
     def _scan(self, spark: Any, store: Any, began: float) -> dict[str, Any]:
-        from kdump.spark import delta
+        from kdump.spark import delta, iceberg
         from kdump.spark.scan import scan
         from kdump.spark.store import SUMMARY
         from kdump.spark.summary import infos, summarize, told
 
-        if self.options["form"] == "delta":
-            delta.require(store)
+        also = {"delta": delta, "iceberg": iceberg}.get(self.options["form"])
+        if also is not None:
+            also.require(store)
         with Progress("scan", self.output, always=not self.options["as_json"]) as progress:
             done = scan(spark, self.scan, store, progress.at)
         said = summarize(spark, self.scan, store, done, began)
-        if self.options["form"] == "delta":
-            delta.publish(store)
+        if also is not None:
+            also.publish(store)
         store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
         if self.options["as_json"]:
             self.output.line(jsonl.line(said))

@@ -7,16 +7,13 @@ Source: Delta Lake's protocol (the action `add`), by way of delta-rs.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
-
-import pyarrow.parquet as pq
 
 from kdump.log.listing import is_directory, is_url
+from kdump.spark.result_files import written
 from kdump.spark.schema import arrow_schema
-from kdump.spark.store import NULL, Store, StoreError
+from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS
 
 MISSING = "tables of Delta need the package deltalake: pip install 'kdump[delta]'"
@@ -62,23 +59,6 @@ def _actions(root: str) -> Iterator[Any]:
     """An `add` for each Parquet file below a table's directory."""
     from deltalake.transaction import AddAction
 
-    for directory, below, files in os.walk(root):
-        below[:] = sorted(name for name in below if not name.startswith("_"))
-        inside = os.path.relpath(directory, root)
-        values = dict(_value(part) for part in inside.split(os.sep) if "=" in part)
-        for name in sorted(files):
-            if name.startswith(".") or not name.endswith(".parquet"):
-                continue
-            path = os.path.join(directory, name)
-            said = os.stat(path)
-            rows = pq.read_metadata(path).num_rows
-            relative = name if inside == "." else f"{inside}/{name}"
-            yield AddAction(
-                relative, said.st_size, values, int(said.st_mtime * 1000), True, json.dumps({"numRecords": rows})
-            )
-
-
-def _value(part: str) -> tuple[str, str | None]:
-    """The column and its value in the name of a directory: broker=1."""
-    name, _, value = part.partition("=")
-    return name, None if value == NULL else unquote(value)
+    for file in written(root):
+        rows = json.dumps({"numRecords": file.rows})
+        yield AddAction(file.relative, file.size, file.values, file.modified, True, rows)

@@ -25,9 +25,8 @@ from kdump.log.disk import Partition
 from kdump.log.listing import is_url
 from kdump.spark.fleet import Identity
 from kdump.spark.stamps import Stamp, stamp
-from kdump.spark.store import Store, key_of
+from kdump.spark.store import LAYOUT, Store, key_of
 
-FORMAT = "1"
 MOST = 512 * 1024 * 1024
 """Bytes of a state, unpacked."""
 STATES = "_kdump/states"
@@ -89,7 +88,7 @@ def prefix_print(
         seen.append((segment.name, segment.offset in with_snapshot, sorted((path, stamps.get(path)) for path in own)))
     options = (check.limits, check.max_message_bytes)
     about = (options, tables, identity, replace(late, epochs_at=None), offsets, cleaned, seen)
-    return key_of(FORMAT, __version__, repr(about))
+    return key_of(LAYOUT, __version__, repr(about))
 
 
 def stamps_of(place: Partition) -> Stamps:

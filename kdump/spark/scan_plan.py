@@ -19,7 +19,7 @@ from kdump.spark.options import ReadOptions
 from kdump.spark.plan import parts_of, slimmed
 from kdump.spark.scan_task import Job
 from kdump.spark.stamps import stamp
-from kdump.spark.store import key_of
+from kdump.spark.store import LAYOUT, key_of
 from kdump.spark.walk import Slice
 
 MOST_FILES = 500
@@ -55,7 +55,7 @@ def _fingerprint(unit: Unit, identity: Identity, check: Options, tables: tuple[s
     options = (check.limits, check.transaction_timeout, check.max_message_bytes)
     known = replace(unit.known, now=0)
     stamps = sorted((at.path, *stamp(at)) for at in files)
-    return key_of(__version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
+    return key_of(LAYOUT, __version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
 
 
 def going_on(job: Job, entry: dict[str, Any] | None, check: Options) -> Job:
@@ -89,6 +89,6 @@ def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[
         for piece in part.pieces:
             own: Slice = piece.what
             seen = (own.at.path, *stamp(own.at))
-            print_ = key_of(__version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
+            print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
             key = key_of("records", own.at.source, own.at.path, str(own.start))
             yield RecordJob(key, piece.identity, own, piece.state, piece.size, print_)

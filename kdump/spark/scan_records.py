@@ -30,7 +30,7 @@ def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Opt
     begun = {"kdump": __version__, "fingerprint": "", "unit": path_text(at.path), "files": [name]}
     store.put_unit(job.key, begun)  # the file is known of before it is there
     with ExitStack() as stack:
-        writer = TableWriter(RECORDS, tuple(values), stack.enter_context(store.writing(name)))
+        writer = TableWriter(RECORDS, stack.enter_context(store.writing(name)))
         stack.callback(writer.close)
         reading = Reading(options)
         reader = RecordRows(reading, writer.schema)

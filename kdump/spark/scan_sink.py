@@ -13,12 +13,18 @@ from kdump.spark.arrow import Rows
 from kdump.spark.batches import BatchColumns
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
-from kdump.spark.tables import BATCHES, TABLES, Table
+from kdump.spark.tables import BATCHES, REPLICAS, TABLES, Table
 
 ROWS = 65_536
 """Of a row group: what is held until it is written."""
 BY_TOPIC = ("segments", "batches", "records", "index_entries", "producer_states")
 """Tables whose files lie by broker and topic; the others' by broker."""
+
+
+def apart(table: str) -> tuple[str, ...]:
+    """The columns of a table that the names of directories say, and its files too: so that each file is whole to
+    readers that know of no directories."""
+    return () if table == REPLICAS.name else ("broker", "topic") if table in BY_TOPIC else ("broker",)
 
 
 class Sink:
@@ -39,9 +45,7 @@ class Sink:
         return f"{folder(table, self._apart(table))}/{self.stem}.parquet"
 
     def _apart(self, table: str) -> dict[str, str | None]:
-        """The columns that the names of directories say."""
-        names = ("broker", "topic") if table in BY_TOPIC else ("broker",)
-        return {name: self.common.get(name) for name in names}
+        return {name: self.common.get(name) for name in apart(table)}
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         writer = self.writers.get(table)
@@ -65,7 +69,7 @@ class Sink:
         name = self.name(table.name)
         self.names.append(name)
         file = self.stack.enter_context(self.store.writing(name))
-        writer = TableWriter(table, tuple(self._apart(table.name)), file)
+        writer = TableWriter(table, file)
         self.stack.callback(writer.close)
         return writer
 
@@ -79,11 +83,10 @@ class Sink:
 
 
 class TableWriter:
-    """Rows of a table -> one Parquet file, without the columns that its directory says."""
+    """Rows of a table -> one Parquet file."""
 
-    def __init__(self, table: Table, apart: tuple[str, ...], file: Any) -> None:
-        schema = arrow_schema(table)
-        self.schema = pa.schema([each for each in schema if each.name not in apart])
+    def __init__(self, table: Table, file: Any) -> None:
+        self.schema = arrow_schema(table)
         self.rows = Rows(table, self.schema)
         self.held: list[pa.RecordBatch] = []
         self.count = 0
@@ -94,7 +97,7 @@ class TableWriter:
             self.put(self.rows.take())
 
     def put(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Record batches of the table, without those columns."""
+        """Record batches of the table."""
         for batch in batches:
             self.held.append(batch)
             self.count += batch.num_rows

@@ -14,6 +14,8 @@ from urllib.parse import quote
 from kdump.log.listing import is_directory, is_url, items, names, same_place
 
 OWN = "_kdump"
+LAYOUT = "2"
+"""Of the files of a result: rows of another one are written anew."""
 UNITS = f"{OWN}/units"
 SUMMARY = "summary.json"
 NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -367,6 +367,76 @@ def test_the_bytes_of_closed_segments_are_not_read(tmp_path: Path, still: pytest
     assert set(names) <= counted.read.keys()
 
 
+def put(name: str, text: str = "") -> Change:
+    return lambda disk, dice: [None, (disk / name).write_text(text)][0]
+
+
+def checkpoints(name: str, offset: int) -> Change:
+    return put(f"{name}-checkpoint", f"0\n1\npayments 0 {offset}\n")
+
+
+def epoch_lines(*starts: int) -> Change:
+    rows = [f"{number} {start}" for number, start in enumerate(starts)]
+    return put(f"{TOPIC}/leader-epoch-checkpoint", "\n".join(["0", str(len(rows)), *rows, ""]))
+
+
+def flipped(disk: Path, dice: random.Random) -> None:
+    data = bytearray(logs(disk)[1].read_bytes())
+    data[-1] ^= 1
+    logs(disk)[1].write_bytes(data)
+
+
+def both(*changes: Change) -> Change:
+    return lambda disk, dice: [None, *(change(disk, dice) for change in changes)][0]
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "goes_on"),
+    [
+        (nothing, grow, True),
+        (nothing, checkpoints("replication-offset", 7), True),
+        (nothing, checkpoints("recovery-point-offset", 7), True),
+        (both(flipped, checkpoints("recovery-point-offset", 300)), checkpoints("recovery-point-offset", 299), True),
+        (both(flipped, checkpoints("recovery-point-offset", 300)), checkpoints("recovery-point-offset", 7), False),
+        (checkpoints("cleaner-offset", 3), checkpoints("cleaner-offset", 7), True),
+        (checkpoints("replication-offset", 3), checkpoints("cleaner-offset", 7), False),
+        (checkpoints("replication-offset", 3), checkpoints("log-start-offset", 7), False),
+        (epoch_lines(0, 500), epoch_lines(0, 400, 600), True),
+        (epoch_lines(0, 500), epoch_lines(0, 20, 500), False),
+        (epoch_lines(0, 500), epoch_lines(0, 600, 500), False),
+        (nothing, put(f"{TOPIC}/{900:020}.snapshot"), True),
+        (nothing, put(f"{TOPIC}/{20:020}.snapshot"), False),
+        (put(f"{TOPIC}/{20:020}.snapshot"), put(f"{TOPIC}/{20:020}.snapshot", "other"), False),
+        (nothing, put(f"{TOPIC}/{0:020}.timeindex"), False),
+        (put(f"{TOPIC}/{0:020}.index"), lambda disk, dice: (disk / TOPIC / f"{0:020}.index").unlink(), False),
+        (nothing, lambda disk, dice: os.utime(logs(disk)[2], (1_600_000_000, 1_600_000_000)), False),
+        (nothing, flipped, False),
+        (nothing, retain, False),
+        (nothing, lambda disk, dice: logs(disk)[-1].unlink(), False),
+        (nothing, lambda disk, dice: logs(disk)[1].rename(logs(disk)[1].with_suffix(".log.deleted")), False),
+        (put("meta.properties", "node.id=1\n"), put("meta.properties", "node.id=2\n"), False),
+        (put("meta.properties"), put(".kafka_cleanshutdown"), False),
+    ],
+)
+def test_what_has_to_be_as_it_was(
+    before: Change, change: Change, goes_on: bool, tmp_path: Path, still: pytest.MonkeyPatch
+) -> None:
+    """For a check to go on behind closed segments; and what a live broker writes all the time is none of it."""
+    dice = random.Random(5)
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    shutil.rmtree(disk / "users-0")
+    put("replication-offset-checkpoint", "0\n0\n")(disk, dice)
+    in_four(disk)
+    before(disk, dice)
+    run(disk, out, records=False)
+    change(disk, dice)
+    if goes_on:
+        os.utime(logs(disk)[-1])
+    assert run(disk, out, records=False).continued == goes_on
+    run(disk, tmp_path / "scratch", records=False)
+    assert rows(out) == rows(tmp_path / "scratch")
+
+
 def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """Nothing is believed of it; the partition is read from its first segment on."""
     disk = a_disk(tmp_path)

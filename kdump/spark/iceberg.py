@@ -1,0 +1,152 @@
+"""A scan's tables as Iceberg tables: metadata in DIR/_iceberg of the Parquet files that are there anyway.
+
+There is no catalog: each table lies as Iceberg's HadoopTables has it, with the newest metadata named in
+version-hint.text, so that whoever reads a table by its path needs nothing else. The columns by which the directories
+are named are partition fields, and columns of the files as well; all are found by their names, for the files have no
+ids of fields. (By the specification a reader could do without them in the files. pyiceberg 0.12 finds nothing then,
+where a filter names a partition field that is not selected.)
+
+Source: Iceberg's table spec (column projection, name mapping) and HadoopTableOperations, by way of pyiceberg.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kdump.log.listing import is_directory, is_url
+from kdump.spark.result_files import Written, written
+from kdump.spark.scan_sink import apart
+from kdump.spark.schema import arrow_schema
+from kdump.spark.store import Store, StoreError
+from kdump.spark.tables import RESULTS, Table
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table as Iceberg
+
+PLACE = "_iceberg"
+"""Spark takes no notice of a directory with such a name."""
+HINT = "version-hint.text"
+MISSING = "tables of Iceberg need the package pyiceberg: pip install 'kdump[iceberg]'"
+NAMESPACE = "kdump"
+
+
+def require(store: Store) -> None:
+    """Raises StoreError where tables of Iceberg cannot be made."""
+    try:
+        import pyiceberg.catalog.memory  # noqa: F401
+    except ImportError:
+        raise StoreError(MISSING) from None
+    if is_url(store.root):
+        raise StoreError(f"{store.root}: tables of Iceberg are made in a directory of this machine")
+
+
+def publish(store: Store) -> list[str]:
+    """One more version of each table of a result: the files that are there now. The names of the tables. Raises
+    StoreError."""
+    from pyiceberg.catalog.memory import InMemoryCatalog
+    from pyiceberg.exceptions import CommitFailedException, ValidationError
+
+    made = []
+    failures = (OSError, ValueError, pa.ArrowException, CommitFailedException, ValidationError)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        catalog = InMemoryCatalog("kdump")  # forgotten afterwards: what counts is in the directory
+        catalog.create_namespace(NAMESPACE)
+        for table in RESULTS.values():
+            if not is_directory(store.path(table.name)):
+                continue
+            try:
+                _publish(catalog, store, table)
+            except failures as error:
+                raise StoreError(f"{store.path(PLACE)}/{table.name}: no table of Iceberg: {error}") from error
+            made.append(table.name)
+    return made
+
+
+def _publish(catalog: Catalog, store: Store, table: Table) -> None:
+    place = f"{PLACE}/{table.name}/metadata"
+    version = _version(store, place)
+    files = list(written(store.path(table.name)))
+    if version:
+        known = catalog.register_table((NAMESPACE, table.name), f"file://{store.path(place)}/v{version}.metadata.json")
+    else:
+        known = _new(catalog, store, table)
+    with known.transaction() as change, change.update_snapshot().overwrite() as snapshot:
+        for old in _live(known):
+            snapshot.delete_data_file(old)
+        for each in files:
+            snapshot.append_data_file(_data_file(known, each))
+    _forget(known)
+    name = f"{store.path(place)}/v{version + 1}.metadata.json"
+    shutil.copyfile(known.metadata_location.removeprefix("file://"), name)
+    store.write(f"{place}/{HINT}", str(version + 1).encode())
+    _clear(known, store.path(place), version + 1)
+
+
+def _version(store: Store, place: str) -> int:
+    """The newest; 0 where there is none."""
+    said = store.read(f"{place}/{HINT}")
+    text = (said or b"0").decode("ascii", "replace").strip()
+    return int(text) if text.isdecimal() and os.path.exists(f"{store.path(place)}/v{text}.metadata.json") else 0
+
+
+def _new(catalog: Catalog, store: Store, table: Table) -> Iceberg:
+    location = f"file://{store.path(PLACE)}/{table.name}"
+    made = catalog.create_table((NAMESPACE, table.name), arrow_schema(table), location)
+    with made.transaction() as change:
+        change.set_properties({"schema.name-mapping.default": made.schema().name_mapping.model_dump_json()})
+        with change.update_spec() as spec:
+            for name in apart(table.name):
+                spec.add_identity(name)
+    return made
+
+
+def _live(known: Iceberg) -> Iterator[Any]:
+    """The data files of the newest snapshot."""
+    snapshot = known.current_snapshot()
+    for manifest in snapshot.manifests(known.io) if snapshot else ():
+        for entry in manifest.fetch_manifest_entry(known.io, discard_deleted=True):
+            yield entry.data_file
+
+
+def _data_file(known: Iceberg, file: Written) -> Any:
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
+
+    spec = known.spec()
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"file://{file.path}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(*[file.values.get(field.name) for field in spec.fields]),
+        record_count=file.rows,
+        file_size_in_bytes=file.size,
+        spec_id=spec.spec_id,
+        sort_order_id=None,
+    )
+
+
+def _forget(known: Iceberg) -> None:
+    """The snapshots before the newest name files that may be gone."""
+    newest = known.current_snapshot()
+    old = [each.snapshot_id for each in known.snapshots() if newest is None or each.snapshot_id != newest.snapshot_id]
+    if old:
+        known.maintenance.expire_snapshots().by_ids(old).commit()
+        known.refresh()
+
+
+def _clear(known: Iceberg, directory: str, version: int) -> None:
+    """Remove what the newest metadata do not name."""
+    snapshot = known.current_snapshot()
+    paths = [snapshot.manifest_list, *(each.manifest_path for each in snapshot.manifests(known.io))] if snapshot else []
+    named = {os.path.basename(path) for path in paths} | {HINT, f"v{version}.metadata.json"}
+    for name in os.listdir(directory):
+        if name not in named:
+            os.unlink(os.path.join(directory, name))

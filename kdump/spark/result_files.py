@@ -1,0 +1,46 @@
+"""The Parquet files of a table of a result, for formats that keep a list of them: Delta Lake, Iceberg."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from kdump.spark.store import NULL
+
+
+class Written(NamedTuple):
+    """A file: its absolute path and that below the table's directory; bytes, ms of its last change, rows; and the
+    values that the names of directories say, by their columns."""
+
+    path: str
+    relative: str
+    size: int
+    modified: int
+    rows: int
+    values: dict[str, str | None]
+
+
+def written(root: str) -> Iterator[Written]:
+    """Every file below a table's directory, in an order of its own. Raises OSError, or what pyarrow does."""
+    for directory, below, files in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith("_"))
+        inside = os.path.relpath(directory, root)
+        values = dict(_value(part) for part in inside.split(os.sep) if "=" in part)
+        for name in sorted(files):
+            if name.startswith(".") or not name.endswith(".parquet"):
+                continue
+            path = os.path.join(directory, name)
+            said = os.stat(path)
+            relative = name if inside == "." else f"{inside}/{name}"
+            rows = pq.read_metadata(path).num_rows
+            yield Written(path, relative, said.st_size, int(said.st_mtime * 1000), rows, values)
+
+
+def _value(part: str) -> tuple[str, str | None]:
+    """The column and its value in the name of a directory: broker=1."""
+    name, _, value = part.partition("=")
+    return name, None if value == NULL else unquote(value)
