@@ -432,11 +432,13 @@ def test_numbers_on_many_damaged_disks(tmp_path: Path) -> None:
 def test_every_damage_is_in_the_page(
     recipe: Any, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.damages import DISKS, copy_disk
+    from tests.damages import DISKS, copy_disk, second_directory
 
     root = copy_disk(shared / "disks" / DISKS[recipe.disk], tmp_path / recipe.disk)
     expected = recipe.apply(root)
-    made = read(root)
+    other = second_directory(root)
+    options = Options(now=NOW, max_message_bytes=1_048_588)
+    made = postmortem([str(root), *([str(other)] if other.exists() else [])], options)
     assert made.totals.findings[expected.severity]
     assert expected.code in drawn_page(made, monkeypatch).text
 

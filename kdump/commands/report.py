@@ -9,7 +9,7 @@ import click
 
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.files import complain
-from kdump.commands.params import duration, limit_options
+from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import exit_with
 from kdump.commands.state_options import matcher
@@ -43,6 +43,7 @@ Exit status: 0, whatever was found; 2 usage, or something could not be read or w
 )
 @click.option("--max-rate", type=RateParam(), help="Read no faster, all jobs together: 50MB/s.")
 @click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
+@click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Write a page for the post-mortem: files, directories of a partition, log directories, or directories above, in
@@ -75,6 +76,7 @@ class _Run:
         check = Options(
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
             transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
+            max_message_bytes=options["max_message_bytes"],
             now=int(time.time() * 1000),
             window=options["window"],
             open_source=careful_source,
