@@ -23,7 +23,7 @@ EXAMPLES = """
 \b
 Examples:
   kdump report /var/lib/kafka --out report.html
-  kdump report broker-1 broker-2 --topic 'payments*' --out payments.html --charts charts
+  kdump report broker-1 --topic 'payments*' --out payments.html --charts png
 
 \b
 Exit status: 0, whatever was found; 2 usage, or something could not be read or written (the page tells of the rest).
