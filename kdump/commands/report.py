@@ -10,7 +10,7 @@ import click
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
-from kdump.commands.params import duration, limit_options
+from kdump.commands.params import SizeParam, duration, limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.state_options import matcher
 from kdump.forensics.output_directory import OutputError
@@ -23,7 +23,7 @@ EXAMPLES = """
 \b
 Examples:
   kdump report /var/lib/kafka --out report.html
-  kdump report broker-1 broker-2 --topic 'payments*' --out payments.html --charts charts
+  kdump report broker-1 --topic 'payments*' --out payments.html --charts png
 
 \b
 Exit status: 0, whatever was found; 2 usage, or something could not be read or written (the page tells of the rest).
@@ -43,6 +43,7 @@ Exit status: 0, whatever was found; 2 usage, or something could not be read or w
 )
 @click.option("--max-rate", type=RateParam(), help="Read no faster, all jobs together: 50MB/s.")
 @click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
+@click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
     """Write a page for the post-mortem: files, directories of a partition, log directories, or directories above, in
@@ -76,6 +77,7 @@ class _Run:
         check = Options(
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
             transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
+            max_message_bytes=options["max_message_bytes"],
             now=int(time.time() * 1000),
             window=options["window"],
             open_source=careful_source,

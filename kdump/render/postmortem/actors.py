@@ -83,13 +83,13 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
         layers.append(
             {
                 "transform": [{"filter": "datum.open && datum.late"}],
-                "mark": {"type": "text", "text": "no marker ▶", "align": "right", "dx": -4, "fontSize": 11},
+                "mark": {"type": "text", "text": "no marker →", "align": "right", "dx": -4, "fontSize": 11},
                 "encoding": {"x": {"field": "a", "type": "quantitative"}},
             }
         )
     layers += _stable(facts, first, end)
     spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": STEP}, "encoding": {"y": y}, "layer": layers}
-    return Chart("transactions", name, _told(facts, len(rows)), spec)
+    return Chart("transactions", name, _told(facts, len(rows)), spec, kind="Transactions: ")
 
 
 def _first(row: Transaction) -> int:
@@ -229,7 +229,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
     told = "A triangle is a batch that does not follow the one before it." if breaks else ""
     if len(sizes) > ROWS:
         told += f" The {ROWS} with most bytes of {len(sizes):,}."
-    return Chart("producers", name, told, spec)
+    return Chart("producers", name, told, spec, kind="Producers and their epochs: ")
 
 
 def _names(facts: PartitionFacts) -> dict[int, str]:

@@ -64,6 +64,8 @@ class Chart:
     caption: str
     spec: Spec
     view: str = ""
+    kind: str = ""
+    """What it is of, in front of the title, where the page does not say it."""
 
 
 def colour(field: str, colours: dict[str, str], title: str | None = None) -> Spec:
@@ -90,7 +92,7 @@ def complete(chart: Chart, *, alone: bool = False) -> Spec:
     spec: Spec = {"config": CONFIG, **chart.spec}
     if alone:
         spec["config"] = CONFIG | {"background": "white"}
-        spec["title"] = {"text": chart.title, "offset": 12}
+        spec["title"] = {"text": chart.kind + chart.title, "subtitle": chart.caption, "offset": 12}
         spec["padding"] = 16
     return spec
 

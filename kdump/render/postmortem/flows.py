@@ -6,6 +6,7 @@ from typing import Any
 
 from kdump.forensics.postmortem.buckets import Bucket, Buckets, eras, main_part, of_time
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
+from kdump.format.counted import many
 from kdump.render.amounts import size_text
 from kdump.render.durations import duration_text
 from kdump.render.postmortem import palette
@@ -19,6 +20,8 @@ OTHERS = "other topics"
 BYTES, RECORDS = "bytes", "records"
 GAPS = {"damage": palette.NO_BATCH, "no damage beside it": palette.ORANGE, "compacted": palette.GREY}
 HOUR = 3_600_000
+CALENDAR_END = 253_402_300_800_000
+"""Epoch ms of the year 10000, from which on nobody writes dates."""
 FAR = 5
 """Far-off buckets that are named."""
 
@@ -47,16 +50,18 @@ def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
     total = Buckets(of_time)
     for _, time in made.series:
         total.merge(time)
-    return *main_part(list(total)), total.step
+    found = list(total)
+    kept, far = main_part([each for each in found if each.last < CALENDAR_END])
+    return kept, [*far, *(each for each in found if each.last >= CALENDAR_END)], total.step
 
 
 def over_time(made: PostMortem) -> tuple[list[Chart], list[str]]:
     """Bytes and records by the time of their batches, the largest topics apart: a chart for each time at which there is
     something; and what is so far off that it is not drawn, in words."""
     kept, far, step = when(made)
-    told = [f"{each.records:,} records at {iso(each.first)}" for each in far[:FAR]]
+    told = [f"{many(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
     told += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
-    told += [f"{made.untimed:,} records have no timestamp"] if made.untimed else []
+    told += [f"{many(made.untimed, 'record')} without a timestamp"] if made.untimed else []
     charts = [_era(made, era, step) for era in eras(kept)] if kept else []
     for number, chart in enumerate(charts[1:]):
         chart.name += f"-{number + 2}"
@@ -103,8 +108,8 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
     spec = facet(data, x, [bars], 96)
     records = sum(each.records for each in era)
     title = f"{second(first)} to {second(last)}"
-    caption = f"{records:,} records; a bar is {duration_text(width)} wide."
-    return Chart("over-time", title, caption, spec, "spec")
+    caption = f"{many(records, 'record')}; a bar is {duration_text(width)} wide."
+    return Chart("over-time", title, caption, spec, "spec", "Bytes and records, ")
 
 
 def _time_format(span: int) -> str:
@@ -119,7 +124,7 @@ def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: in
         below = base.setdefault(bucket, [0, 0])
         start = bucket * width
         said = {"topic": name, "t": start, "t2": start + width, "from": iso(start), "upto": iso(start + width)}
-        said |= {"size": size_text(size), "count": f"{records:,} records"}
+        said |= {"size": size_text(size), "count": many(records, "record")}
         for number, (of, amount) in enumerate(((BYTES, size), (RECORDS, records))):
             data.append(said | {"of": of, "y": below[number], "y2": below[number] + amount})
             below[number] += amount
@@ -134,7 +139,7 @@ def _amount(field: str) -> Spec:
 def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[str]]:
     """Bytes and records of a partition by offset, its gaps beside them, and what is too far off to be drawn."""
     kept, far = main_part(list(facts.offsets))
-    told = [f"{each.records:,} records at offsets from {each.first:,} on" for each in far[:FAR]]
+    told = [f"{many(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
     if not kept:
         return None, told
     first, last = kept[0].first, kept[-1].last
@@ -161,7 +166,8 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     used = [kind for kind in GAPS if any(_kind(gap, facts) == kind for gap in gaps)]
     if gaps:
         colours = {f"gap: {kind}": GAPS[kind] for kind in used}
-        layers.append(
+        layers.insert(
+            0,
             {
                 "transform": [{"filter": "datum.kind === 'gap'"}],
                 "mark": {"type": "rect", "clip": True, "opacity": 0.55},
@@ -170,10 +176,10 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
                     "color": colour("gap", colours),
                     "tooltip": tips("gap", "offsets", "size"),
                 },
-            }
+            },
         )
     spec = facet(data, x, layers, 64)
-    return Chart("over-offsets", name, "", spec, "spec"), told
+    return Chart("over-offsets", name, "", spec, "spec", "Bytes and records over offsets: "), told
 
 
 def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
@@ -192,7 +198,7 @@ def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
 def _bars(bucket: Bucket, last: int) -> list[dict[str, Any]]:
     end = min(bucket.last, last)
     said = {"kind": "bar", "a": bucket.first, "b": end + 1, "offsets": f"{bucket.first:,}..{end:,}"}
-    said |= {"size": size_text(bucket.bytes), "count": f"{bucket.records:,} records"}
+    said |= {"size": size_text(bucket.bytes), "count": many(bucket.records, "record")}
     return [said | {"of": BYTES, "y": bucket.bytes}, said | {"of": RECORDS, "y": bucket.records}]
 
 
