@@ -53,7 +53,7 @@ class ScanReport:
         self._table("not compacted yet", said["compaction"], COMPACTION)
         units_said = said["units"]
         kept = f", {units_said['kept']:,} kept as they were" if units_said["kept"] else ""
-        on = f" ({units_said['continued']:,} from new segments on)" if units_said["continued"] else ""
+        on = f" ({units_said['continued']:,} from the last segments on)" if units_said["continued"] else ""
         gone = f", {units_said['gone']:,} gone since" if units_said["gone"] else ""
         self._line("")
         self._line(f"{units_said['read']:,} partitions and files read{on}{kept}{gone}")

@@ -52,9 +52,10 @@ def require_readable(spark: SparkSession, store: Store) -> None:
         said = reason(error)
         if said is None:
             raise
+        version = context._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         raise StoreError(
-            f"{store.root}: Spark cannot read a result there ({said}): give a directory or a file:// URL, or the file"
-            " system's package, as --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION does for s3a://"
+            f"{store.root}: Spark cannot read a result there ({said}): give a directory and copy it, or for s3 a URL"
+            f" s3a://… and --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
         ) from None
 
 

@@ -27,7 +27,7 @@ if not DISKS.is_dir():
     PATHS = [FIXTURES / name for name in ("clean-1", "clean-2")]
 
 
-def scan(out: Path, *more: str) -> dict[str, Any]:
+def scan(out: Path | str, *more: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "kdump", "scan", *map(str, PATHS), "--out", str(out), "--records", "--json", *more]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode in (0, 1), done.stderr
@@ -140,6 +140,36 @@ def test_what_executors_lack_travels_with_the_command(
     said = json.loads(done.stdout.splitlines()[-1])
     assert {**said, "out": "", "seconds": 0} == alone
     assert (out / "records").is_dir()
+
+
+@pytest.mark.skipif("KDUMP_HADOOP_AWS" not in os.environ, reason="a directory with hadoop-aws and what it needs")
+def test_a_result_in_an_object_store(alone: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fsspec writes there Hadoop's s3a reads; the second scan keeps it, and a query asks it."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    for name, value in (("ACCESS_KEY_ID", "any"), ("SECRET_ACCESS_KEY", "any"), ("ENDPOINT_URL", url)):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    try:
+        s3fs.S3FileSystem(key="any", secret="any", endpoint_url=url).mkdir("results")
+        jars = ",".join(map(str, Path(os.environ["KDUMP_HADOOP_AWS"]).glob("*.jar")))
+        settings = [f"spark.jars={jars}", f"spark.hadoop.fs.s3a.endpoint={url}"]
+        settings.append("spark.hadoop.fs.s3a.path.style.access=true")
+        confs = [word for setting in settings for word in ("--conf", setting)]
+        there = "s3a://results/fleet"
+        assert scan(there, *confs) == alone
+        again = scan(there, *confs)
+        assert again["units"]["kept"] == alone["units"]["read"] - len(PATHS)
+        assert {**again, "units": 0} == {**alone, "units": 0}
+        command = [sys.executable, "-m", "kdump", "query", there, "select * from replicas", "--json", *confs]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert [json.loads(line) for line in done.stdout.splitlines()] == alone["replicas"]
+    finally:
+        server.stop()
 
 
 def test_on_executors(alone: dict[str, Any], tmp_path: Path) -> None:
