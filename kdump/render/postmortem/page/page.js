@@ -24,6 +24,8 @@
     if (room < 700) {
       spec.config.axis.labelLimit = 110;
       spec.config.legend.columns = 2;
+      var axis = view.encoding && view.encoding.y && view.encoding.y.axis;
+      if (axis && axis.minExtent) axis.minExtent = axis.maxExtent = 110;
       rest = Math.min(rest, 140);
     }
     view.width = Math.max(220, Math.min(1400, room - rest));
