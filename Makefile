@@ -47,7 +47,7 @@ test: lint
 
 # The rest as plain Python, and what needs Chromium, Maven and a real broker: some trials, held against docs/broker-trials.json.
 test-all: test $(JARS) pex
-	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_carried.py
+	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	$(BIN)/python -m pytest -m site
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
 from kdump.check import records as record_rules
+from kdump.check.beside import Aborted, Beside
 from kdump.check.carried import HELD as HELD_FINDINGS
 from kdump.check.carried import NUMBER, Carrier, packed, unpack
 from kdump.check.catalogue import WARNING
@@ -17,7 +17,7 @@ from kdump.check.finding import Finding, found
 from kdump.check.indexes import OffsetIndex, TimeIndex
 from kdump.check.offsets import Offsets
 from kdump.check.options import Options
-from kdump.check.producers import Row, Sequences, Snapshots
+from kdump.check.producers import Sequences, Snapshots
 from kdump.check.rule import Known, Part, Rule, Seen
 from kdump.check.timestamps import Timestamps
 from kdump.check.together import Together
@@ -25,13 +25,10 @@ from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.disk import Partition, Segment
-from kdump.log.entries import Entry, Item
-from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
+from kdump.log.kinds import INDEX
 from kdump.log.legacy import look_inside
-from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchLegacy, Region, Stretch
 from kdump.log.source import FileSource
@@ -39,12 +36,6 @@ from kdump.log.window import Window
 from kdump.state.marker import marker_of
 from kdump.state.transactions import Open
 
-MOST_SNAPSHOT = 64 * 1024 * 1024
-"""Bytes of a snapshot that is held against the log: a million producers."""
-MOST_WALKED = 256 * 1024 * 1024
-"""Bytes of batches of a partition that are walked over once more for what entries of a .txnindex say."""
-MOST_ABORTED = 1_000_000
-"""Entries of a .txnindex that are held against its segment."""
 HELD = 1000
 """Findings that wait until it is known what a truncation at their place loses."""
 
@@ -54,7 +45,7 @@ class PartitionCheck(Carrier):
     on from there another time: `state` is then what it knows, and `resume` takes that up."""
 
     carries = {
-        **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records", "_walked"), NUMBER),
+        **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records"), NUMBER),
         "_held": HELD_FINDINGS,
     }
 
@@ -80,7 +71,7 @@ class PartitionCheck(Carrier):
         self.met: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int]] = []
         self._records = 0
-        self._walked = 0
+        self.beside = Beside(options, totals)
         self._rules = self._make_rules()
 
     def _make_rules(self) -> list[Rule]:
@@ -99,7 +90,7 @@ class PartitionCheck(Carrier):
             sequences = Sequences(known)
             if snapshots:
                 rules.append(
-                    Snapshots(sequences, self.partition.snapshots, self.snapshot)
+                    Snapshots(sequences, self.partition.snapshots, self.beside.snapshot)
                 )  # before the batch changes the state
             rules.append(sequences)
         indexes = "indexes" in chosen and not self.alone
@@ -107,9 +98,9 @@ class PartitionCheck(Carrier):
             transactions = Transactions(known)
             rules.append(transactions)
             if indexes:
-                rules.append(TransactionIndex(transactions, known, self._aborted, self._begins))
+                rules.append(TransactionIndex(transactions, known, self._aborted, self.beside.begins))
         if indexes:
-            rules += [OffsetIndex(self.entries, known), TimeIndex(self.entries, known)]
+            rules += [OffsetIndex(self.beside.entries, known), TimeIndex(self.beside.entries, known)]
         return rules
 
     def watch(self, *watchers: Rule) -> None:
@@ -128,13 +119,13 @@ class PartitionCheck(Carrier):
 
     def state(self) -> str:
         """All that the segments so far leave behind, as JSON, but for what `totals` counts. Raises NotCarried."""
-        return packed([self, *self._rules])
+        return packed([self, self.beside, *self._rules])
 
     def resume(self, number: int, state: str) -> None:
         """Go on with the segment of that number, where another check of the same segments before it had this `state`.
         Raises NotCarried, and is then of no use."""
         logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
-        unpack(state, [self, *self._rules], logs)
+        unpack(state, [self, self.beside, *self._rules], logs)
         self.first = number
 
     def _segment(self, segment: Segment, number: int) -> Iterator[Finding]:
@@ -285,81 +276,8 @@ class PartitionCheck(Carrier):
         """Those without a marker by the end of the log, by producer id, if the rule was asked for."""
         return next((rule.state.open for rule in self._rules if isinstance(rule, Transactions)), OrderedDict())
 
-    def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
-        """Everything in a file beside a segment; the problems that opening it meets are noted."""
-        try:
-            window = self.options.open(at)
-        except SourceError as error:
-            self.totals.refused(at.path, error)
-            return
-        self.totals.files += 1
-        self.totals.bytes += window.source.size or 0
-        try:
-            yield from read_entries(kind, window, at.name_offset or 0)
-        except SourceError as error:
-            self.totals.refused(at.path, error)
-        finally:
-            window.source.close()
-
-    def snapshot(self, at: Target) -> Iterator[Row] | None:
-        """The entries of a snapshot of producer states; None where it is not sound. Read twice, for its checksum tells
-        only at the end, and it may hold a million."""
-        try:
-            with closing(self.options.open(at).source) as source:
-                if (source.size or 0) > MOST_SNAPSHOT:
-                    return None
-                if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
-                    return None
-        except (SourceError, OSError):
-            return None
-        return self._snapshot(at)
-
-    def _snapshot(self, at: Target) -> Iterator[Row]:
-        try:
-            with closing(self.options.open(at).source) as source:
-                for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0):
-                    if isinstance(item, Entry) and item.type:
-                        yield item.position, item.values
-        except SourceError as error:
-            self.totals.refused(at.path, error)
-
-    def _aborted(self, part: Part) -> tuple[Target | None, list[tuple[int, dict[str, int]]]] | None:
-        """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.
-        A segment with its other indexes has none if nothing in it was aborted."""
-        at = part.segment.beside.get(TXN_INDEX)
-        if at is None:
-            return (None, []) if INDEX in part.segment.beside else None
-        rows: list[tuple[int, dict[str, int]]] = []
-        for item in self.entries(at, TXN_INDEX):
-            if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
-                return None
-            rows.append((item.position, item.values))
-        return at, rows
-
-    def _begins(self, part: Part, position: int, offset: int) -> bool:
-        """Whether `offset` is that of a producer's first transactional batch of data behind the batch at `position`.
-        What cannot be read, or only at great length, contradicts nothing."""
-        if self._walked > MOST_WALKED:
-            return True
-        try:
-            window = self.options.open(part.target)
-        except SourceError:
-            return True
-        limits = self.options.limits
-        producers: set[int | None] = set()
-        try:
-            for region in regions(window, name_offset=part.target.name_offset, start=position, limits=limits):
-                self._walked += region.size
-                if not isinstance(region, Batch) or not region.isTransactional or region.isControlBatch:
-                    continue
-                if (region.baseOffset or 0) >= offset or self._walked > MOST_WALKED:
-                    return region.baseOffset == offset and region.producerId not in producers
-                producers.add(region.producerId)
-        except SourceError:
-            return True
-        finally:
-            window.source.close()
-        return False
+    def _aborted(self, part: Part) -> Aborted:
+        return self.beside.aborted(part)
 
 
 def recovers(known: Known, following: list[Segment]) -> bool | None:

@@ -159,7 +159,7 @@ class Unit:
             return
         rule_type = OffsetIndex if at.kind is kinds.INDEX else TimeIndex
         check = PartitionCheck(here, self.known, self.options, totals)
-        rule = rule_type(check.entries, self.known)
+        rule = rule_type(check.beside.entries, self.known)
         part = Part(segment, at, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         while rule.entry is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kdump.check.beside import Aborted
 from kdump.check.finding import Finding
 from kdump.check.producers import Row
 from kdump.check.rule import NONE, Part, Rule, Seen, hides
@@ -19,7 +20,7 @@ from kdump.log.region import Region
 from kdump.state.marker import ABORT
 from kdump.state.transactions import Open
 
-Read = Callable[[Part], tuple[Target | None, list[Row]] | None]
+Read = Callable[[Part], Aborted]
 
 
 class Lost(NamedTuple):

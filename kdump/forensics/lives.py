@@ -137,7 +137,7 @@ class Lives(Watch):
     def _rows(self) -> Iterator[Row]:
         state = self.walk.sequences.state
         if self.base is not None:
-            for position, entry in self.walk.snapshot(self.base) or ():
+            for position, entry in self.walk.beside.snapshot(self.base) or ():
                 life = state.get(entry["producerId"])
                 yield self._row(entry["producerId"], life if isinstance(life, Life) else None, position, entry)
         for producer_id, life in state.by_id.items():

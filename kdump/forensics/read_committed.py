@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from kdump.check.beside import Beside
 from kdump.check.options import Options
 from kdump.check.rule import Known, Part, Seen
 from kdump.check.totals import Totals
@@ -149,7 +150,7 @@ class ReadCommitted:
         for at in place.orphans:  # of segments that are not here
             if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
                 view.indexes += 1
-                for item in walk.entries(at, TXN_INDEX):
+                for item in walk.beside.entries(at, TXN_INDEX):
                     if isinstance(item, Entry):
                         close(walk.transactions, item.values)
                         view.add_entry(item.values)
@@ -177,7 +178,7 @@ def _start(place: Partition, index: int, options: Options) -> int:
     snapshots = {at.name_offset: at for at in place.snapshots}
     for number in range(index, 0, -1):
         at = snapshots.get(place.segments[number].offset)
-        if at is not None and Walk(place, Known(), options, Totals()).snapshot(at) is not None:
+        if at is not None and Beside(options, Totals()).snapshot(at) is not None:
             return number
     return 0
 

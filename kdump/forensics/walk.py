@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from kdump.check.beside import Aborted
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.producers import Row, Sequences, Snapshots
@@ -39,22 +40,24 @@ class Walk(PartitionCheck):
         alone: bool = False,
     ) -> None:
         self._state = state
-        self._index: tuple[Target, tuple[Target | None, list[Row]] | None] | None = None
+        self._index: tuple[Target, Aborted] | None = None
         super().__init__(partition, known, options, totals, alone=alone)
 
     def _make_rules(self) -> list[Rule]:
         self.sequences, self.transactions = Sequences(self.known, self._state), Transactions(self.known)
         self.entries_of_index = IndexEntries(self.transactions, self._aborted)
-        index = TransactionIndex(self.transactions, self.known, self._aborted, self._begins)
+        index = TransactionIndex(self.transactions, self.known, self._aborted, self.beside.begins)
         return [
-            Snapshots(self.sequences, self.partition.snapshots, self.snapshot),  # before the batch changes the state
+            Snapshots(
+                self.sequences, self.partition.snapshots, self.beside.snapshot
+            ),  # before the batch changes the state
             self.sequences,
             self.entries_of_index,
             self.transactions,
             index,
         ]
 
-    def _aborted(self, part: Part) -> tuple[Target | None, list[Row]] | None:
+    def _aborted(self, part: Part) -> Aborted:
         """Several ask for the entries of a segment's .txnindex."""
         if self._index is None or self._index[0] is not part.target:
             self._index = (part.target, super()._aborted(part))
@@ -72,7 +75,7 @@ class Walk(PartitionCheck):
         first = self.partition.segments[0].offset if self.partition.segments else 0
         for at in self.partition.snapshots if first > 0 else ():
             if at.name_offset == first:
-                rows = self.snapshot(at)
+                rows = self.beside.snapshot(at)
                 if rows is None:
                     return None
                 found = list(islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MOST_OPEN))

@@ -96,8 +96,9 @@ def held_together(place: Path, known: Known) -> Iterator[int]:
         assert rest == found[told:]
         assert later.state() == whole.state()
         assert [a + getattr(more, name) for a, name in zip(counted, counts)] == [getattr(totals, n) for n in counts]
-        for name in ("log_start", "log_end", "reached", "doubts", "_records", "_walked"):
+        for name in ("log_start", "log_end", "reached", "doubts", "_records"):
             assert getattr(later, name) == getattr(whole, name), name
+        assert later.beside.walked == whole.beside.walked
         if number:
             assert values(later) == values(whole)
         yield len(rest)
