@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Limits, Region
-from kdump.log.source import SeekableSource, Source, open_source
+from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,9 +74,17 @@ def each_segment(pattern: str = "") -> list[Any]:
     return [pytest.param(path, id=str(path.relative_to(FIXTURES))) for path in segments(pattern)]
 
 
+def opened(path: Path | str) -> Source:
+    """A file that closes itself when nobody reads it any more: batches can be read as long as they are there."""
+    source = open_source(str(path))
+    if isinstance(source, FileSource):
+        source.close = weakref.finalize(source, os.close, source.fd)  # type: ignore[method-assign]
+    return source
+
+
 def window_of(data: bytes | Path | Source, size: int = DEFAULT_SIZE) -> Window:
     if isinstance(data, Path):
-        return Window(open_source(str(data)), size)
+        return Window(opened(data), size)
     return Window(SeekableSource("bytes", io.BytesIO(data)) if isinstance(data, bytes) else data, size)
 
 

@@ -58,6 +58,8 @@ class Terminal:
         if self.pid == 0:
             os.chdir(directory)
             os.execvpe(shell, [shell, *START[shell]], environment)
+        self.ready = select.poll()
+        self.ready.register(self.terminal, select.POLLIN)
         self.send(PREPARE[shell] + "printf '<%s>' '<ready>'\n")
         self.until("<<ready>>")
 
@@ -69,7 +71,7 @@ class Terminal:
         said, end = "", time.monotonic() + 20
         while wanted not in said:
             assert time.monotonic() < end, said
-            if select.select([self.terminal], [], [], 0.2)[0]:
+            if self.ready.poll(200):
                 said += os.read(self.terminal, 4096).decode(errors="replace")
         return said
 

@@ -15,16 +15,16 @@ from kdump.log.headers import read_headers
 from kdump.log.legacy import look_inside
 from kdump.log.paths import target
 from kdump.log.region import Batch, BatchLegacy
-from kdump.log.source import SeekableSource, open_source
+from kdump.log.source import SeekableSource
 from kdump.log.window import Window
 from tests import craft
-from tests.conftest import FIXTURES, SHARED, iter_regions, segment
+from tests.conftest import FIXTURES, SHARED, iter_regions, opened, segment
 
 LOGS = sorted(path for root in (FIXTURES, SHARED / "disks") if root.is_dir() for path in root.rglob("*.log"))
 
 
 def walk(path: Path, *, quick: bool = False) -> Headers:
-    window = Window(open_source(str(path)))
+    window = Window(opened(path))
     try:
         return read_headers(target(str(path)), window, quick=quick)
     finally:
@@ -168,7 +168,7 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
     step = BATCH_HEADER.read(big).lastOffsetDelta + 1
     path = put(tmp_path, b"".join(craft.rebase(big, number * step) for number in range(8)))
     read: list[int] = []
-    window = Window(open_source(str(path)))
+    window = Window(opened(path))
     real = window.source.read_at
     window.source.read_at = lambda position, count: read.append(count) or real(position, count)  # type: ignore
     assert read_headers(target(str(path)), window).batches == 8
@@ -179,5 +179,5 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
 def test_progress_adds_up(quick: bool) -> None:
     for path in LOGS:
         done: list[int] = []
-        read_headers(target(str(path)), Window(open_source(str(path))), quick=quick, met=done.append)
+        read_headers(target(str(path)), Window(opened(path)), quick=quick, met=done.append)
         assert sum(done) == path.stat().st_size, path

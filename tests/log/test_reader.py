@@ -21,7 +21,7 @@ from kdump.format.batch import BATCH_HEADER
 from kdump.log.payload import records
 from kdump.log.reader import Reader
 from kdump.log.region import Limits, Region
-from kdump.log.source import StreamSource, open_source
+from kdump.log.source import StreamSource
 from tests import craft
 from tests.conftest import (
     WINDOWS,
@@ -29,6 +29,7 @@ from tests.conftest import (
     batches,
     each_segment,
     iter_regions,
+    opened,
     read_regions,
     segment,
     tiles,
@@ -159,7 +160,7 @@ def test_sources_agree(path: Path, tmp_path: Path) -> None:
     for window in (1 << 20, 4096):
         assert all_facts(piped(path.read_bytes()), window, name_offset=name_offset) == expected
     for copy in copies(path, tmp_path):
-        assert all_facts(open_source(copy), name_offset=name_offset) == expected
+        assert all_facts(opened(copy), name_offset=name_offset) == expected
 
 
 @FORMATS
@@ -173,7 +174,7 @@ def test_sources_agree_on_damage(sound: list[bytes], tmp_path: Path) -> None:
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(data)
     for copy in copies(path, tmp_path):
-        assert all_facts(open_source(copy), name_offset=0) == expected
+        assert all_facts(opened(copy), name_offset=0) == expected
 
 
 def damaged(sound: list[bytes]) -> bytes:
@@ -189,7 +190,7 @@ def test_a_damaged_gzip_copy_ends_where_it_breaks(tmp_path: Path) -> None:
     packed = gzip.compress(path.read_bytes())
     copy = tmp_path / f"{0:020}.log.gz"
     copy.write_bytes(packed[: len(packed) // 2])
-    source = open_source(str(copy))
+    source = opened(copy)
     found = all_facts(source, name_offset=0)
     assert source.error
     assert source.size is not None
