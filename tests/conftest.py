@@ -32,7 +32,7 @@ settings.register_profile("kdump", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("ci" if os.environ.get("CI") else "kdump")
 """No test fails because the machine is busy with something else."""
 
-IN_SESSION = ("docs", "scan", "source", "stores")
+IN_SESSION = ("delta", "docs", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""
 
 
