@@ -10,7 +10,7 @@ import click
 
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
-from kdump.commands.params import ZoneParam, limit_options
+from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
 from kdump.forensics.carve.run import CarvedFile, carve
@@ -57,8 +57,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     read."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
 
 

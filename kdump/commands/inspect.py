@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from kdump.commands.completion_words import one_of
 from kdump.commands.exits import exit_with
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
-from kdump.commands.params import RangeParam, ZoneParam, limit_options, time_range
+from kdump.commands.params import RangeParam, ZoneParam, limit_options, read_once, time_range
 from kdump.commands.show import Show, ShowOptions
 from kdump.cores import usual_jobs
 from kdump.decode.decoding import FRAMED, DecodeOptions
@@ -159,8 +159,7 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
         raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
     if options["follow"] and paths[-1] == "-":
         raise click.UsageError("--follow needs a file: standard input is read to its end anyway")
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     _refuse_idle_decoders(options)
 
 

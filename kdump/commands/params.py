@@ -216,3 +216,9 @@ def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:
     if not equals or not name:
         raise click.UsageError(f"{option}: {text!r} is no NAME=VALUE")
     return name, value
+
+
+def read_once(paths: tuple[str, ...]) -> None:
+    """Raises click.UsageError where standard input is named twice."""
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")

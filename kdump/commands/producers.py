@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kdump.commands.files import complain
-from kdump.commands.params import duration, limit_options
+from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
 from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
 from kdump.forensics.answers import Note, Producer, ProducerEvent
@@ -53,8 +53,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     partitions, log directories, or directories above. Nothing is written."""
     if options["history"] and (options["broken"] or options["states"]):
         raise click.UsageError("--history goes with neither --broken nor --state")
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     output = Output()
     carry_out(_Run(options, output), paths, output)
 

@@ -10,7 +10,7 @@ import click
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
-from kdump.commands.params import SizeParam, duration, limit_options
+from kdump.commands.params import SizeParam, duration, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.state_options import matcher
 from kdump.forensics.output_directory import OutputError
@@ -50,8 +50,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     one HTML file that needs no network. The verdict; a map of each segment; bytes and records over time and over
     offsets; transactions, producers, gaps, batches, compression, keys; each finding with its bytes, what follows from
     it, and what to do. Nothing is written to the disks."""
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
 
 
@@ -82,18 +81,7 @@ class _Run:
             window=options["window"],
             open_source=careful_source,
         )
-        done, whole = 0, 0
         with Progress("report", self.output, always=True) as progress:
-
-            def met(size: int) -> None:
-                nonlocal done
-                done += size
-                progress.at(done, whole or None)
-
-            def total(size: int) -> None:
-                nonlocal whole
-                whole = size
-
             made = report(
                 self.paths,
                 options["out"],
@@ -105,8 +93,8 @@ class _Run:
                 jobs=options["jobs"],
                 max_rate=options["max_rate"],
                 refused=self._refused,
-                met=met,
-                total=total,
+                met=progress.more,
+                total=progress.expect,
                 step=progress.say,
             )
             progress.say("")

@@ -9,7 +9,7 @@ import click
 
 from kdump.commands.files import complain
 from kdump.commands.overview import is_log_directory
-from kdump.commands.params import duration, limit_options
+from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
@@ -67,8 +67,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("choose one of --list and --holds")
     if options["columns"] and not options["holds"] and options["listing"]:
         raise click.UsageError("--columns is for the rows of partitions, or with --holds for those")
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     output = Output()
     run = _Run(options, output)
     carry_out(run, paths, output)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 import click
 
 from kdump.check.catalogue import SEVERITIES
+from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options, pair
 from kdump.log.region import Limits
@@ -57,15 +57,12 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
-    try:
+
+    def run() -> int:
         require()
-        status = _Run(paths, options).run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except NoSpark as error:
-        complain(str(error))
-        sys.exit(2)
-    sys.exit(status)
+        return _Run(paths, options).run()
+
+    exit_with(run, NoSpark)
 
 
 class _Run:

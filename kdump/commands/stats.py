@@ -9,7 +9,7 @@ import click
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.overview import OverviewOptions, wanted
-from kdump.commands.params import ZoneParam, limit_options
+from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
 from kdump.forensics.read_stats import stats
@@ -53,8 +53,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     """Show what is in partitions, in numbers: sizes, rates, how full batches are, compression, keys and values,
     tombstones, times and lateness, and the keys and producers that write most. A path is a segment, the directory of a
     partition, a log directory, or a directory above. Every record is read, in bounded memory; nothing is written."""
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     exit_with(_Run(paths, options, Output()).run)
 
 

@@ -10,7 +10,7 @@ from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.commands.files import complain
 from kdump.commands.overview import is_log_directory
-from kdump.commands.params import duration, limit_options
+from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
 from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
 from kdump.forensics.places import Asked
@@ -62,8 +62,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("choose one of --open and --state")
     if options["coordinator"] and (options["listing"] or options["only_open"] or options["states"]):
         raise click.UsageError("--coordinator goes with neither --list, --open nor --state")
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
     output = Output()
     run = _Run(options, output)
     carry_out(run, paths, output)

@@ -18,7 +18,7 @@ from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
-from kdump.commands.params import SizeParam, duration, limit_options
+from kdump.commands.params import SizeParam, duration, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.state_options import matcher
 from kdump.log.errors import SourceError
@@ -100,8 +100,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("--crc checks the family bytes alone: choose one of --crc and --only")
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
-    if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+    read_once(paths)
 
     def run() -> int:
         baseline = read_baseline(options["baseline"]) if options["baseline"] else None
