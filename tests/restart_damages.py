@@ -303,32 +303,29 @@ def cleaner_not_utf8(root: Path) -> None:
     (root / "cleaner-offset-checkpoint").write_bytes(b"0\n1\norders\xff 0 5\n")
 
 
-@recipe("clean-1", "the .index is a directory")
-def index_directory(root: Path) -> None:
-    path = root / f"orders-none-0/{ZERO}.index"
+def to_directory(path: Path) -> None:
     path.unlink()
     path.mkdir()
+
+
+@recipe("clean-1", "the .index is a directory")
+def index_directory(root: Path) -> None:
+    to_directory(root / f"orders-none-0/{ZERO}.index")
 
 
 @recipe("clean-1", "the .timeindex is a directory")
 def time_index_directory(root: Path) -> None:
-    path = root / f"orders-none-0/{ZERO}.timeindex"
-    path.unlink()
-    path.mkdir()
+    to_directory(root / f"orders-none-0/{ZERO}.timeindex")
 
 
 @recipe("clean-1", "the only segment is a directory")
 def segment_directory(root: Path) -> None:
-    path = root / f"orders-none-0/{ZERO}.log"
-    path.unlink()
-    path.mkdir()
+    to_directory(root / f"orders-none-0/{ZERO}.log")
 
 
 @recipe("clean-1", "leader-epoch-checkpoint is a directory")
 def epoch_directory(root: Path) -> None:
-    path = root / "orders-none-0/leader-epoch-checkpoint"
-    path.unlink()
-    path.mkdir()
+    to_directory(root / "orders-none-0/leader-epoch-checkpoint")
 
 
 @recipe("clean-1", "zeros behind quorum-state, as after a power loss")
