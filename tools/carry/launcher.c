@@ -92,16 +92,22 @@ static void placed(const char *path) {
     if (strncmp(path, "/proc/", 6)) unlink(path);
 }
 
-/* _carry.place(name, bytes) -> path; for extension modules. */
-static PyObject *py_place(PyObject *self, PyObject *args) {
+/* Places the library that (name, bytes) are; 0 with an exception. */
+static int place_given(PyObject *args, char *path, size_t room) {
     const char *name;
     char *bytes;
     PyObject *library;
     Py_ssize_t size;
+    if (!p_PyArg_ParseTuple(args, "sO", &name, &library) || p_PyBytes_AsStringAndSize(library, &bytes, &size)) return 0;
+    if (place(name, bytes, (size_t)size, path, room)) return 1;
+    p_PyErr_SetFromErrnoWithFilename(*p_PyExc_OSError, name);
+    return 0;
+}
+
+/* _carry.place(name, bytes) -> path; for extension modules. */
+static PyObject *py_place(PyObject *self, PyObject *args) {
     char path[4096];
-    if (!p_PyArg_ParseTuple(args, "sO", &name, &library) || p_PyBytes_AsStringAndSize(library, &bytes, &size)) return NULL;
-    if (!place(name, bytes, (size_t)size, path, sizeof path))
-        return p_PyErr_SetFromErrnoWithFilename(*p_PyExc_OSError, name);
+    if (!place_given(args, path, sizeof path)) return NULL;
     return p_PyUnicode_DecodeFSDefault(path);
 }
 
@@ -115,14 +121,8 @@ static PyObject *py_placed(PyObject *self, PyObject *args) {
 
 /* _carry.load(name, bytes): a library that extension modules need, found by them under the name that it gives itself. */
 static PyObject *py_load(PyObject *self, PyObject *args) {
-    const char *name;
-    char *bytes;
-    PyObject *library;
-    Py_ssize_t size;
     char path[4096];
-    if (!p_PyArg_ParseTuple(args, "sO", &name, &library) || p_PyBytes_AsStringAndSize(library, &bytes, &size)) return NULL;
-    if (!place(name, bytes, (size_t)size, path, sizeof path))
-        return p_PyErr_SetFromErrnoWithFilename(*p_PyExc_OSError, name);
+    if (!place_given(args, path, sizeof path)) return NULL;
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     placed(path);
     if (!loaded) {
