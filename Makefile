@@ -21,7 +21,7 @@ DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-.PHONY: demo incident test test-all lint docs site trials bench wheel pex clean
+.PHONY: demo incident test test-all sanitize lint docs site trials bench wheel pex clean
 
 # Also when a module of the core has changed, for what runs is what was compiled.
 $(VENV)/.ready: pyproject.toml setup.py $(CORE)
@@ -40,13 +40,17 @@ demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
 	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
 
+# The core under AddressSanitizer and UndefinedBehaviorSanitizer, built for that in build/sanitized (tools/sanitize.py).
+sanitize: $(VENV)/.ready
+	$(BIN)/python tools/sanitize.py build/sanitized -q $(filter-out tests/test_engine.py tests/test_jobs.py,$(ON_CORE)) tests/test_twins.py
+
 # All of it with the compiled core; what stands on the core once more, with the same files as plain Python.
 test: lint
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
 # The rest as plain Python, and what needs Chromium, Maven and a real broker: some trials, held against docs/broker-trials.json.
-test-all: test $(JARS) pex
+test-all: test $(JARS) pex sanitize
 	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	$(BIN)/python -m pytest -m site

@@ -12,6 +12,7 @@ from kdump.browse.panes import Pane
 from kdump.browse.say import command_of, json_of
 from kdump.browse.screens import HELP, TextScreen
 from kdump.browse.shown import Typed as Typed
+from kdump.format.numbers import parse_long
 
 
 class BrowseApp(Asking):
@@ -135,10 +136,11 @@ class BrowseApp(Asking):
     def _go(self, text: str) -> None:
         browser = self.browser
         word = text.removeprefix("offset").removeprefix("--offset").strip()
-        if word.isdecimal():
-            self._look(f"looking for offset {word}", lambda job: browser.to_offset(int(word), job.met))
-        elif text[0] == "@" and text[1:].strip().isdecimal():
-            self._look(f"looking for byte {text[1:]}", lambda job: browser.to_position(int(text[1:]), job.met))
+        offset, position = parse_long(word), parse_long(text[1:].strip()) if text[0] == "@" else None
+        if offset is not None and offset >= 0:
+            self._look(f"looking for offset {word}", lambda job: browser.to_offset(offset, job.met))
+        elif position is not None and position >= 0:
+            self._look(f"looking for byte {text[1:]}", lambda job: browser.to_position(position, job.met))
         else:
             time = self.typed.time(text)
             self._look(f"looking for {text}", lambda job: browser.to_time(time, job.met))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
+from kdump.format.numbers import parse_int
 from kdump.log import kinds
 from kdump.log.paths import Target
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from kdump.state.image import Metadata
 
 UUID = re.compile(r"[\w-]{22}$")
-NUMBER = re.compile(r"-?\d+$")
 QUORUM_VERSIONS = ("0", "1")
 
 
@@ -27,7 +27,7 @@ def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     if at.kind is kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
-            mild = version is not None and NUMBER.match(version)
+            mild = parse_int(version) is not None
             yield _found("partition-metadata-invalid", at, "version", version, "0", severity=WARNING if mild else None)
         if topic_id is None or not UUID.match(topic_id):
             yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "an id of 22 letters")
@@ -37,7 +37,7 @@ def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
         version = values.get("data_version")
         if version not in QUORUM_VERSIONS:
             yield _found("quorum-state-invalid", at, "data_version", version, "0 or 1")
-        elif not NUMBER.match(values.get("leaderEpoch", "")):
+        elif parse_int(values.get("leaderEpoch")) is None:
             yield _found("quorum-state-invalid", at, "leaderEpoch", values.get("leaderEpoch"), "a number")
 
 
@@ -49,20 +49,20 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     node = "node.id" if version == "1" else "broker.id"
     for name in (node, "cluster.id") if version == "1" else (node,):
         value = values.get(name)
-        if value is None or (name == node and not NUMBER.match(value)):
+        if value is None or (name == node and parse_int(value) is None):
             yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an id")
 
 
 def registered(at: Target, values: dict[str, str], metadata: Metadata) -> Iterator[Finding]:
     """Whether node.id and directory.id are those under which the cluster's metadata knows this directory."""
-    node, directory = values.get("node.id", ""), values.get("directory.id")
-    if not node.isdigit() or directory is None:
+    node, directory = parse_int(values.get("node.id")), values.get("directory.id")
+    if node is None or directory is None:
         return
     known = metadata.broker_directories
     owners = [number for number, directories in known.items() if directory in directories]
-    own = known.get(int(node))
-    if owners and int(node) not in owners:
-        yield _found("meta-properties-invalid", at, "node.id", node, f"{owners[0]}, which registered {directory}")
+    own = known.get(node)
+    if owners and node not in owners:
+        yield _found("meta-properties-invalid", at, "node.id", str(node), f"{owners[0]}, which registered {directory}")
     elif not owners and own:
         yield _found("meta-properties-invalid", at, "directory.id", directory, f"one of {', '.join(own)}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.check.options import Options
 from kdump.check.rule import EpochStart, Known, Noted
+from kdump.format.numbers import parse_int
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition
 from kdump.log.entries import Entry, entries
@@ -72,14 +73,13 @@ class Surrounds:
             return known
         from kdump.state.topic_config import effective
 
-        node = self.ids.get("node.id", "")
-        node_id = int(node) if node.isdigit() else None
+        node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
-        most = effective(self.metadata, topic, "max.message.bytes", node_id)
+        most = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
         return replace(
             known,
             compacted=known.compacted or ("compact" in policy if policy is not None else None),
-            max_message_bytes=known.max_message_bytes or (int(most) if most and most.isdigit() else None),
+            max_message_bytes=known.max_message_bytes or most,
             topic_id=described.id if not partition.state else None,
         )
 

@@ -12,6 +12,7 @@ from kdump.check.rule import Known, Part
 from kdump.format.batch import BATCH_ATTRIBUTES
 from kdump.format.columns import Columns, headers, odd_header, survey
 from kdump.format.control import CONTROL_TYPES, decode_control
+from kdump.format.numbers import int64
 from kdump.log import legacy
 from kdump.log.payload import columns_of, records
 from kdump.log.region import Batch, BatchLegacy, BatchV2
@@ -65,7 +66,7 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
     bad_header: tuple[int, str] | None = None
     end = batch.lastOffsetDelta or 0
     for columns, _ in columns_of(batch):
-        seen = survey(columns, last, end)
+        seen = survey(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
             delta, behind = seen.wrong_delta, seen.wrong_behind
             reason = "negative" if delta < 0 else f"behind {behind}" if delta <= behind else f"beyond {end}"
@@ -83,13 +84,13 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
     if reserved:
         yield make("attributes-reserved", f"attributes of {reserved} records are not 0", severity=INFO)
     if unkeyed:
-        yield make("null-key-compacted", f"{unkeyed} records without a key", offset=base + first_unkeyed)
+        yield make("null-key-compacted", f"{unkeyed} records without a key", offset=int64(base + first_unkeyed))
     if bad_header is not None:
         delta, reason = bad_header
-        yield make("header-key-invalid", reason, offset=base + delta, severity=WARNING, consequence=NOT_TEXT)
+        yield make("header-key-invalid", reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT)
     if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
         return
-    expected = max(-1, batch.header.baseTimestamp + largest)
+    expected = max(-1, largest)
     if expected != batch.maxTimestamp:
         message = f"maxTimestamp {batch.maxTimestamp}, the records' largest is {expected}"
         yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
@@ -137,8 +138,8 @@ def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Itera
     other_magic: int | None = None
     ordinary = batch.inner if batch.looked_inside and not batch.problems else None
     if ordinary is not None:
-        seen = survey(ordinary, 0, 0)
-        last, count, unkeyed = ordinary.offset_delta[-1] + (batch.inner_base or 0), len(ordinary), seen.unkeyed
+        seen = survey(ordinary, 0, 0, 0)
+        last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
     for record in legacy.messages(batch) if ordinary is None else ():
         count += 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kdump.format.numbers import LONG_MAX
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.log.select import Range
 from kdump.log.window import DEFAULT_SIZE
@@ -22,9 +23,9 @@ else:  # not every supported click has it generic
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-RELATIVE = re.compile(r"^-(\d+)(ms|s|m|h|d|w)$")
+RELATIVE = re.compile(r"^-([0-9]{1,12})(ms|s|m|h|d|w)$")
 SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-SIZE = re.compile(r"^(\d+)\s*([kmg]?)(?:i?b)?$", re.IGNORECASE)
+SIZE = re.compile(r"^([0-9]{1,18})\s*([kmg]?)(?:i?b)?$", re.IGNORECASE)
 
 
 def _halves(text: str) -> tuple[str, str]:
@@ -70,9 +71,10 @@ class SizeParam(Param):
         if isinstance(value, int):
             return value
         match = SIZE.match(value)
-        if not match or not int(match[1]):
+        size = int(match[1]) * SIZES[match[2].lower()] if match else 0
+        if not 0 < size <= LONG_MAX:
             self.fail(f"{value!r} is no size: 1048576, 512k, 64M, 1G", param, ctx)
-        return int(match[1]) * SIZES[match[2].lower()]
+        return size
 
 
 class ZoneParam(Param):
@@ -187,7 +189,7 @@ def time_range(text: str, zone: tzinfo) -> Range:
 
 def duration(text: str, option: str) -> int:
     """15m, 900s, 2h: in ms. Raises click.UsageError."""
-    match = re.fullmatch(r"(\d+)(ms|s|m|h|d|w)", text)
+    match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d|w)", text)
     if not match:
         raise click.UsageError(f"{option}: {text!r} is no time: 900s, 15m, 2h, 1d")
     return int(match[1]) * UNITS[match[2]]

@@ -7,6 +7,7 @@ org.apache.kafka.common.record.DefaultRecordBatch.
 from typing import Annotated, NamedTuple
 
 from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, layout
+from kdump.format.numbers import int64
 
 LOG_OVERHEAD = 12
 """Bytes of baseOffset and batchLength (v2), or offset and messageSize (v0, v1), which the length does not count."""
@@ -67,7 +68,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def lastOffset(self) -> int:
-        return self.baseOffset + self.lastOffsetDelta
+        """As a Java long: a sum beyond 2^63 is negative."""
+        return int64(self.baseOffset + self.lastOffsetDelta)
 
     @property
     def lastSequence(self) -> int:

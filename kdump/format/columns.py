@@ -19,6 +19,11 @@ try:
 except ImportError:
     from kdump.format import nocython as cython
 
+if cython.compiled:
+    from cython.cimports.kdump.format.numbers import plus
+else:
+    from kdump.format.numbers import plus
+
 COMPILED: bool = cython.compiled
 WIDTH = 11
 """Numbers of a record; see Columns."""
@@ -268,15 +273,21 @@ def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[byte
     return found
 
 
-def keep_between(columns: Columns, column: cython.Py_ssize_t, first: cython.longlong, last: cython.longlong) -> None:
-    """Keep the records whose number in that column of WIDTH is within first..last."""
+def keep_between(
+    columns: Columns,
+    column: cython.Py_ssize_t,
+    base: cython.longlong,
+    first: cython.longlong,
+    last: cython.longlong,
+) -> None:
+    """Keep the records whose number in that column of WIDTH, added to `base` as a Java long, is within first..last."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for at in range(0, count * 11, 11):
-        if first <= rows[at + column] <= last:
+        if first <= plus(base, rows[at + column]) <= last:
             if to < at:
                 for i in range(11):
                     rows[to + i] = rows[at + i]
@@ -340,16 +351,17 @@ class Survey(NamedTuple):
     first_unkeyed: int
 
 
-def survey(columns: Columns, last: cython.longlong, end: cython.longlong) -> Survey:
+def survey(columns: Columns, last: cython.longlong, end: cython.longlong, base: cython.longlong) -> Survey:
     """One pass over the columns, which are not empty; `last` is the largest offset delta before them, `end` the batch's
-    lastOffsetDelta."""
+    lastOffsetDelta, `base` its baseTimestamp."""
     rows: cython.longlong[::1] = columns.block
     at: cython.Py_ssize_t
     delta: cython.longlong
     misplaced: cython.longlong = 0
     wrong_delta: cython.longlong = 0
     wrong_behind: cython.longlong = 0
-    largest: cython.longlong = rows[3]
+    largest: cython.longlong = plus(base, rows[3])
+    timestamp: cython.longlong
     reserved: cython.longlong = 0
     unkeyed: cython.longlong = 0
     first_unkeyed: cython.longlong = 0
@@ -361,8 +373,9 @@ def survey(columns: Columns, last: cython.longlong, end: cython.longlong) -> Sur
             misplaced += 1
         if delta > last:
             last = delta
-        if rows[at + 3] > largest:
-            largest = rows[at + 3]
+        timestamp = plus(base, rows[at + 3])
+        if timestamp > largest:
+            largest = timestamp
         if rows[at + 2] != 0:
             reserved += 1
         if rows[at + 6] < 0:

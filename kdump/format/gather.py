@@ -16,10 +16,14 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
+    from cython.cimports.kdump.format.numbers import plus
+else:
+    from kdump.format.numbers import plus
+
+if cython.compiled:
     from cython.cimports.libc.string import memcpy
 
 assert WIDTH == 11
-HALF, WHOLE = 1 << 63, 1 << 64
 
 
 class Strings:
@@ -62,11 +66,6 @@ class Lists:
         self.ends.append(len(self.keys))
 
 
-def wrapped(value: int) -> int:
-    """A sum as Java has it, in 64 bits."""
-    return (value + HALF) % WHOLE - HALF
-
-
 def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
     """Append that number of each record, plus `base`; a sum wraps at 64 bits, as Java's does."""
     rows: cython.longlong[::1] = columns.block
@@ -78,13 +77,7 @@ def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: 
     out.frombytes(bytes(8 * count))
     made: cython.longlong[::1] = out
     for row in range(count):
-        if cython.compiled:
-            made[at + row] = cython.cast(
-                cython.longlong,
-                cython.cast(cython.ulonglong, base) + cython.cast(cython.ulonglong, rows[row * 11 + column]),
-            )
-        else:
-            made[at + row] = wrapped(base + rows[row * 11 + column])
+        made[at + row] = plus(base, rows[row * 11 + column])
 
 
 def sequences(out: array[int], columns: Columns, base: cython.longlong) -> None:

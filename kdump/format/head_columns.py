@@ -18,14 +18,19 @@ try:
 except ImportError:
     from kdump.format import nocython as cython
 
+if cython.compiled:
+    from cython.cimports.kdump.format.numbers import minus, plus
+else:
+    from kdump.format.numbers import minus, plus
+
 assert (WIDTH, BATCH_HEADER.positions["crc"], COMPRESSION.mask) == (12, 17, 7)
 
 
 def numbers(
     out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
-    column: cython.Py_ssize_t, less: cython.Py_ssize_t = -1, plus: cython.longlong = 0,
+    column: cython.Py_ssize_t, less: cython.Py_ssize_t = -1, more: cython.longlong = 0,
 ) -> None:  # fmt: skip
-    """Append that column of the batches first..stop, less that in the column `less` if it is one, plus `plus`."""
+    """Append that column of the batches first..stop, less that in the column `less` if it is one, plus `more`."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t = len(out) - first
     row: cython.Py_ssize_t
@@ -34,9 +39,9 @@ def numbers(
     out.frombytes(bytes(8 * (stop - first)))
     made: cython.longlong[::1] = out
     for row in range(first, stop):
-        made[at + row] = rows[row * 12 + column] + plus
+        made[at + row] = plus(rows[row * 12 + column], more)
         if less >= 0:
-            made[at + row] -= rows[row * 12 + less]
+            made[at + row] = minus(made[at + row], rows[row * 12 + less])
 
 
 def checksums(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
@@ -73,7 +78,7 @@ def last_sequences(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop
     made: cython.longlong[::1] = out
     for row in range(first, stop):
         base = rows[row * 12 + 9]
-        delta = rows[row * 12 + 3] - rows[row * 12 + 2]
+        delta = minus(rows[row * 12 + 3], rows[row * 12 + 2])
         if not cython.compiled:
             made[at + row] = sequence_of(base, delta)
         elif base < 0:

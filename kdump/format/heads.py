@@ -16,6 +16,11 @@ try:
 except ImportError:
     from kdump.format import nocython as cython
 
+if cython.compiled:
+    from cython.cimports.kdump.format.numbers import minus, plus
+else:
+    from kdump.format.numbers import minus, plus
+
 WIDTH = 12
 (
     START,
@@ -110,7 +115,7 @@ def read_heads(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, s
         rows[to] = at
         rows[to + 1] = at + 12 + _integer(buffer, at + 8, 4)
         rows[to + 2] = _integer(buffer, at, 8)
-        rows[to + 3] = rows[to + 2] + _integer(buffer, at + 23, 4)
+        rows[to + 3] = plus(rows[to + 2], _integer(buffer, at + 23, 4))
         rows[to + 4] = _integer(buffer, at + 12, 4)
         rows[to + 5] = _integer(buffer, at + 21, 2)
         rows[to + 6] = _integer(buffer, at + 35, 8)
@@ -143,7 +148,7 @@ def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, las
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
-        if rows[row * 12 + 2] != last + 1:
+        if rows[row * 12 + 2] != plus(last, 1):
             return row
         last = rows[row * 12 + 3]
     return stop
@@ -213,7 +218,7 @@ def chains(
             if rows[at + 8] != rows[before + 8] or (rows[at + 5] ^ rows[before + 5]) & 0x10:
                 stop = row
                 break
-            expected = sequence_at(rows[before + 9], rows[before + 3] - rows[before + 2] + 1)
+            expected = sequence_at(rows[before + 9], minus(rows[before + 3], rows[before + 2]) + 1)
             if sequences and rows[at + 9] != expected:
                 stop = row
                 break
@@ -242,7 +247,7 @@ def missing_records(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssiz
     row: cython.Py_ssize_t
     missing: cython.bint = False
     for row in range(first, stop):
-        missing = missing or rows[row * 12 + 10] < rows[row * 12 + 3] - rows[row * 12 + 2] + 1
+        missing = missing or rows[row * 12 + 10] < minus(rows[row * 12 + 3], rows[row * 12 + 2]) + 1
     return missing
 
 

@@ -21,9 +21,9 @@ except ImportError:
 from kdump.format.runs import crc_tables
 
 if cython.compiled:
-    from cython.cimports.kdump.format.runs import crc, int32
+    from cython.cimports.kdump.format.runs import crc, int32, int64
 else:
-    from kdump.format.runs import int32
+    from kdump.format.runs import int32, int64
 
 POLYNOMIAL = 0xEDB88320
 """CRC-32, as zlib has it."""
@@ -72,8 +72,8 @@ def read_set(payload: bytes, magic: cython.int) -> Columns | None:
         rows[to] = at
         rows[to + 1] = stop
         rows[to + 2] = data[at + 17] - 256 if data[at + 17] > 127 else data[at + 17]
-        rows[to + 3] = (int32(data, at + 18) << 32) + (int32(data, at + 22) & 0xFFFFFFFF) if magic else 0
-        rows[to + 4] = (int32(data, at) << 32) + (int32(data, at + 4) & 0xFFFFFFFF)
+        rows[to + 3] = int64(data, at + 18) if magic else 0
+        rows[to + 4] = int64(data, at)
         rows[to + 5] = at + key
         rows[to + 6] = size
         rows[to + 7] = value

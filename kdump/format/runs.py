@@ -112,6 +112,17 @@ def int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    """The INT64 at data[at:]."""
+    if not cython.compiled:
+        return int.from_bytes(data[at : at + 8], "big", signed=True)
+    high: cython.ulonglong = _uint32(data, at)
+    return cython.cast(cython.longlong, high << 32 | cython.cast(cython.ulonglong, _uint32(data, at + 4)))
+
+
+@cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)

@@ -15,6 +15,11 @@ try:
 except ImportError:
     from kdump.format import nocython as cython
 
+if cython.compiled:
+    from cython.cimports.kdump.format.numbers import minus, plus
+else:
+    from kdump.format.numbers import minus, plus
+
 
 def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start: int, end: int, keyed: bool) -> bool:
     """Whether columns.data[start:end], the payload of batch number `row`, holds just the records that its header
@@ -24,11 +29,11 @@ def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start:
     rows: cython.longlong[::1]
     place: cython.Py_ssize_t = row * 12
     count: cython.longlong = head[place + 10]
-    far: cython.longlong = cython.cast(cython.longlong, 1) << 61
     at: cython.Py_ssize_t
     last: cython.longlong = -1
-    offsets: cython.longlong = head[place + 3] - head[place + 2]
-    latest: cython.longlong = -far
+    offsets: cython.longlong = minus(head[place + 3], head[place + 2])
+    latest: cython.longlong = -1
+    timestamp: cython.longlong
     headers: cython.longlong = 0
     columns.count = 0
     if count == 0:
@@ -43,17 +48,15 @@ def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start:
         if not last < rows[at + 4] <= offsets or rows[at + 2] != 0 or (keyed and rows[at + 6] < 0):
             return False
         last = rows[at + 4]
-        if rows[at + 3] > latest:
-            latest = rows[at + 3]
+        timestamp = plus(head[place + 11], rows[at + 3])
+        if timestamp > latest:
+            latest = timestamp
         headers += rows[at + 10]
     if headers and odd_header(columns, 0) != count:
         return False
     if head[place + 5] & 0x08:  # LogAppendTime: the records' own timestamps are not used
         return True
-    if not (latest < far and -far < head[place + 11] < far):
-        return False
-    latest += head[place + 11]
-    return (latest if latest > -1 else -1) == head[place + 6]
+    return latest == head[place + 6]
 
 
 def sound_batches(

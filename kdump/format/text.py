@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+from kdump.format.numbers import LONG_MIN, parse_int, parse_long
 
 
 class Line(NamedTuple):
@@ -32,12 +34,10 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
         yield match.start(), match.group()
 
 
-def _number(text: bytes, lowest: int = -(1 << 63)) -> int | None:
-    """A decimal number that a Java long can hold; None for anything else."""
-    if not re.fullmatch(rb"[+-]?\d{1,19}", text):
-        return None
-    value = int(text)
-    return value if lowest <= value < 1 << 63 else None
+def _number(text: bytes, lowest: int, parse: Callable[[str], int | None] = parse_int) -> int | None:
+    """A decimal number that a Java int (or long, with parse_long) can hold; None for anything else."""
+    value = parse(text.decode("ascii", "replace"))
+    return None if value is None or value < lowest else value
 
 
 def offset_checkpoint(data: bytes) -> Iterator[Line]:
@@ -46,7 +46,7 @@ def offset_checkpoint(data: bytes) -> Iterator[Line]:
     def entry(words: list[bytes]) -> dict[str, Any] | None:
         if len(words) != 3:
             return None
-        partition, offset = _number(words[1], 0), _number(words[2])
+        partition, offset = _number(words[1], 0), _number(words[2], LONG_MIN, parse_long)
         if partition is None or offset is None:
             return None
         return {"topic": words[0].decode("utf-8", "replace"), "partition": partition, "offset": offset}
@@ -59,10 +59,10 @@ def epoch_checkpoint(data: bytes) -> Iterator[Line]:
 
     def entry(words: list[bytes]) -> dict[str, Any] | None:
         # A broker that loads a negative one ends (LeaderEpochFileCache.assign).
-        numbers = [_number(word, 0) for word in words]
-        if len(numbers) != 2 or None in numbers:
+        if len(words) != 2:
             return None
-        return {"epoch": numbers[0], "startOffset": numbers[1]}
+        epoch, start = _number(words[0], 0), _number(words[1], 0, parse_long)
+        return None if epoch is None or start is None else {"epoch": epoch, "startOffset": start}
 
     yield from _checkpoint(data, entry, "epoch startOffset")
 

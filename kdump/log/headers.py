@@ -97,7 +97,7 @@ class _Walk:
         source, found, attributes_seen = self.window.source, self.found, self._attributes
         size = source.size or 0
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
-        beyond = 1 << 63 if self.name_offset is None else self.name_offset + REACH
+        beyond = 1 << 63 if self.name_offset is None else min(1 << 63, self.name_offset + REACH)
         last, batches, records = self._last, 0, 0
         oldest = newest = -1
         buffer, start, block = b"", position, HEADER_BLOCK if only_one else BLOCK

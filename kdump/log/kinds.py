@@ -15,6 +15,7 @@ from kdump.format.control import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
+from kdump.format.numbers import parse_long
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log.claim import claim_at
 from kdump.log.region import Limits
@@ -35,7 +36,7 @@ class Kind(NamedTuple):
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); a tier's copy and the cache of remote
 # indexes put the segment's id behind it.
-_OFFSET = r"(?P<offset>\d{20})(?:[-_][\w-]{22})?"
+_OFFSET = r"(?P<offset>[0-9]{20})(?:[-_][\w-]{22})?"
 
 
 def _kind(name: str, title: str, pattern: str) -> Kind:
@@ -43,7 +44,7 @@ def _kind(name: str, title: str, pattern: str) -> Kind:
 
 
 SEGMENT = _kind("segment", "a segment", _OFFSET + r"\.log")
-KRAFT_SNAPSHOT = _kind("kraft-snapshot", "a KRaft snapshot", r"\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint")
+KRAFT_SNAPSHOT = _kind("kraft-snapshot", "a KRaft snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint")
 INDEX = _kind("index", "an offset index", _OFFSET + r"\.index")
 TIME_INDEX = _kind("timeindex", "a time index", _OFFSET + r"\.timeindex")
 TXN_INDEX = _kind("txnindex", "an index of aborted transactions", _OFFSET + r"\.txnindex")
@@ -95,13 +96,15 @@ ENDINGS = re.compile(r"(?:\.(?:deleted|swap|cleaned|part|tmp))*(?:\.(?:gz|zst))?
 
 
 def by_name(path: str) -> tuple[Kind | None, int | None]:
-    """The kind that a file's name says, and the base offset in it; None where it says none."""
+    """The kind that a file's name says, and the base offset in it; None where it says none. A broker parses the digits
+    as a long, and a larger number is no name of a file of Kafka's."""
     name = ENDINGS.sub("", os.path.basename(path))
     for kind in KINDS.values():
         match = kind.pattern.match(name)
         if match:
-            offset = match.groupdict().get("offset")
-            return kind, int(offset) if offset else None
+            digits = match.groupdict().get("offset")
+            offset = parse_long(digits)
+            return (None, None) if digits and offset is None else (kind, offset)
     return None, None
 
 

@@ -24,6 +24,7 @@ from kdump.format.message import (
     size_problem,
 )
 from kdump.format.message_set import read_set
+from kdump.format.numbers import int64
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem
 
@@ -50,7 +51,7 @@ def messages(batch: Batch) -> Iterator[Record]:
         record = _record(batch, header, inner, data, start, space)
         record.index = index
         if batch.magic == 1:
-            record.offset = base + header.offset if base is not None and known else None
+            record.offset = int64(base + header.offset) if base is not None and known else None
             if header.magic == 1 and batch.timestampType == "LogAppendTime":
                 record.timestamp, record.timestampType = batch.maxTimestamp, batch.timestampType
         yield record
@@ -91,9 +92,9 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
         batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then takes the inner offsets as absolute.
-        batch.inner_base = batch.lastOffset - last if batch.lastOffset else 0
+        batch.inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
         complete = not any(problem.space for problem in batch.problems)
-        batch.baseOffset = batch.inner_base + first if complete else None
+        batch.baseOffset = int64(batch.inner_base + first) if complete else None
     return kept
 
 
@@ -129,7 +130,7 @@ def _ordinary(batch: BatchLegacy, columns: Columns) -> Iterator[Record]:
         record.magic = batch.magic
         record.start, record.end, record.attributes, timestamp, offset = row[:5]
         record.key_start, record.keySize, record.value_start, record.valueSize, record.crc = row[5:10]
-        record.offset = base + offset
+        record.offset = int64(base + offset)
         record.timestamp = None if batch.magic == 0 else timestamp if appended is None else appended
         record.timestampType = kind
         record.offsetDelta = record.timestampDelta = record.sequence = None

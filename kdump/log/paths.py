@@ -12,7 +12,9 @@ from kdump.log.kinds import SEGMENT, Kind, by_name
 from kdump.log.listing import is_url, items, names
 
 # topic-partition, with what a broker appends to a directory that it is deleting, moving or does not know.
-PARTITION = re.compile(r"^(?P<topic>[\w.-]+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?$")
+PARTITION = re.compile(
+    r"^(?P<topic>[\w.-]+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?$"
+)
 
 
 class Target(NamedTuple):

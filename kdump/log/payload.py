@@ -9,6 +9,7 @@ from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
 from kdump.format.columns import Columns, decode, each_row, past_end
 from kdump.format.errors import DecodeError
+from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
 from kdump.format.varint import read_varint
 from kdump.log import legacy
@@ -198,9 +199,13 @@ def rows_of(batch: BatchV2, columns: Columns, base: int, index: int) -> Iterator
             record.header_count,
         ) = row
         record.offset = base_offset + delta
+        if not LONG_MIN <= record.offset <= LONG_MAX:
+            record.offset = int64(record.offset)
         record.offsetDelta = delta
         record.timestampDelta = timestamp_delta
         record.timestamp = base_timestamp + timestamp_delta if appended is None else appended
+        if not LONG_MIN <= record.timestamp <= LONG_MAX:
+            record.timestamp = int64(record.timestamp)
         record.timestampType = kind
         record.sequence = sequence(base_sequence, delta)
         record.crc = None

@@ -82,7 +82,7 @@ class Reader:
             buffer,
             at,
             source_end=len(buffer) if end is None else end - position + at,
-            largest=self.limits.max_batch_size or FURTHEST,
+            largest=min(self.limits.max_batch_size or FURTHEST, FURTHEST),
             latest=-1 if self.latest is None else self.latest,
             lowest=0 if name is None else name,
             highest=2 * FURTHEST - 1 if name is None else name + REACH - 1,
@@ -122,7 +122,7 @@ class Reader:
         it: so an offset counts as good only once a larger one has followed. Nor must the name of a file that was
         renamed: two batches that agree say that it is wrong."""
         name = self.name_offset
-        if first < 0 or (name is not None and not (near(last, name) and name <= last)):
+        if first < 0 or last < first or (name is not None and not (near(last, name) and name <= last)):
             if name is not None and self.latest is None and self.strange is not None and self.strange < first:
                 self.name_offset = None
                 self.resync.forget_name()

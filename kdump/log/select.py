@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from kdump.format.batch import BATCH_HEADER
 from kdump.format.columns import (
     HEADERS_START,
     KEY_START,
@@ -20,6 +21,7 @@ from kdump.format.columns import (
     keep_keys,
     keep_rows,
 )
+from kdump.format.numbers import LONG_MAX, LONG_MIN
 from kdump.log.legacy import look_inside
 from kdump.log.payload import records
 from kdump.log.record import Record
@@ -43,8 +45,6 @@ class Range(NamedTuple):
 OFFSET_KEYS = ("offset", "startOffset", "firstOffset", "lastOffset")
 """Under which an entry of an index, a snapshot or a checkpoint has its offsets."""
 
-FAR = 1 << 63
-"""Beyond every number of 64 bits, or the last of them below zero."""
 NO, MAYBE, YES = 0, 1, 2
 """What a header says of its records: none is asked for; only decoding can tell; one at least is."""
 
@@ -110,7 +110,8 @@ class Selection:
         if self.times:
             answer = self._time(batch, self.times)
         if self.looks_at_content and answer:
-            answer = MAYBE if batch.recordCount != 0 or batch.magic < 2 else NO
+            # One without records that is not empty is damaged, and looked into.
+            answer = MAYBE if batch.recordCount != 0 or batch.size > BATCH_HEADER.size or batch.magic < 2 else NO
         return answer if answer == NO or self.gate is None or self.gate.sees(batch) else NO
 
     def _offsets_meet(self, batch: Batch, offsets: Range) -> bool:
@@ -153,12 +154,12 @@ class Selection:
         """Leave only those of the records that are asked for: as `record` says of each, with no object a record."""
         header = batch.header
         if self.offsets:
-            keep_between(columns, OFFSET_DELTA, *_deltas(self.offsets, header.baseOffset))
+            keep_between(columns, OFFSET_DELTA, header.baseOffset, *_longs(self.offsets))
         if self.times and header.timestampType == "LogAppendTime":
             if not self.times.holds(header.maxTimestamp):
                 columns.count = 0
         elif self.times:
-            keep_between(columns, TIMESTAMP_DELTA, *_deltas(self.times, header.baseTimestamp))
+            keep_between(columns, TIMESTAMP_DELTA, header.baseTimestamp, *_longs(self.times))
         if self.keys and len(columns):
             keep_keys(columns, list(self.keys))
         if (self.key_regex or self.value_regex or self.headers) and len(columns):
@@ -210,10 +211,10 @@ class Selection:
         return any(True for _ in self.records(batch)) or bool(batch.problems)
 
 
-def _deltas(wanted: Range, base: int) -> tuple[int, int]:
-    """The range as deltas to `base`, as far as 64 bits go."""
-    first = -FAR if wanted.first is None else max(-FAR, wanted.first - base)
-    last = FAR - 1 if wanted.last is None else min(FAR - 1, wanted.last - base)
+def _longs(wanted: Range) -> tuple[int, int]:
+    """Both ends of the range, as far as 64 bits go."""
+    first = LONG_MIN if wanted.first is None else max(LONG_MIN, wanted.first)
+    last = LONG_MAX if wanted.last is None else min(LONG_MAX, wanted.last)
     return (first, last) if first <= last else (1, 0)
 
 

@@ -21,9 +21,11 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.format.heads import sequence_at
+    from cython.cimports.kdump.format.numbers import minus, plus
     from cython.cimports.kdump.render.record_lines import header_size, put_number, put_piece, put_text
 else:
     from kdump.format.heads import sequence_at
+    from kdump.format.numbers import minus, plus
     from kdump.render.record_lines import header_size, put_number, put_piece, put_text
 
 COMPILED: bool = cython.compiled
@@ -208,7 +210,7 @@ def _batch_cell(
     if kind == 7:
         return put_number(out, to, attributes)
     if kind == 8:
-        return put_number(out, to, rows[at + 3] - rows[at + 2])
+        return put_number(out, to, minus(rows[at + 3], rows[at + 2]))
     if kind == 9:
         return put_number(out, to, rows[at + 11])
     if kind == 10:
@@ -237,7 +239,7 @@ def _batch_cell(
     if kind == 22:
         return put_number(out, to, rows[at + 3])
     if kind == 23:
-        return put_number(out, to, sequence_at(rows[at + 9], rows[at + 3] - rows[at + 2]))
+        return put_number(out, to, sequence_at(rows[at + 9], minus(rows[at + 3], rows[at + 2])))
     if kind == 24:
         return _span(out, to, rows[at + 2], rows[at + 3])
     if kind == 25:
@@ -261,7 +263,7 @@ def _batch_cell(
     if kind == 28:
         if rows[at + 9] == -1:
             return to
-        return _span(out, to, rows[at + 9], sequence_at(rows[at + 9], rows[at + 3] - rows[at + 2]))
+        return _span(out, to, rows[at + 9], sequence_at(rows[at + 9], minus(rows[at + 3], rows[at + 2])))
     return put_text(out, to, b"ok", 2)
 
 
@@ -398,7 +400,7 @@ def _record_cell(
     """A cell of the record whose numbers begin at rows[at]; the position behind it, -1 for one that is not ordinary.
     `sequence` is the batch's first."""
     if kind == 0:
-        return put_number(out, to, base_offset + rows[at + 4])
+        return put_number(out, to, plus(base_offset, rows[at + 4]))
     if kind == 1:
         return _time(out, to, timestamp)
     if kind == 2:
@@ -457,7 +459,6 @@ def record_cells(
     cells: cython.Py_ssize_t = len(plan.kinds)
     hidden: cython.Py_ssize_t = len(plan.empty)
     count: cython.Py_ssize_t = columns.count
-    far: cython.longlong = cython.cast(cython.longlong, 1) << 61
     timestamp: cython.longlong
     i: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -469,9 +470,7 @@ def record_cells(
             # A null in a header takes four bytes more than its size did.
             if used + most + rows[at + 1] - rows[at] + 8 * rows[at + 10] > size:
                 break
-            if not (-far < rows[at + 3] < far and -far < head[place + 11] < far):
-                break
-            timestamp = head[place + 6] if appended else head[place + 11] + rows[at + 3]
+            timestamp = head[place + 6] if appended else plus(head[place + 11], rows[at + 3])
             to = used
             for i in range(hidden):
                 if to == used:

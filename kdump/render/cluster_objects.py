@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, name_of
+from kdump.format.numbers import parse_int
 from kdump.render.group_objects import plain
 from kdump.state.image import Metadata, PartitionInfo, Topic
 from kdump.state.secrets import HIDDEN, is_secret
@@ -21,11 +22,11 @@ LEVEL = "metadata.version"
 
 def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
     """What an operator looks for in a partition, in words."""
-    least = effective(metadata, topic.name, "min.insync.replicas", None)
+    least = parse_int(effective(metadata, topic.name, "min.insync.replicas", None))
     found = {
         "offline": info.is_offline,
         "under-replicated": info.is_under_replicated,
-        "under-min-isr": len(info.isr) < int(least) if least and least.isdigit() else not info.isr,
+        "under-min-isr": not info.isr if least is None else len(info.isr) < least,
         "reassigning": info.is_reassigning,
         "recovering": info.leaderRecoveryState != "RECOVERED",
     }

@@ -14,6 +14,7 @@ from functools import partial
 
 from kdump.check.lone_index import WrongEntry, wrong_entries
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.format.numbers import parse_long
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, Kind
@@ -164,4 +165,4 @@ class Dump:
 def _offset(path: str) -> int | None:
     """The offset in a file's name, what stands before its first point; None if that is no number."""
     stem = os.path.basename(path).partition(".")[0]
-    return int(stem) if stem.isascii() and stem.isdigit() else None
+    return parse_long(stem)

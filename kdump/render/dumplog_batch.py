@@ -24,12 +24,13 @@ from kdump.format.batch import (
 from kdump.format.columns import each_row, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
+from kdump.format.numbers import int32, int64
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text
 from kdump.log.legacy import messages
 from kdump.log.payload import columns_of
 from kdump.log.region import Batch, BatchLegacy, BatchV2
-from kdump.render.java import boolean, int32, int64, jackson, optional_long
+from kdump.render.java import boolean, jackson, optional_long
 
 LARGEST = (1 << 63) - 1
 SIZE = struct.Struct(">i")

@@ -11,16 +11,6 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)", re.DOTALL)
 _SLASHES = re.compile("/+")
 
 
-def int32(number: int) -> int:
-    """The number as a Java int that overflowed has it."""
-    return (number + 0x80000000 & 0xFFFFFFFF) - 0x80000000
-
-
-def int64(number: int) -> int:
-    """The number as a Java long that overflowed has it."""
-    return (number + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
-
-
 def boolean(value: bool) -> str:
     return "true" if value else "false"
 

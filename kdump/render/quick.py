@@ -26,7 +26,7 @@ from kdump.render.escape import path_text
 from kdump.render.objects import finding_object, record_object
 from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
-from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, fits, needed, write, write_batches
+from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, needed, write, write_batches
 
 if TYPE_CHECKING:  # views are made by who shows them
     from kdump.render.views import View
@@ -68,16 +68,13 @@ def lines_of(
     room = bytearray(ROOM) if room is None else room
     view = memoryview(room)
     row = 0
-    quick = fits(columns, frame)
     while row < len(columns):
-        used = 0
-        if quick:
-            row, used = write(room, 0, columns, row, frame)
+        row, used = write(room, 0, columns, row, frame)
         if used:
             yield view[:used]
             continue
         need = needed(columns, row, frame)
-        if quick and need <= MOST:
+        if need <= MOST:
             room = bytearray(need)
             view = memoryview(room)
             continue
@@ -169,8 +166,6 @@ class QuickLines:
         if self.keys:
             keep_keys(columns, self.keys)
         frame = frame_of(head, stretch.position - stretch.start + place, header, SOUND)
-        if not fits(columns, frame):
-            return False
         row = 0
         while row < len(columns):
             row, self.used = write(self.room, self.used, columns, row, frame)
@@ -198,7 +193,7 @@ class QuickLines:
         timestamp = batch.maxTimestamp if appended else None
         frame = Frame(self._head(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
-        if not ordinary or not fits(inner, frame) or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
+        if not ordinary or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
             return self.plain(at, batch)
         if self.keys:
             keep_keys(inner, self.keys)

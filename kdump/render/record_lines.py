@@ -22,16 +22,17 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.format.heads import sequence_at
+    from cython.cimports.kdump.format.numbers import plus
     from cython.cimports.libc.string import memcpy
 else:
     from kdump.format.heads import sequence_at
+    from kdump.format.numbers import plus
 
 COMPILED: bool = cython.compiled
 ROOM = 1 << 20
 """Bytes of lines that are gathered."""
 MOST = 16 << 20
 """Bytes that one line may need at worst, to be written here."""
-FAR = 1 << 62
 FIXED = 400
 """Bytes that the keys and numbers of a line take at most, together."""
 assert (WIDTH, MAX_SEQUENCE) == (11, 2147483647)
@@ -86,7 +87,7 @@ def put_number(out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlo
     if number < 0:
         out[at] = 45
         at += 1
-        rest = -number
+        rest = -number if not cython.compiled else 0 - cython.cast(cython.ulonglong, number)
     else:
         rest = number
     bound: cython.ulonglong = 10
@@ -338,9 +339,8 @@ def _lines(
     digits: cython.p_uchar,
 ):
     """The lines of records row..count behind the `used` bytes of `out`, of `size`: the first record that is not
-    written, because there is no room or because its timestamp is out of reach, and the bytes that are used."""
+    written, because there is no room, and the bytes that are used."""
     fixed: cython.Py_ssize_t = head_size + middle_size + tail_size + 400
-    far: cython.longlong = cython.cast(cython.longlong, 1) << 62
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t
     position: cython.Py_ssize_t
@@ -352,18 +352,18 @@ def _lines(
     while row < count:
         at = row * 11
         headers = rows[at + 10]
-        if not -far <= rows[at + 3] <= far or used + fixed + 6 * (rows[at + 1] - rows[at]) + 80 * headers > size:
+        if used + fixed + 6 * (rows[at + 1] - rows[at]) + 80 * headers > size:
             break
         to = put_text(out, used, head, head_size)
         to = put_number(out, to, batch_position)
         to = put_text(out, to, b',"offset":', 10)
         delta = rows[at + 4]
-        to = put_number(out, to, base_offset + delta)
+        to = put_number(out, to, plus(base_offset, delta))
         to = put_text(out, to, b',"timestamp":', 13)
         if magic == 0:
             to = put_text(out, to, b"null", 4)
         else:
-            to = put_number(out, to, append_time if appended else base_timestamp + rows[at + 3])
+            to = put_number(out, to, append_time if appended else plus(base_timestamp, rows[at + 3]))
         to = put_text(out, to, middle, middle_size)
         to = put_number(out, to, rows[at + 2])
         if magic < 2:
@@ -409,7 +409,7 @@ def write(
 ) -> tuple[int, int]:
     """Write the lines of the columns' records from number `row` on into `room`, behind the `used` bytes: the number of
     the first record that is not yet written, and the bytes that are used now. What does not fit stays for the next
-    call, when there is more room (see `needed`); and what `fits` not."""
+    call, when there is more room (see `needed`)."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1] = columns.block
@@ -487,7 +487,6 @@ def write_batches(
     created_size: cython.Py_ssize_t = len(created)
     tail_size: cython.Py_ssize_t = len(tail)
     size: cython.Py_ssize_t = len(room)
-    far: cython.longlong = cython.cast(cython.longlong, 1) << 62
     at: cython.Py_ssize_t
     count: cython.Py_ssize_t
     row: cython.Py_ssize_t
@@ -496,7 +495,7 @@ def write_batches(
     while batch < stop:
         at = batch * 12
         count = of[at + 10]
-        if of[at + 5] & 0x2F or not -far <= of[at + 11] <= far:
+        if of[at + 5] & 0x2F:
             break
         columns.count = 0
         try:
@@ -519,18 +518,6 @@ def write_batches(
             break
         batch += 1
     return batch, used
-
-
-def fits(columns: Columns, frame: Frame) -> bool:
-    """Whether all numbers of the records fit into 64 bits; no real one comes near that."""
-    rows: cython.longlong[::1] = columns.block
-    far: cython.longlong = cython.cast(cython.longlong, 1) << 62
-    at: cython.Py_ssize_t
-    beyond: cython.bint = False
-    for at in range(3, columns.count * 11, 11):
-        beyond = beyond or not -far <= rows[at] <= far
-    bases = (frame.base_offset, frame.base_timestamp, frame.append_time or 0)
-    return not beyond and all(-FAR <= base <= FAR for base in bases)
 
 
 def needed(columns: Columns, row: int, frame: Frame) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.format.gather import Lists, Strings, wrapped
+from kdump.format.gather import Lists, Strings
+from kdump.format.numbers import int64
 from kdump.spark.tables import Column, Table
 
 FIRST, LAST = -62_135_510_400_000, 253_402_127_999_999
@@ -30,7 +31,7 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, int) and kind == pa.int64():
-        return wrapped(value)
+        return int64(value)
     if isinstance(value, int) and kind == pa.int32():
         return value if INT32[0] <= value <= INT32[1] else None
     if isinstance(value, list):

@@ -19,7 +19,6 @@ from kdump.format.batch import (
     TRANSACTIONAL,
     codec_name,
 )
-from kdump.format.gather import wrapped
 from kdump.format.heads import (
     ATTRIBUTES,
     BASE,
@@ -37,6 +36,7 @@ from kdump.format.heads import (
     read_heads,
 )
 from kdump.format.message import NO_TIMESTAMP_TYPE
+from kdump.format.numbers import int64
 from kdump.log.legacy import look_inside
 from kdump.log.reader import CHECKED, WALKED
 from kdump.log.region import Batch, BatchLegacy, Region, Stretch
@@ -109,7 +109,7 @@ class BatchColumns:
             value = getattr(batch, name)
             if value is None:
                 self.nulls[name].append(self.count)
-            values.append(wrapped(value or 0))
+            values.append(int64(value or 0))
         if self.checks:
             self.valid.append(batch.crcValid)
         return self._also(1, common)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.numbers import parse_long
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import TRANSACTION_TOPIC
@@ -121,8 +122,8 @@ def retention_of(fleet: Fleet) -> dict[tuple[str | None, str | None], int]:
         for topic in metadata.topics if metadata else ():
             assert metadata is not None
             policy = effective(metadata, topic, "cleanup.policy", None)
-            said = effective(metadata, topic, "retention.ms", None)
-            milliseconds = int(said) if said and said.lstrip("-").isdigit() else RETENTION
+            said = parse_long(effective(metadata, topic, "retention.ms", None))
+            milliseconds = RETENTION if said is None else said
             if (policy is None or "delete" in policy) and milliseconds >= 0:
                 found[owner, topic] = milliseconds
     return found

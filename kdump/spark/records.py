@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kdump.format.columns import HEADERS_START, KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, WIDTH, Columns
-from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences, wrapped
+from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences
+from kdump.format.numbers import int64
 from kdump.log.legacy import look_inside
 from kdump.log.payload import columns_of
 from kdump.log.reader import CHECKED
@@ -137,7 +138,7 @@ class RecordRows:
             elif name == "offset":
                 numbers(values, columns, OFFSET_DELTA, batch.inner_base or 0)
             elif name == "timestamp" and batch.timestampType == "LogAppendTime":
-                values.extend([wrapped(batch.maxTimestamp or 0)] * count)
+                values.extend([int64(batch.maxTimestamp or 0)] * count)
             elif name == "timestamp":
                 numbers(values, columns, TIMESTAMP_DELTA, 0)
             else:
@@ -159,7 +160,7 @@ class RecordRows:
                 value = getattr(record, name)
                 if value is None:
                     self.nulls[name].append(self.count)
-                values.append(wrapped(value or 0))
+                values.append(int64(value or 0))
             for name, text in self.texts.items():
                 text.add(getattr(record, name))
             if self.headers is not None:

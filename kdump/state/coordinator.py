@@ -20,7 +20,7 @@ from kdump.log.region import Limits
 from kdump.state.coordinator_history import History
 from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
-DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-(\d+)")
+DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States in which the coordinator will yet write a marker to each partition that is listed."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 
+from kdump.format.numbers import parse_int
 from kdump.log.disk import LogDirectory
 from kdump.log.paths import target
 from kdump.state.image import Metadata, QuorumLeader, Voter
@@ -24,7 +25,7 @@ def complete_quorum(metadata: Metadata, folder: str) -> None:
     does not say them."""
     path = os.path.join(folder, "quorum-state")
     said = properties(target(path) if os.path.isfile(path) else None)
-    leader, epoch = (_number(said.get(name)) for name in ("leaderId", "leaderEpoch"))
+    leader, epoch = (parse_int(said.get(name)) for name in ("leaderId", "leaderEpoch"))
     if leader is not None and epoch is not None and leader >= 0:
         known = metadata.leader
         if known is None or known.leaderEpoch < epoch:
@@ -36,7 +37,3 @@ def complete_quorum(metadata: Metadata, folder: str) -> None:
         return
     if not metadata.voters:
         metadata.voters = {number: Voter(number) for number in numbers if isinstance(number, int)}
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.lstrip("-").isdecimal() and len(text) < 12 else None

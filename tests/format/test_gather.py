@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kdump.format.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, Columns
-from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences, wrapped
+from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences
+from kdump.format.numbers import int64
 from kdump.log.payload import columns_of, records
 from kdump.log.region import BatchV2
 from tests.conftest import each_segment, iter_regions
@@ -64,7 +65,7 @@ def test_sums_wrap_as_javas() -> None:
     columns.block, columns.count = array("q", [0, 0, 0, 1, 2147483647, 0, -1, 0, -1, 0, 0]), 1
     out, rows = array("q"), array("q")
     numbers(out, columns, TIMESTAMP_DELTA, (1 << 63) - 1)
-    assert list(out) == [-(1 << 63)] == [wrapped(1 << 63)]
+    assert list(out) == [-(1 << 63)] == [int64(1 << 63)]
     sequences(rows, columns, 2)
     sequences(rows, columns, -1)
     assert list(rows) == [1, -1]

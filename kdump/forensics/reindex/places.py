@@ -12,6 +12,7 @@ from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
+from kdump.format.numbers import parse_int
 from kdump.log.disk import BESIDE, LogDirectory, Partition, Segment, partition, place_of
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -111,12 +112,11 @@ class _Configs:
         if directory.path not in self._known:
             from kdump.state.metadata import read_metadata
 
-            node = ids(directory, self.options).get("node.id", "")
             metadata = read_metadata(directory.path, self.options.limits)
-            self._known[directory.path] = metadata, int(node) if node.isdigit() else None
+            self._known[directory.path] = metadata, parse_int(ids(directory, self.options).get("node.id"))
         metadata, node_id = self._known[directory.path]
-        value = effective(metadata, topic, name, node_id) if metadata is not None else None
-        return int(value) if value is not None and value.isdigit() else default
+        value = parse_int(effective(metadata, topic, name, node_id)) if metadata is not None else None
+        return default if value is None or value < 0 else value
 
 
 def may_be_open(made: Asked, segment: Segment) -> bool:

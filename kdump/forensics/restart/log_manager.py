@@ -19,6 +19,7 @@ from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.plan import EXIT, HIDDEN, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.recovery import INTERVAL
 from kdump.forensics.restart.strays import Strays
+from kdump.format.numbers import parse_int
 from kdump.log.disk import REMOTE_CACHE
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -138,9 +139,9 @@ class LogManager:
         """With the topic's own configs, as far as the metadata on the disk has them."""
         if self.metadata is None or topic not in self.metadata.topics:
             return how
-        interval = effective(self.metadata, topic, "index.interval.bytes", None) or ""
+        interval = parse_int(effective(self.metadata, topic, "index.interval.bytes", None))
         remote = effective(self.metadata, topic, "remote.storage.enable", None) == "true"
-        return replace(how, interval=int(interval) if interval.isdigit() else INTERVAL, remote=remote)
+        return replace(how, interval=INTERVAL if interval is None or interval < 0 else interval, remote=remote)
 
     def _carry_out(self, plan: PartitionPlan, how: Loading, act: Callable[[PartitionPlan, Loading], None]) -> None:
         try:

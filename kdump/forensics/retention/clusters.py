@@ -7,6 +7,7 @@ from contextlib import closing
 
 from kdump.check.known import ids, same_broker
 from kdump.check.options import Options
+from kdump.format.numbers import parse_int
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, place_of
 from kdump.log.entries import Entry, entries
@@ -82,8 +83,7 @@ class Clusters:
         if not isinstance(around, LogDirectory):
             return self.given, None
         own = ids(around, self.options)
-        node = own.get("node.id", "")
-        number = int(node) if node.isdigit() else None
+        number = parse_int(own.get("node.id"))
         if self.given is not None:
             return self.given, number
         found = read_metadata(directory, self.options.limits)

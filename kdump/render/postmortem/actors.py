@@ -7,6 +7,7 @@ from typing import Any
 
 from kdump.forensics.answers import HANGING, OPEN, Transaction
 from kdump.forensics.postmortem.facts import PartitionFacts, ProducerEpoch
+from kdump.format.numbers import parse_long
 from kdump.render.amounts import size_text
 from kdump.render.durations import duration_text
 from kdump.render.postmortem import palette
@@ -247,8 +248,8 @@ def _breaks(facts: PartitionFacts, names: dict[int, str]) -> list[dict[str, Any]
     for finding in facts.findings:
         if finding.code not in BREAKS or finding.offset is None:
             continue
-        number = finding.message.partition(":")[0].removeprefix("producer ")
-        who = names.get(int(number), f"producer {number}") if number.isdigit() else None
+        number = parse_long(finding.message.partition(":")[0].removeprefix("producer "))
+        who = names.get(number, f"producer {number}") if number is not None and number >= 0 else None
         if who is not None:
             said = {"who": who, "at": finding.offset, "offset": f"{finding.offset:,}"}
             rows.append(said | {"what": BREAKS[finding.code], "said": short(clean(finding.message), 120)})
