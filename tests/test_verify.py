@@ -21,16 +21,15 @@ from kdump.check.run import units
 from kdump.cli import cli
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import FIXTURES, SHARED, read_regions
-from tests.damages import DAMAGES, DISKS, DOUBTS, Damage, Expected, second_directory
+from tests.conftest import DISKS, FIXTURES, read_regions
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, Expected, second_directory
 from tests.lookalikes import LOOKALIKES, Lookalike
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
-KAFKA = SHARED / "disks" / "kafka-4.3"
+KAFKA = DISKS / "kafka-4.3"
 HEALTHY = [
     *(KAFKA / name for name in ("clean-0", "clean-1", "clean-2", "live-1", "crash-1", "diverged-1", "diverged-2")),
-    SHARED / "disks" / "kafka-2.8-legacy",
-    SHARED / "disks" / "kafka-4.3-tiered",
+    DISKS / "kafka-2.8-legacy",
+    DISKS / "kafka-4.3-tiered",
 ]
 TRUE_WARNINGS = {("timestamp-in-future", "future"), ("directory-stray", "gone")}
 
@@ -74,7 +73,7 @@ def is_at(expected: Expected, disk: Path, row: dict[str, Any], sizes: dict[int, 
 
 def copy_disk(name: str, to: Path) -> Path:
     target = to / name
-    subprocess.run(["cp", "-r", "--sparse=always", str(SHARED / "disks" / DISKS[name]), str(target)], check=True)
+    subprocess.run(["cp", "-r", "--sparse=always", str(DISKS / DISK_PATHS[name]), str(target)], check=True)
     subprocess.run(["chmod", "-R", "u+w", str(target)], check=True)
     return target
 

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.damages import DISKS, copy_disk, second_directory
+from tests.conftest import DISKS
+from tests.damages import DISK_PATHS, copy_disk, second_directory
 
 LARGE = "clicks-0"
 """A partition of ten megabytes, which most recipes leave alone."""
@@ -16,8 +17,8 @@ LARGE = "clicks-0"
 class Disk:
     """A copy of a disk in `work`, as it was after each `restore`; without its largest partition unless `whole`."""
 
-    def __init__(self, shared: Path, name: str, work: Path, *, whole: bool = False) -> None:
-        self.root = copy_disk(shared / "disks" / DISKS[name], work / f"{name}{'-whole' * whole}")
+    def __init__(self, name: str, work: Path, *, whole: bool = False) -> None:
+        self.root = copy_disk(DISKS / DISK_PATHS[name], work / f"{name}{'-whole' * whole}")
         if not whole:
             shutil.rmtree(self.root / LARGE, ignore_errors=True)
         self.files = {path: path.read_bytes() for path in self._files()}

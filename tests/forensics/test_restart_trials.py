@@ -29,26 +29,26 @@ UNKNOWABLE = {
 """Recipes for which the plan says something else than the record, and why."""
 
 
-def disk(disks: dict[str, Disk], shared: Path, tmp: Path, name: str, whole: bool) -> Disk:
+def disk(disks: dict[str, Disk], tmp: Path, name: str, whole: bool) -> Disk:
     key = name + "+" * whole
     if key not in disks:
-        disks[key] = Disk(shared, name, tmp, whole=whole)
+        disks[key] = Disk(name, tmp, whole=whole)
     disks[key].restore()
     return disks[key]
 
 
-def plan_of(damage: Any, disks: dict[str, Disk], shared: Path, tmp: Path) -> tuple[RestartPlan, str | None]:
+def plan_of(damage: Any, disks: dict[str, Disk], tmp: Path) -> tuple[RestartPlan, str | None]:
     if damage.disk == "legacy":
-        source = disk(disks, shared, tmp, "legacy", False)
-        here = disk(disks, shared, tmp, "clean-1", False)
+        source = disk(disks, tmp, "legacy", False)
+        here = disk(disks, tmp, "clean-1", False)
         expected = damage.apply(source.root)
         here.graft(source.root / expected.file.split("/")[0], HOST)
         return kdump.restart_plan(here.directories_of_broker), HOST
-    here = disk(disks, shared, tmp, damage.disk, False)
+    here = disk(disks, tmp, damage.disk, False)
     try:
         expected = damage.apply(here.root)
     except FileNotFoundError:
-        here = disk(disks, shared, tmp, damage.disk, True)
+        here = disk(disks, tmp, damage.disk, True)
         expected = damage.apply(here.root)
     return kdump.restart_plan(here.directories_of_broker), served(damage, expected)
 
@@ -91,13 +91,13 @@ PARTS = [TELLING[:45], TELLING[45:], QUIET[::4], [damage for number, damage in e
 
 
 @pytest.mark.parametrize("part", [0, 1, 2, pytest.param(3, marks=pytest.mark.every_disk)])
-def test_every_recipe_of_verify(part: int, shared: Path, tmp_path_factory: Any) -> None:
+def test_every_recipe_of_verify(part: int, tmp_path_factory: Any) -> None:
     """What a start does to each damage of tests/damages.py is foretold."""
     tmp = tmp_path_factory.mktemp("disks")
     disks: dict[str, Disk] = {}
     wrong = {}
     for damage in PARTS[part]:
-        plan, partition = plan_of(damage, disks, shared, tmp)
+        plan, partition = plan_of(damage, disks, tmp)
         found = disagrees(plan, partition, TRIALS[damage.name])
         if bool(found) != (damage.name in UNKNOWABLE):
             wrong[damage.name] = found
@@ -105,14 +105,14 @@ def test_every_recipe_of_verify(part: int, shared: Path, tmp_path_factory: Any) 
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_every_recipe_of_restarts(part: int, shared: Path, tmp_path_factory: Any) -> None:
+def test_every_recipe_of_restarts(part: int, tmp_path_factory: Any) -> None:
     """The plan of today says what the broker did when docs/restart-trials.json was made, or what is explained."""
     tmp = tmp_path_factory.mktemp("disks")
     disks: dict[str, Disk] = {}
     wrong = {}
     chosen = [recipe for recipe in restart_damages.chosen() if recipe.name in RESTARTS]
     for recipe in sorted(chosen, key=lambda recipe: (recipe.disk, recipe.name))[part::3]:
-        here = disk(disks, shared, tmp, recipe.disk, True)
+        here = disk(disks, tmp, recipe.disk, True)
         recipe.apply(here.root)
         record = RESTARTS[recipe.name]
         before = {Path(path).name: files(Path(path)) for path in here.directories_of_broker}
