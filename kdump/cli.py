@@ -53,6 +53,10 @@ class Lazy(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except MemoryError:
+            text = "there is not the memory for that: --max-decompressed-size bounds what a batch may take"
+            click.echo(f"kdump: {text}", err=True)
+            sys.exit(2)
         except BrokenPipeError:
             # A closed pipe is a good end. Python would complain once more when it flushes standard output at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

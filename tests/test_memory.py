@@ -1,4 +1,5 @@
-"""Peak memory is a few windows and the largest record, whatever the size of the file or of the batch."""
+"""Peak memory is a few windows, whatever the size of the file, of the batch or of a record; and one value where that is
+shown."""
 
 from __future__ import annotations
 
@@ -110,3 +111,95 @@ def test_a_large_batch(codec: str, piped: bool, records: list[bytes], tmp_path: 
         count += 1
     assert count == COUNT + 1
     assert b'"value":"behind"' in last
+
+
+def header_record(count: int) -> bytes:
+    """A record of that many headers with an empty key and no value."""
+    body = b"\0\0\0" + craft.varint(-1) + craft.varint(-1) + craft.varint(count) + b"\0\1" * count
+    return craft.varint(len(body)) + body
+
+
+HOSTILE = {
+    "value": lambda: craft.batch([craft.record(value=b"v" * (150 * MIB))], "zstd"),
+    "plain-value": lambda: craft.batch([craft.record(value=b"\xff" * (90 * MIB)), craft.record(1)]),
+    "headers": lambda: craft.batch([header_record(1_000_000)], "gzip"),
+}
+"""Segments of one record that takes much memory, by what it is of: some of them have a few kilobytes."""
+QUICK = ["verify", "stats", "retention --keys --config cleanup.policy=compact"]
+"""Commands that read every record and show no value."""
+NOT_SHOWING = [
+    "verify --info --jobs 1",
+    "ls",
+    "inspect --json",
+    "inspect",
+    "transactions",
+    "producers",
+    "reindex",
+    "carve",
+]
+NOT_SHOWING += ["salvage --out OUT", "dump-log --files", *QUICK]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("hostile")
+    for name, make in HOSTILE.items():
+        (root / f"{name}-0").mkdir()
+        (root / f"{name}-0" / f"{0:020}.log").write_bytes(make())
+    return root
+
+
+def run(path: Path, out: Path, *words: str, limit: int | None = None) -> tuple[int, int, str]:
+    """Exit status, peak in KiB and stderr of a command, its standard output thrown away; `limit`: bytes of address
+    space."""
+    bound = "" if limit is None else f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({limit},) * 2)"
+    paths = {"OUT": str(out / "written"), "PATH": str(path)}
+    command = [sys.executable, "-m", "kdump", *(paths.get(word, word) for word in words)]
+    with subprocess.Popen(
+        [sys.executable, "-c", bound + MEASURE, str(out / "peak"), *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as started:
+        assert started.stderr is not None
+        said = started.stderr.read().decode()
+    status, peak = map(int, (out / "peak").read_text().split())
+    return status, peak, said
+
+
+@pytest.mark.parametrize("command", QUICK)
+def test_what_shows_no_value_holds_none(command: str, hostile: Path, tmp_path: Path) -> None:
+    status, peak, _ = run(hostile, tmp_path, *command.split(), "PATH")
+    assert status == 0
+    assert peak < LIMIT
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("command", NOT_SHOWING)
+def test_no_other_holds_one(command: str, name: str, hostile: Path, tmp_path: Path) -> None:
+    path = hostile / f"{name}-0" / f"{0:020}.log"
+    status, peak, said = run(path, tmp_path, *command.split(), "PATH")
+    assert status in (0, 1)
+    assert "Traceback" not in said
+    assert peak < LIMIT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "value"), [("value", 150), ("plain-value", 90), ("headers", 2)])
+def test_a_value_is_held_once_where_it_is_shown(name: str, value: int, hostile: Path, tmp_path: Path) -> None:
+    path = hostile / f"{name}-0" / f"{0:020}.log"
+    status, peak, _ = run(path, tmp_path, "inspect", "--records", "--json", "PATH")
+    assert status == 0
+    assert peak < LIMIT + value * 1024
+
+
+SHOWING = ["inspect --records", "inspect --records --json", "inspect --hex", "dump-log --print-data-log --files"]
+
+
+@pytest.mark.parametrize("command", SHOWING)
+def test_no_memory_is_one_line(command: str, hostile: Path, tmp_path: Path) -> None:
+    path = hostile / "plain-value-0" / f"{0:020}.log"
+    status, _, said = run(path, tmp_path, *command.split(), "PATH", limit=150 * MIB)
+    assert status == 2
+    assert said.startswith("kdump: there is not the memory for that")
+    assert said.count("\n") == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kdump.log.paths import Target, target
 from kdump.log.payload import columns_of, records
 from kdump.log.region import Batch, BatchV2
-from kdump.render import jsonl
+from kdump.render import jsonl, long_record
 from kdump.render.objects import record_object
 from kdump.render.quick import DAMAGED, SOUND, frame_of, head_of, lines_of
 from tests import craft
@@ -92,3 +92,15 @@ def test_any_room(parts: list[bytes]) -> None:
     batch = only(craft.batch([*parts, craft.record(value=b"\x01" * 3000)]))
     for room in (0, 700, 3000):
         assert quick(AT, batch, room) == plain(AT, batch)
+
+
+@given(st.lists(RECORD, min_size=1, max_size=3), st.booleans(), st.integers(1, 5))
+def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None:
+    """Any key, value and header is cut anywhere."""
+    data = craft.batch(content)
+    batch = only(data if sound else craft.overwrite(data, 17, b"\1\2\3\4"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_record, "LARGE", large)
+        patch.setattr(long_record, "PIECE", 3)
+        found = [b"".join(long_record.record_line(AT, record)) for record in records(batch)]
+    assert [line[:-1] for line in found] == plain(AT, batch)

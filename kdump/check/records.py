@@ -65,7 +65,7 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
     first_unkeyed = 0
     bad_header: tuple[int, str] | None = None
     end = batch.lastOffsetDelta or 0
-    for columns, _ in columns_of(batch):
+    for columns, _ in columns_of(batch, keys=False, values=False):
         seen = survey(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
             delta, behind = seen.wrong_delta, seen.wrong_behind
@@ -101,6 +101,8 @@ NOT_TEXT = "consumers get the key as text with U+FFFD in it, or with a null char
 
 def _bad_header(columns: Columns) -> tuple[int, str] | None:
     """The offsetDelta of the first record with a header key that is no clean text, and why."""
+    if columns.skimmed:
+        return (columns.offset_delta[0], columns.odd) if columns.odd else None
     i = -1
     while (i := odd_header(columns, i + 1)) < len(columns):
         for key, _ in headers(columns.data, columns.headers_start[i], columns.headers_count[i], columns.end[i]):

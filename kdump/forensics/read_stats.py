@@ -242,7 +242,7 @@ class Reader:
             return
         before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
         appended = bool(attributes & TIMESTAMP_TYPE.mask)
-        for columns, _ in columns_of(batch):
+        for columns, _ in columns_of(batch, values=False):
             self._columns(columns, header.baseTimestamp, not appended, base, place)
         decoded = stats.sums[RECORDS] - before[0]
         stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded

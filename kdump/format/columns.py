@@ -38,12 +38,17 @@ class Columns:
     name. Starts index into `data`.
 
     `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, its length field included.
+
+    `skimmed`: one large record of which `data` has no more than the key (log.skim); `odd`: why a header key of it is no
+    text, empty if all are.
     """
 
-    __slots__ = ("block", "count", "data")
+    __slots__ = ("block", "count", "data", "odd", "skimmed")
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
+        self.skimmed = False
+        self.odd = ""
         self.block = array("q")
         self.count = 0
 
@@ -262,15 +267,21 @@ def _wrong_header(data: Bytes, position: int, stop: int) -> DecodeError:
 
 def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[bytes, bytes | None]]:
     """The headers that `decode` has checked: keys and values as they stand."""
-    found: list[tuple[bytes, bytes | None]] = []
+    pairs = each_header(memoryview(data), position, count, end)
+    return [(bytes(key), None if value is None else bytes(value)) for key, value in pairs]
+
+
+def each_header(
+    data: memoryview, position: int, count: int, end: int
+) -> Iterator[tuple[memoryview, memoryview | None]]:
+    """The same, one by one, as views."""
     for _ in range(count):
         size, position = read_varint(data, position, end, "RecordHeader", "headerKeySize")
-        key = bytes(data[position : position + size])
+        key = data[position : position + size]
         size, position = read_varint(data, position + size, end, "RecordHeader", "headerValueSize")
-        value = None if size < 0 else bytes(data[position : position + size])
+        value = None if size < 0 else data[position : position + size]
         position += max(0, size)
-        found.append((key, value))
-    return found
+        yield key, value
 
 
 def keep_between(
@@ -418,6 +429,8 @@ def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop:
 def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
     """The first record from number `row` on with a header key that is not UTF-8, or holds a null character; how many
     records there are, if there is none."""
+    if columns.skimmed:
+        return row if columns.odd and row == 0 else 1
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -439,3 +452,34 @@ def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
             left -= 1
         row += 1
     return count
+
+
+def walk_headers(
+    columns: Columns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, left: cython.longlong
+) -> tuple[int, int, int]:
+    """Up to `left` headers of columns.data[position:end], as far as they lie in there whole: the position behind the
+    last, how many are left, and the position of the first whose key is no text, -1 if there is none. Stops before a
+    header that is wrong, too."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    odd: cython.Py_ssize_t = -1
+    begun: cython.Py_ssize_t
+    key: cython.Py_ssize_t
+    size: cython.longlong
+    while left > 0:
+        begun = position
+        size, key = _number(data, position, end, 32)
+        if key < 0 or size < 0 or size > end - key:
+            break
+        position = key + size
+        if odd < 0 and not _is_text(data, key, position):
+            odd = begun
+        size, position = _number(data, position, end, 32)
+        if position < 0 or size < -1 or size > end - position:
+            position = begun
+            break
+        if size > 0:
+            position += size
+        left -= 1
+    else:
+        begun = position
+    return begun, left, odd

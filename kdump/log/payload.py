@@ -11,10 +11,11 @@ from kdump.format.columns import Columns, decode, each_row, past_end
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
-from kdump.format.varint import read_varint
+from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
+from kdump.log.skim import LARGE, Skim
 
 MOST_AHEAD = 4 * 1024 * 1024
 """Bytes of one record that are gathered only to learn whether it is one."""
@@ -32,9 +33,12 @@ def records(batch: Batch) -> Iterator[Record]:
         yield from legacy.messages(batch)
 
 
-def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
+def columns_of(batch: BatchV2, *, keys: bool = True, values: bool = True) -> Iterator[tuple[Columns, int]]:
     """The records as columns, a piece at a time, and where the piece begins: the index of its first record is
-    the number of records before it; its bytes' position is in the file or in the decompressed payload."""
+    the number of records before it; its bytes' position is in the file or in the decompressed payload.
+
+    Without `values`, a large record comes without its value and headers (log.skim); without `keys`, too, without its
+    key: no memory is taken for them."""
     size = batch.size - BATCH_HEADER.size
     space = batch.compression if batch.is_compressed else ""
     base = 0 if space else batch.position + BATCH_HEADER.size
@@ -52,19 +56,24 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
         pieces = iter((quick,)) if quick else decompress(space, pieces, limit=limit, size=size)
     batch.decoded_to = base
     rest = bytearray()
+    behind = b""
+    """What was read behind a record that was skimmed."""
+    piece: Bytes
     wanted = 0
     done = 0
     total = left
     try:
-        for piece in pieces:
-            done += len(piece)
+        while behind or (piece := next(pieces, b"")):
+            if behind:
+                piece, behind = behind, b""
+            else:
+                done += len(piece)
             if rest:
                 rest += piece
                 if len(rest) < wanted:
                     continue
-                piece = bytes(rest)
-                rest = bytearray()
-            columns = Columns(bytes(piece))
+                piece, rest = rest, bytearray()
+            columns = Columns(piece if isinstance(piece, bytearray) else bytes(piece))
             piece_base = base + done - len(piece)
             try:
                 position = decode(columns, 0, len(piece), left, False)
@@ -80,7 +89,17 @@ def columns_of(batch: BatchV2) -> Iterator[tuple[Columns, int]]:
             if not left and position < len(piece):
                 break
             rest = bytearray(piece[position:])
+            del columns
+            piece = b""  # for a large one is held by `rest`, and by nothing else
             wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
+            if not values and wanted > LARGE:
+                skim = Skim(bytes(rest), pieces, done - len(rest), keys)
+                columns = skim.record()
+                left -= 1
+                batch.decoded_to = base + skim.stop
+                yield columns, base + skim.start
+                rest, behind, wanted = bytearray(), skim.rest, 0
+                done = skim.stop + len(behind)
         else:
             position, piece = 0, bytes(rest)
         if not left and position < len(piece):

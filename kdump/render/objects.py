@@ -237,7 +237,22 @@ def batch_object(target: Target, batch: Batch) -> Object:
 
 
 def record_object(target: Target, record: Record, reading: Reading | None = None) -> Object:
-    out: Object = {
+    out = before_key(target, record)
+    put_bytes(out, "key", record.key)
+    put_bytes(out, "value", record.value)
+    headers = []
+    for key, value in record.headers:
+        header: Object = {}
+        put_bytes(header, "key", key)
+        put_bytes(header, "value", value)
+        headers.append(header)
+    out["headers"] = headers
+    return out | after_headers(record, reading)
+
+
+def before_key(target: Target, record: Record) -> Object:
+    """What a record's object begins with."""
+    return {
         "type": "record",
         "file": path_text(target.path),
         "position": record.batch.position,
@@ -251,15 +266,11 @@ def record_object(target: Target, record: Record, reading: Reading | None = None
         "keySize": record.keySize,
         "valueSize": record.valueSize,
     }
-    put_bytes(out, "key", record.key)
-    put_bytes(out, "value", record.value)
-    headers = []
-    for key, value in record.headers:
-        header: Object = {}
-        put_bytes(header, "key", key)
-        put_bytes(header, "value", value)
-        headers.append(header)
-    out["headers"] = headers
+
+
+def after_headers(record: Record, reading: Reading | None) -> Object:
+    """What it ends with."""
+    out: Object = {}
     if record.crc is not None:
         out["crc"] = record.crc
         out["crcValid"] = record.crcValid

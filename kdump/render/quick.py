@@ -23,7 +23,8 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
 from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.escape import path_text
-from kdump.render.objects import finding_object, record_object
+from kdump.render.long_record import record_line
+from kdump.render.objects import finding_object
 from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
 from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, needed, write, write_batches
@@ -81,7 +82,7 @@ def lines_of(
         one = Columns(columns.data)
         one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
         for record in rows_of(batch, one, base, 0):
-            yield jsonl.line(record_object(at, record)).encode("utf-8", "backslashreplace") + b"\n"
+            yield from record_line(at, record)
         row += 1
 
 

@@ -20,6 +20,7 @@ from kdump.render.columns import DECODED, Decodes, columns_of, refuse_unknown
 from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
+from kdump.render.long_record import LARGE, record_line
 from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
 from kdump.render.output import Output
 from kdump.render.style import painter
@@ -226,7 +227,11 @@ class JsonView:
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
         for record in records:
             reading = decoding.read(target, record) if decoding else None
-            self.output.line(jsonl.line(record_object(target, record, reading)))
+            if record.end - record.start > LARGE:
+                for part in record_line(target, record, reading):
+                    self.output.write(part)
+            else:
+                self.output.line(jsonl.line(record_object(target, record, reading)))
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1

@@ -154,7 +154,7 @@ def _batches(segment: SegmentFacts, options: Options) -> Iterator[Batch]:
 def _rows(batch: Batch) -> Iterator[_Row]:
     if isinstance(batch, BatchV2):
         base = batch.header.baseOffset
-        for columns, _ in columns_of(batch):
+        for columns, _ in columns_of(batch, values=False):
             data = columns.data
             for start, end, _, _, delta, key_start, key_size, _, value_size, _, _ in each_row(columns):
                 key = bytes(data[key_start : key_start + key_size]) if key_size >= 0 else None

@@ -193,7 +193,7 @@ class Facts(Watch):
 def _tombstones(batch: Batch) -> int:
     """How many of its records have no value. What of it does not decode is in its problems."""
     if isinstance(batch, BatchV2):
-        return sum(list(columns.value_size).count(-1) for columns, _ in columns_of(batch))
+        return sum(list(columns.value_size).count(-1) for columns, _ in columns_of(batch, keys=False, values=False))
     return sum(record.valueSize < 0 for record in records(batch))
 
 

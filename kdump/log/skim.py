@@ -1,0 +1,188 @@
+"""A large record without its value: what it says is read, and its bytes are let go as they come.
+
+For who asks how large values are, and does not show them: memory must not grow with one record, nor with a million
+headers. What is wrong is what format.columns.decode would say of the whole record.
+"""
+
+from __future__ import annotations
+
+import codecs
+from array import array
+from collections.abc import Iterator
+
+from kdump.format.columns import Columns, past_end, walk_headers
+from kdump.format.errors import DecodeError
+from kdump.format.varint import read_varint, read_varlong
+
+LARGE = 2 * 1024 * 1024
+"""Bytes of a record above which it is read like this."""
+VARINT = 10
+"""Bytes that any variable-length integer takes at most."""
+
+
+class Skim:
+    """One record, whose first bytes are `head` and begin at `position` of the payload; `pieces` are those that follow.
+    `keeps_key`: its key is wanted."""
+
+    def __init__(self, head: bytes, pieces: Iterator[bytes | memoryview], position: int, keeps_key: bool) -> None:
+        self.pieces = pieces
+        self.keeps_key = keeps_key
+        self.start = position
+        self.odd = ""
+        self._piece = head
+        self._at = 0
+        self._base = position
+        """Position of the piece's first byte in the payload."""
+
+    @property
+    def position(self) -> int:
+        return self._base + self._at
+
+    @property
+    def rest(self) -> bytes:
+        """What has been taken from `pieces` and lies behind the record."""
+        return self._piece[self._at :]
+
+    def record(self) -> Columns:
+        """The record as columns of one row, whose positions count from its first byte. Raises DecodeError, with its
+        position in the payload."""
+        length = self._varint("length", 5)
+        begun = self.position
+        self.stop = begun + length
+        try:
+            return self._record(length)
+        except DecodeError:
+            # A record that the payload cuts is that, whatever stands in it.
+            while self.position < self.stop:
+                self._at = min(len(self._piece), self.stop - self._base)
+                if self.position < self.stop and not self._need(1):
+                    raise past_end(self.start, length, self.position - begun) from None
+            raise
+
+    def _record(self, length: int) -> Columns:
+        stop = self.stop
+        self._need(1)
+        attributes = self._piece[self._at]
+        self._at += 1
+        timestamp_delta = self._varint("timestampDelta", VARINT, stop)
+        offset_delta = self._varint("offsetDelta", 5, stop)
+        key_size = self._size("keySize")
+        key = self._take(key_size) if self.keeps_key and key_size > 0 else self._skip(key_size)
+        value_size = self._size("valueSize")
+        value_start = self.position - self.start
+        self._skip(value_size)
+        at = self.position
+        count = self._varint("headersCount", 5, stop)
+        headers_start = self.position - self.start
+        if count < 0 or count * 2 > stop - self.position:
+            reason = f"headersCount {count}, {stop - self.position} bytes left"
+            raise DecodeError("Record", "headersCount", at, reason)
+        self._headers(count)
+        if self.position != stop:
+            reason = f"{stop - self.position} bytes are left over in the record"
+            raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
+        found = Columns(key)
+        found.skimmed, found.odd, found.count = True, self.odd, 1
+        signed = attributes - 256 if attributes > 127 else attributes
+        row = (0, stop - self.start, signed, timestamp_delta, offset_delta, 0, key_size, value_start, value_size)
+        found.block = array("q", (*row, headers_start, count))
+        return found
+
+    def _need(self, count: int) -> bool:
+        """Have so many bytes at hand; False if there are no more so many."""
+        while len(self._piece) - self._at < count:
+            more = next(self.pieces, b"")
+            if not more:
+                return False
+            self._base += self._at
+            self._piece = self._piece[self._at :] + bytes(more)
+            self._at = 0
+        return True
+
+    def _varint(self, field: str, most: int, stop: int | None = None, struct: str = "Record") -> int:
+        self._need(most)
+        end = len(self._piece) if stop is None else min(len(self._piece), stop - self._base)
+        read = read_varlong if most == VARINT else read_varint
+        try:
+            value, self._at = read(self._piece, self._at, end, struct, field)
+        except DecodeError as error:
+            raise error.moved(self._base) from None
+        return value
+
+    def _size(self, field: str) -> int:
+        at = self.position
+        size = self._varint(field, 5, self.stop)
+        if size < -1 or max(0, size) > self.stop - self.position:
+            raise DecodeError("Record", field, at, f"{field} {size}, {self.stop - self.position} bytes left")
+        return size
+
+    def _skip(self, count: int) -> bytes:
+        for _ in self._parts(count):
+            pass
+        return b""
+
+    def _take(self, count: int) -> bytes:
+        return b"".join(self._parts(count))
+
+    def _parts(self, count: int) -> Iterator[bytes]:
+        """The next `count` bytes, a piece at a time."""
+        while count > 0:
+            self._need(1)
+            part = self._piece[self._at : self._at + count]
+            if not part:
+                raise DecodeError("Record", "length", self.start, "the payload ends")
+            self._at += len(part)
+            count -= len(part)
+            yield part
+
+    def _headers(self, left: int) -> None:
+        while left > 0:
+            self._need(VARINT)
+            begun, many = self._at, left
+            end = min(len(self._piece), self.stop - self._base)
+            self._at, left, odd = walk_headers(Columns(self._piece), begun, end, left)
+            if odd >= 0 and not self.odd:
+                size, key = read_varint(self._piece, odd, end, "RecordHeader", "headerKeySize")
+                self._look([self._piece[key : key + size]])
+            if left == many:  # a header that is larger than the piece, or wrong
+                self._header()
+                left -= 1
+
+    def _header(self) -> None:
+        at = self.position
+        size = self._varint("headerKeySize", 5, self.stop, "RecordHeader")
+        if size < 0 or size > self.stop - self.position:
+            # As columns.decode has it.
+            code = "header-key-invalid" if size == -1 else "record-malformed"
+            reason = f"headerKeySize {size}, {self.stop - self.position} bytes left"
+            raise DecodeError("RecordHeader", "headerKeySize", at, reason, code)
+        self._look(self._parts(size))
+        at = self.position
+        size = self._varint("headerValueSize", 5, self.stop, "RecordHeader")
+        if size < -1 or max(0, size) > self.stop - self.position:
+            reason = f"headerValueSize {size}, {self.stop - self.position} bytes left"
+            raise DecodeError("RecordHeader", "headerValueSize", at, reason)
+        self._skip(size)
+
+    def _look(self, key: Iterator[bytes] | list[bytes]) -> None:
+        """Note why a header key is no text, if it is none."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        head, has_null, is_text = b"", False, True
+        for part in key:
+            head += part[: 32 - len(head)]
+            has_null = has_null or b"\0" in part
+            is_text = is_text and _decodes(decoder, part)
+        if self.odd:
+            return
+        if has_null:
+            self.odd = "a header key with a null character"
+        elif not (is_text and _decodes(decoder, b"", True)):
+            self.odd = f"a header key that is not UTF-8: 0x{head.hex()}"
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> bool:
+    try:
+        decoder.decode(part, final)
+    except UnicodeDecodeError:
+        return False
+    return True

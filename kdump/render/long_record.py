@@ -1,0 +1,98 @@
+"""The JSON line of a record that is large, in pieces: what render.objects.record_object and render.jsonl.line give, and
+no second copy of its value, nor an object for each of its headers."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections.abc import Iterator
+
+from kdump.decode.said import Reading
+from kdump.format.columns import each_header
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.render import jsonl
+from kdump.render.objects import Object, after_headers, before_key, put_bytes
+
+LARGE = 1 << 20
+"""Bytes of a record above which its line is written in pieces."""
+PIECE = 3 << 18
+"""Bytes of a key or value that are written at once: a multiple of three, which base64 makes four letters of."""
+
+
+def record_line(target: Target, record: Record, reading: Reading | None = None) -> Iterator[bytes]:
+    """The line, with its end, in pieces."""
+    yield _encoded(before_key(target, record))[:-1]
+    with memoryview(record.data) as data:
+        for name, start, size in (
+            ("key", record.key_start, record.keySize),
+            ("value", record.value_start, record.valueSize),
+        ):
+            yield b","
+            yield from _member(name, data[start : start + size] if size >= 0 else None)
+        yield b',"headers":['
+        yield from _headers(record, data)
+    rest = _encoded(after_headers(record, reading))
+    yield (b"]," if len(rest) > 2 else b"]") + rest[1:] + b"\n"
+
+
+def _encoded(value: Object) -> bytes:
+    return jsonl.line(value).encode("utf-8", "backslashreplace")
+
+
+def _headers(record: Record, data: memoryview) -> Iterator[bytes]:
+    """The headers with commas between them, many small ones at once."""
+    gathered: list[bytes] = []
+    size = 0
+    comma = b""
+    if not record.header_count:
+        return
+    for key, value in each_header(data, record.header_start, record.header_count, record.end):
+        if len(key) + len(value or b"") < LARGE:
+            small: Object = {}
+            put_bytes(small, "key", bytes(key))
+            put_bytes(small, "value", None if value is None else bytes(value))
+            gathered.append(comma + _encoded(small))
+            size += len(gathered[-1])
+            if size > PIECE:
+                yield b"".join(gathered)
+                gathered, size = [], 0
+        else:
+            yield b"".join(gathered) + comma + b"{"
+            gathered, size = [], 0
+            yield from _member("key", key)
+            yield b","
+            yield from _member("value", value)
+            yield b"}"
+        comma = b","
+    yield b"".join(gathered)
+
+
+def _member(name: str, data: memoryview | None) -> Iterator[bytes]:
+    """A key or a value with its name, and its encoding if it is not UTF-8."""
+    if data is None or len(data) < LARGE:
+        small: Object = {}
+        put_bytes(small, name, None if data is None else bytes(data))
+        yield _encoded(small)[1:-1]
+        return
+    yield b'"%s":"' % name.encode()
+    if _is_text(data):
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for start in range(0, len(data), PIECE):
+            yield jsonl.line(decoder.decode(data[start : start + PIECE])).encode()[1:-1]
+        yield b'"'
+        return
+    for start in range(0, len(data), PIECE):
+        yield base64.b64encode(data[start : start + PIECE])
+    yield b'","%sEncoding":"base64"' % name.encode()
+
+
+def _is_text(data: memoryview) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), PIECE):
+            decoder.decode(data[start : start + PIECE])
+        decoder.decode(b"", True)
+    except UnicodeDecodeError:
+        return False
+    return True
