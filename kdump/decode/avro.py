@@ -12,6 +12,9 @@ from kdump.decode.confluent import Payload
 from kdump.decode.jsonable import LARGEST_NUMBER, jsonable
 from kdump.decode.said import DecoderError, FormatError
 
+MOST_FREE = 1000
+"""Values without bytes in one value of a type: what is decoded is bounded by so many a byte."""
+
 
 def avro_payload(path: str) -> Payload:
     """What decodes by the schema in the file `path`: an .avsc, or a schema registry's answer that holds one. Raises
@@ -75,7 +78,8 @@ def _bound_decimals(readers: dict[str, Callable[..., Any]]) -> None:
 
 class _Types:
     """What the types of a schema are like. Raises DecoderError, when it is made, for arrays whose elements take no
-    bytes: a few bytes could claim any number of them."""
+    bytes: a few bytes could claim any number of them; and for a type with very many parts that take none, as records
+    come to that hold two of the next, which holds two of the next."""
 
     def __init__(self, schema: Any, named: dict[str, Any], path: str) -> None:
         self.named = named
@@ -83,7 +87,38 @@ class _Types:
         self.holds_itself = False
         self._weightless: dict[str, bool | None] = {}
         """By the name of the record; None: one that is being looked at."""
+        self._free: dict[str, int] = {}
+        """Parts that take no bytes, by the name of the record; 0 of one that is being looked at."""
         self._is_weightless(schema)
+        self._free_parts(schema)
+
+    def _free_parts(self, item: Any) -> int:
+        """How many values that take no bytes there are in every value of the type. (Of a union, and of the elements of
+        an array or a map, each takes a byte at least: so those count by themselves.)"""
+        if isinstance(item, str):
+            if item not in self.named:
+                return int(item == "null")
+            return self._free[item] if item in self._free else self._free_parts(self.named[item])
+        if isinstance(item, list):
+            for branch in item:
+                self._free_parts(branch)
+            return 0
+        kind = item.get("type")
+        if kind in ("array", "map"):
+            self._free_parts(item["items" if kind == "array" else "values"])
+            return 0
+        if kind in ("record", "error"):
+            self._free[item["name"]] = 0
+            count = sum(self._free_parts(field["type"]) for field in item["fields"])
+            count += bool(self._weightless[item["name"]])
+            if count > MOST_FREE:
+                text = f"{self.path}: {item['name']} has {count} parts that take no bytes, {MOST_FREE} at most are read"
+                raise DecoderError(text)
+            self._free[item["name"]] = count
+            return count
+        if kind == "fixed":
+            return int(item.get("size") == 0)
+        return self._free_parts(kind) if isinstance(kind, (str, list, dict)) else 0
 
     def _is_weightless(self, item: Any) -> bool:
         """Whether a value of the type may take no bytes."""

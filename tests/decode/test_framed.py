@@ -150,6 +150,39 @@ def test_an_array_of_a_named_type_that_nothing_bounds(tmp_path: Path) -> None:
     assert "an array whose elements take no bytes" in result.output
 
 
+def doubling(depth: int, last: Any) -> dict[str, Any]:
+    """A record of two records of two records …, the innermost of two `last`."""
+    for level in range(depth):
+        fields = [{"name": "one", "type": last}, {"name": "other", "type": f"D{level - 1}" if level else last}]
+        last = {"type": "record", "name": f"D{level}", "fields": fields}
+    return last
+
+
+@pytest.mark.parametrize("nested", ["", "array", "union"])
+def test_a_type_that_doubles_without_bytes_is_refused(nested: str, tmp_path: Path) -> None:
+    """Its values take no bytes, or few, and have 2^40 parts."""
+    path = tmp_path / "bomb.avsc"
+    type_ = doubling(40, "null")
+    if nested == "array":
+        fields = [{"name": "n", "type": "int"}, {"name": "d", "type": type_}]
+        type_ = {"type": "array", "items": {"type": "record", "name": "I", "fields": fields}}
+    elif nested == "union":
+        fields = [{"name": "u", "type": ["string", type_]}]
+        type_ = {"type": "record", "name": "U", "fields": fields}
+    path.write_text(json.dumps(type_))
+    result = run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x"))
+    assert result.exit_code == 2
+    assert "parts that take no bytes, 1000 at most are read" in result.output
+
+
+@pytest.mark.parametrize(("depth", "last"), [(40, "int"), (8, "null"), (40, ["null", "int"])])
+def test_a_type_that_doubles_within_bounds(depth: int, last: Any, tmp_path: Path) -> None:
+    path = tmp_path / "doubles.avsc"
+    path.write_text(json.dumps(doubling(depth, last)))
+    [at] = objects("-", "--value-format", "avro", "--schema", path, stdin=segment(framed(b"\0" * 500)))
+    assert ("valueProblem" in at) == (last != "null")
+
+
 TREE = {"type": "record", "name": "T", "fields": [{"name": "under", "type": {"type": "array", "items": "T"}}]}
 LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
 
