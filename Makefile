@@ -1,4 +1,4 @@
-# Everything is set up in .venv by the first target that needs it. PYTHON: which interpreter to build it with.
+# What a target needs is installed in .venv by the first that needs it. PYTHON: which interpreter to build it with.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,16 +17,41 @@ CARRIED := dist/kdump-linux-x86_64
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-# The damaged disk of a page of docs/incidents, in build/incidents: make incident NAME=torn-tail
-incident: $(VENV)/.ready
-	@$(BIN)/python -m tools.incident $(NAME)
+# setuptools and Cython as pyproject.toml requires them for a build; what else each group of targets needs: extras of it.
+BUILDERS := 'setuptools>=77' 'Cython>=3.2.1'
+TEST := avro,browse,protobuf,remote,report,test
+SPARK := delta,iceberg,spark,test-spark
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Python 3.10 or newer, and $(PYTHON) is %d.%d: make demo PYTHON=python3.12, for example" % sys.version_info[:2])
 
 .PHONY: demo incident test test-all lint docs site trials bench wheel pex clean
+.NOTPARALLEL:
 
-# Also when a module of the core has changed, for what runs is what was compiled.
-$(VENV)/.ready: pyproject.toml setup.py $(CORE)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# The runtime dependencies, and what compiles the core.
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c '$(TOO_OLD)'
+	@echo "Installing kdump and its dependencies into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install $(BUILDERS)
+	@KDUMP_COMPILE=0 $(PIP) install --no-build-isolation --editable .
+	@touch $@
+
+# kdump, ready to run; also when a module of the core has changed, for what runs is what was compiled.
+$(VENV)/.ready: $(VENV)/.installed setup.py $(CORE)
+	@if [ "$$KDUMP_COMPILE" = 0 ]; then find kdump -name '*.so' -delete; \
+	else echo "Compiling the core (15 seconds; KDUMP_COMPILE=0 skips it)"; fi
+	@$(BIN)/python setup.py --quiet build_ext --inplace --build-lib build/core/lib --build-temp build/core
+	@touch $@
+
+# What tests, linters, Spark, the site and the tests in a browser need besides.
+$(VENV)/.test: EXTRAS := $(TEST)
+$(VENV)/.lint: EXTRAS := lint
+$(VENV)/.spark: EXTRAS := $(SPARK)
+$(VENV)/.docs: EXTRAS := docs
+$(VENV)/.browser: EXTRAS := browser
+$(addprefix $(VENV)/,.test .lint .spark .docs .browser): $(VENV)/.installed
+	@echo "Installing into $(VENV): $(EXTRAS)"
+	@KDUMP_COMPILE=0 $(PIP) install --no-build-isolation --editable '.[$(EXTRAS)]'
 	@touch $@
 
 # The three renderings of a real segment: transactions, as a 4.3.1 broker wrote them.
@@ -40,13 +65,17 @@ demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
 	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
 
+# The damaged disk of a page of docs/incidents, in build/incidents: make incident NAME=torn-tail
+incident: $(VENV)/.ready
+	@$(BIN)/python -m tools.incident $(NAME)
+
 # All of it with the compiled core; what stands on the core once more, with the same files as plain Python.
-test: lint
+test: lint $(VENV)/.test $(VENV)/.spark
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
 # The rest as plain Python, and what needs Chromium, Maven and a real broker: some trials, held against docs/broker-trials.json.
-test-all: test $(JARS) pex
+test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) pex
 	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	$(BIN)/python -m pytest -m site
@@ -58,14 +87,15 @@ test-all: test $(JARS) pex
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
 
-lint: $(VENV)/.ready
+# The types of the libraries are in the libraries.
+lint: $(VENV)/.ready $(VENV)/.lint $(VENV)/.test $(VENV)/.spark
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 # Rewrites what is made from the code: references, manual pages, what shells complete; the outputs in docs/ and README.md;
 # the pictures.
-docs: $(VENV)/.ready
+docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(VENV)/.browser
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
 	$(BIN)/python -m tools.cli_reference > docs/cli.md
@@ -81,7 +111,7 @@ docs: $(VENV)/.ready
 	$(BIN)/python -m tools.capture
 
 # The documentation as a site, in build/site: open build/site/index.html. It needs no network, neither here nor there.
-site: $(VENV)/.ready
+site: $(VENV)/.ready $(VENV)/.docs
 	$(BIN)/python -m tools.site build/site
 
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SOURCES = ["kdump", "man", "LICENSE", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
 GLIBC = ".".join(map(str, contents.OLDEST_GLIBC))
-BUILDERS = ["setuptools>=77", "Cython>=3.1", "wheel"]
+BUILDERS = ["setuptools>=77", "Cython>=3.2.1", "wheel"]
 
 
 def run(*command: str | Path, **variables: str) -> None:
