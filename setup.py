@@ -17,7 +17,8 @@ GENERATED = Path("build/core")
 """Where the C code goes."""
 UTILITY = "kdump._cyutility"
 """What Cython needs at run time (memoryviews, above all), compiled once: otherwise it is part of every module."""
-FLAGS = ["-O2", "-g0", "-w"]
+FLAGS = {True: ["-O1", "-g0", "-w"], False: ["-O2", "-g0", "-w"]}
+"""For that one, which has no loop over bytes, and for the others."""
 
 
 def core() -> list[Extension]:
@@ -34,7 +35,7 @@ def core() -> list[Extension]:
         for path in sorted(Path("kdump").rglob("*.py"))
         if path.read_text(encoding="utf-8").startswith("# cython:")
     }
-    return [Extension(name, [source], extra_compile_args=FLAGS) for name, source in sources.items()]
+    return [Extension(name, [file], extra_compile_args=FLAGS[name == UTILITY]) for name, file in sources.items()]
 
 
 class BuildCore(build_ext):
