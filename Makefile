@@ -43,7 +43,7 @@ $(VENV)/.installed: pyproject.toml
 # kdump, ready to run; also when a module of the core has changed, for what runs is what was compiled.
 $(VENV)/.ready: $(VENV)/.installed setup.py $(CORE)
 	@if [ "$$KDUMP_COMPILE" = 0 ]; then find kdump -name '*.so' -delete; \
-	else echo "Compiling the core (about 15 seconds; KDUMP_COMPILE=0 skips it)"; fi
+	else echo "Compiling the core (up to 15 seconds; KDUMP_COMPILE=0 skips it)"; fi
 	@$(BIN)/python setup.py --quiet build_ext --inplace --build-lib build/core/lib --build-temp build/core
 	@touch $@
 
