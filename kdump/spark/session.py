@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from kdump.extras import how_to_install
 from kdump.spark import PUSHDOWN, register
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def require() -> None:
         import pyarrow  # noqa: F401
         import pyspark.sql  # noqa: F401
     except ImportError as error:
-        raise NoSpark(f"this needs Spark ({error}): pip install 'kdump[spark]'") from None
+        raise NoSpark(f"this needs Spark ({error}): {how_to_install('spark')}") from None
 
 
 def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:

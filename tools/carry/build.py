@@ -75,7 +75,7 @@ def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
         CC=str(cc),
         LDSHARED=f"{cc} -shared",
     )
-    made = next(wheels.glob("kdump-*.whl"))
+    made = next(wheels.glob("kafka_kdump-*.whl"))
     core = [path for path in (source / "kdump").rglob("*.py") if path.read_text("utf-8").startswith("# cython:")]
     compiled = subprocess.run([sys.executable, "-m", "zipfile", "-l", made], capture_output=True, text=True, check=True)
     for path in core:
