@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import weakref
@@ -34,6 +35,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "kdump")
 
 IN_SESSION = ("delta", "docs", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Collect garbage while there is time for it: once a process of xdist has reported that it is finished, it gets a
+    SIGINT after five seconds. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
