@@ -230,6 +230,10 @@ def test_a_file_that_is_not_whole(place: Path, tmp_path: Path) -> None:
 
 
 def test_it_may_be_removed_while_it_runs(place: Path, tmp_path: Path) -> None:
+    if target().name != platform.machine():
+        pytest.skip(
+            "the file is for another kind of machine: QEMU opens /proc/self/exe by name, which a kernel does not"
+        )
     copy = tmp_path / "kdump"
     shutil.copy(place / "kdump", copy)
     with subprocess.Popen(
