@@ -94,8 +94,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """No test may change the corpus: the next one would read something else.
 
-    A process of xdist collects garbage while there is time for it: five seconds after it has reported that it is finished
-    it gets a SIGINT. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
+    A process of xdist collects garbage while there is time: five seconds after it has reported that it is finished, it
+    gets a SIGINT. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
     if hasattr(session.config, "workerinput"):
         gc.collect()
         gc.freeze()
