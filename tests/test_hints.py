@@ -120,3 +120,10 @@ def test_what_is_said_to_be_installed_is_published() -> None:
             assert not unknown, f"{path.relative_to(ROOT)}: pip install {arguments}"
             seen += 1
     assert seen > 10
+
+
+def test_an_extra_is_not_one_of_somebody_elses_package() -> None:
+    """kdump[spark], without the name that it has in the registry."""
+    extra = re.compile(rf"(?<![\w-])kdump\[({'|'.join(filter(None, declared()))})\]")
+    assert extra.search("pip install 'kdump[spark]'")
+    assert not [path for path in texts() if path != Path(__file__) and extra.search(path.read_text(encoding="utf-8"))]
