@@ -171,6 +171,17 @@ def test_an_old_glibc_is_enough(place: Path, tmp_path: Path) -> None:
         assert elf.alignment(path) >= kind.page, path
 
 
+def test_with_the_largest_pages(place: Path) -> None:
+    kind = target()
+    if kind.name == platform.machine():
+        pytest.skip("the file is for this kind of machine, whose kernel has pages of one size: QEMU can have others")
+    qemu = (f"qemu-{kind.name}-static", "-p", str(kind.page), "-L", str(emulation.root_of(kind)), str(place / "kdump"))
+    for command in ("--version", "inspect --json --records clean-1/payments-0"):
+        emulated = run(place, *command.split(), program=qemu, environment={"PATH": os.environ["PATH"]})
+        assert emulated.stderr == b""
+        assert emulated.stdout == run(place, *command.split()).stdout
+
+
 def test_start(place: Path) -> None:
     if target().name != platform.machine():
         pytest.skip("the file is for another kind of machine: how quick an emulated one is says nothing")
