@@ -14,9 +14,12 @@ PLAIN_TOO := tests/format/test_gather.py tests/format/test_head_columns.py
 DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 2
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas
 
-MAVENS_PYTHON := build/carried-python/org/bytedeco/cpython/linux-x86_64/bin/python3.11
-CARRIED_PYTHON ?= $(MAVENS_PYTHON)
-CARRIED := dist/kdump-linux-x86_64
+# The kind of machine that `make pex` builds for: x86_64 or aarch64. CARRIED_BUILDER: a Python of the same version that runs here.
+ARCH := x86_64
+MAVENS_PYTHONS := build/carried-python/org/bytedeco/cpython
+MAVENS_NAME = $(patsubst linux-aarch64,linux-arm64,linux-$(1))
+CARRIED_PYTHON ?= $(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(ARCH))/bin/python3.11
+CARRIED_BUILDER ?= $(if $(filter $(ARCH),$(shell uname -m)),$(CARRIED_PYTHON),$(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(shell uname -m))/bin/python3.11)
 
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
@@ -78,10 +81,14 @@ test: lint $(VENV)/.test $(VENV)/.spark
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(PLAIN_TOO)
 
-# All of every sample, all of it as plain Python, and what needs Chromium, Maven and a real broker: some trials, held
+# All of every sample, all of it as plain Python, and what needs Chromium, Maven, QEMU and a real broker: some trials, held
 # against docs/broker-trials.json.
 test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex
-	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_single_file.py
+	$(MAKE) pex ARCH=aarch64 CARRIED_PYTHON=$(MAVENS_PYTHONS)/linux-arm64/bin/python3.11
+	$(BIN)/python -m tools.carry.emulation aarch64
+	KDUMP_CARRIED=$(abspath dist/kdump-linux-x86_64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
+	KDUMP_CARRIED=$(abspath dist/kdump-linux-aarch64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
+	$(BIN)/python -m pytest -m package tests/test_package.py
 	$(DAILY) -m 'every_disk or sampled or cluster or browser'
 	$(BIN)/python -m pytest -m site
 	KDUMP_JARS=$(abspath $(JARS)) $(BIN)/python -m pytest -m jars
@@ -134,13 +141,13 @@ trials: $(VENV)/.ready $(JARS) $(DISKS)
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-# One file that runs on any x86-64 Linux (docs/carry.md). CARRIED_PYTHON: the interpreter that it carries, else Maven's.
-pex: $(VENV)/.ready $(CARRIED_PYTHON)
+# One file that runs on any Linux with glibc (docs/carry.md). CARRIED_PYTHON: the interpreter that it carries, else Maven's.
+pex: $(VENV)/.ready $(CARRIED_PYTHON) $(CARRIED_BUILDER)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2
-	nice $(BIN)/python -m tools.carry.build $(CARRIED_PYTHON) $(CARRIED)
+	nice $(BIN)/python -m tools.carry.build $(CARRIED_PYTHON) dist/kdump-linux-$(ARCH) --builder $(CARRIED_BUILDER)
 
-$(MAVENS_PYTHON): tools/carry/python.xml
-	mvn -q -B -f $< dependency:unpack-dependencies -DoutputDirectory=$(abspath build/carried-python) -DmarkersDirectory=$(abspath build/carried-python/markers)
+$(MAVENS_PYTHONS)/%/bin/python3.11: tools/carry/python.xml
+	mvn -q -B -f $< dependency:unpack-dependencies -Dclassifier=$* -DoutputDirectory=$(abspath build/carried-python) -DmarkersDirectory=$(abspath build/carried-python/markers)
 	chmod +x $@
 	@touch $@
 
