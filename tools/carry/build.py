@@ -24,7 +24,7 @@ from tools.carry.target import Target
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SOURCES = ["kdump", "man", "LICENSE", "MANIFEST.in", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
-BUILDERS = ["setuptools>=77", "Cython>=3.1", "wheel"]
+BUILDERS = ["setuptools>=77", "Cython>=3.2.1", "wheel"]
 
 
 def run(*command: str | Path, **variables: str) -> None:
