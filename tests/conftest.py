@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import random
@@ -91,8 +92,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """No test may change the corpus: the next one would read something else."""
+    """No test may change the corpus: the next one would read something else.
+
+    A process of xdist collects garbage while there is time: five seconds after it has reported that it is finished, it
+    gets a SIGINT. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
     if hasattr(session.config, "workerinput"):
+        gc.collect()
+        gc.freeze()
         return
     if found := changes():
         shutil.rmtree(CORPUS)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +22,13 @@ from tests.check.test_together import CHANGES
 from tests.conftest import ROOT, SEED, seeded, segment
 from tests.shell import run_forked
 from tests.test_damaged_disks import DAMAGES
+from tools.carry.build import BUILDERS
 
+UTILITY = "kdump._cyutility"
+"""What the compiled modules share: there is no Python file of it."""
 CORE = (candidates, columns, gather, head_columns, heads, message_set, runs, sound, cells, record_lines, tally)
+MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
+"""A compiler that is done at once."""
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")
 
 
@@ -43,14 +52,50 @@ def test_the_engine_that_is_asked_for_runs() -> None:
 
 @pytest.mark.skipif(os.environ.get("KDUMP_ENGINE") == PLAIN, reason="nothing is compiled")
 def test_what_is_compiled_is_what_is_there() -> None:
-    """Each of the core's modules is compiled, and since it was last changed."""
-    core = [path for path in (ROOT / "kdump").rglob("*.py") if path.read_text().startswith("# cython:")]
-    assert {path.stem for path in core} == {module.__name__.rpartition(".")[2] for module in CORE}
-    for path in core:
-        (compiled,) = [
-            other for other in path.parent.glob(f"{path.stem}.*.so") if sys.implementation.cache_tag[8:] in other.name
-        ]
-        assert compiled.stat().st_mtime >= path.stat().st_mtime, f"{path} has changed: make .venv/.ready"
+    """Each of the core's modules is compiled, and since it was last changed; and nothing else is."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    compiled = {path.with_name(path.name[: -len(suffix)]): path for path in (ROOT / "kdump").rglob(f"*{suffix}")}
+    names = {".".join(path.relative_to(ROOT).parts) for path in compiled}
+    assert names == {module.__name__ for module in CORE} | {UTILITY}
+    for source, library in compiled.items():
+        path = source.with_suffix(".py")
+        if path.exists():
+            assert library.stat().st_mtime >= path.stat().st_mtime, f"{path} has changed: make .venv/.ready"
+    assert UTILITY in sys.modules
+
+
+def extensions(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict[str, list[str]]:
+    """What setup.py says is to be compiled, and from what; it builds nothing."""
+    said: dict[str, Any] = {}
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("setuptools.setup", lambda **options: said.update(options))
+    for name in ("KDUMP_COMPILE", *environment):
+        monkeypatch.setenv(name, environment.get(name, ""))
+    runpy.run_path("setup.py")
+    return {extension.name: extension.sources for extension in said["ext_modules"]}
+
+
+def test_setup_compiles_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every module that begins with `# cython:`, and in front of them what they share."""
+    found = extensions(monkeypatch)
+    core = {module.__name__: [f"{module.__name__.replace('.', '/')}.py"] for module in CORE}
+    assert found == {UTILITY: ["kdump/_cyutility.c"]} | core
+    assert next(iter(found)) == UTILITY
+    marked = [path for path in (ROOT / "kdump").rglob("*.py") if path.read_text().startswith("# cython:")]
+    assert {str(path.relative_to(ROOT)) for path in marked} == {source for [source] in core.values()}
+    assert extensions(monkeypatch, KDUMP_COMPILE="0") == {}
+
+
+def test_the_makefile_builds_with_what_a_build_requires() -> None:
+    """pyproject.toml says what; pip cannot be asked for that alone, so the Makefile and the single file repeat it."""
+    project = (ROOT / "pyproject.toml").read_text()
+    requires = re.search(r"^\[build-system\]\nrequires = \[(.*)\]$", project, re.MULTILINE)
+    assert requires
+    wanted = re.findall(r'"(.+?)"', requires[1])
+    makefile = re.search(r"^BUILDERS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert makefile
+    assert re.findall("'(.+?)'", makefile[1]) == wanted
+    assert set(wanted) <= set(BUILDERS)
 
 
 def test_the_version_says_which() -> None:
@@ -80,16 +125,43 @@ def test_without_cython(tmp_path: Path) -> None:
     assert kdump(*INSPECT, path=str(tmp_path), KDUMP_ENGINE=PLAIN) == kdump(*INSPECT)
 
 
+def built(tmp_path: Path, compiler: str, command: str) -> subprocess.CompletedProcess[str]:
+    """What setup.py installs from a copy of the sources with that compiler, in `tmp_path`/lib."""
+    copy = tmp_path / "copy"
+    leave_out = shutil.ignore_patterns("*.so", "__pycache__")
+    for name in ("kdump", "man", "pyspark_kdump", "build/core/kdump"):
+        if (ROOT / name).exists():  # the C code as it was generated saves generating it
+            shutil.copytree(ROOT / name, copy / name, ignore=leave_out)
+    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
+        shutil.copy2(ROOT / name, copy)
+    where = ["--build-temp", str(tmp_path / "temp"), "--build-lib", str(tmp_path / "lib")]
+    environment = os.environ | {"CC": compiler, "KDUMP_ENGINE": "", "KDUMP_COMPILE": ""}
+    build = [sys.executable, "setup.py", "-q", command, *where]
+    return subprocess.run(build, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_without_a_compiler(tmp_path: Path) -> None:
     """What setup.py installs where there is no compiler: the same modules, as Python."""
-    environment = {"CC": "/bin/false", "KDUMP_ENGINE": ""}
-    where = ["--build-base", str(tmp_path / "base"), "--build-lib", str(tmp_path / "lib")]
-    build = [sys.executable, "setup.py", "-q", "build", *where]
-    done = subprocess.run(build, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    done = built(tmp_path, "/bin/false", "build")
     assert done.returncode == 0, done.stderr
+    assert "kdump: the core stays plain Python: " in done.stderr
     assert not list((tmp_path / "lib").rglob("*.so"))
     assert kdump("--version", path=str(tmp_path / "lib"), KDUMP_ENGINE="") == "kdump, version 0.1.0, plain core\n"
     assert kdump(*INSPECT, path=str(tmp_path / "lib"), KDUMP_ENGINE="") == kdump(*INSPECT)
+
+
+def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
+    """Modules of the core call each other's C functions, so that one that does not compile takes the others with it."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *sound*) exit 1;; esac\n' + MAKES_WHAT_IS_ASKED_FOR)
+    compiler.chmod(0o755)
+    done = built(tmp_path, str(compiler), "build_ext")
+    assert done.returncode == 0, done.stderr
+    assert "sound" in done.stderr
+    assert not list((tmp_path / "lib").rglob("*.so"))
+    compiler.write_text("#!/bin/sh\n" + MAKES_WHAT_IS_ASKED_FOR)
+    done = built(tmp_path / "again", str(compiler), "build_ext")
+    assert len(list((tmp_path / "again/lib").rglob("*.so"))) == len(CORE) + 1, done.stderr
 
 
 # --- Twins: one program, two engines ----------------------------------------------------------------------------------

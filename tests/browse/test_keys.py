@@ -456,4 +456,4 @@ def test_without_a_terminal_and_without_textual(tmp_path: Path) -> None:
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "kdump: browse needs textual, which is not installed: pip install 'kdump[browse]'\n"
+    assert done.stderr == "kdump: browse needs textual, which is not installed: pip install textual\n"

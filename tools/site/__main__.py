@@ -109,9 +109,8 @@ def build(out: Path, pages: Path) -> int:
     stage(pages)
     shutil.rmtree(out, ignore_errors=True)
     configuration = str(Path(__file__).parent)
-    return build_main(
-        ["-q", "-W", "--keep-going", "-n", "-c", configuration, "-d", f"{pages}-read", str(pages), str(out)]
-    )
+    options = ["-q", "-W", "--keep-going", "-n", "-c", configuration, "-d", f"{pages}-read"]
+    return int(build_main([*options, str(pages), str(out)]))
 
 
 if __name__ == "__main__":
