@@ -343,3 +343,18 @@ def test_a_torn_tail_below_the_high_watermark(disk: Path) -> None:
         assert (ledger.logEndOffset, ledger.acknowledged, ledger.bytesCut) == (50, 15, 296)
         assert {each["position"] for each in found if each["code"] == "batch-truncated"} == {ledger.cuts[0].position}
         assert any("offsets 50..64 are lost here" in (each["consequence"] or "") for each in found)
+
+
+def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root cannot write there either (tried with a real mount, and a real broker on it)."""
+    access = os.access
+
+    class Mounted:
+        f_flag = os.ST_RDONLY
+
+    monkeypatch.setattr(os, "statvfs", lambda path: Mounted)
+    monkeypatch.setattr(os, "access", lambda path, mode, **named: not mode & os.W_OK and access(path, mode, **named))
+    found = plan(disk)
+    assert (found.verdict, exceptions(found)) == ("stopped", ["FileSystemException"])
+    assert "mounted read-only" in found.allStops[0].message
+    assert [each.logEndOffset for each in found.partitions] == [376, 65]  # a snapshot of a disk still has its plan

@@ -69,20 +69,23 @@ def _files_after(each: PartitionPlan, here: set[str]) -> tuple[set[str], dict[st
     """The names that are left of `here` after the steps, and the sizes of files that are shorter then."""
     left = set(here)
     truncated: dict[str, int | None] = {}
+    names: dict[str, str] = {}
     for step in each.steps:
         if step.file == each.path:
             continue
         name = os.path.basename(step.file)
+        name = names.get(name, name)  # a step has the path that a file had at first
         if step.kind in ("delete", "sweep"):
             left.discard(name)
             truncated.pop(name, None)
         elif step.kind == "rename":
             left.discard(name)
-            left.add(step.reason.split()[1].rstrip(":"))
+            names[name] = step.reason.split()[1].rstrip(":")
+            left.add(names[name])
         elif step.kind in ("create", "rebuild", "write"):
             left.add(name)
         elif step.kind in ("truncate", "split"):
-            truncated[name.removesuffix(".swap")] = step.position
+            truncated[name] = step.position
     return left, dict(sorted(truncated.items()))
 
 

@@ -154,12 +154,12 @@ class LogFiles:
 
 def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
     """What the broker's user may not do."""
-    message = f"user {rights.name} has no right to {word} {path}"
     where = os.path.dirname(path)
+    message = f"user {rights.name} has no right to {word} {path}"
     if not os.path.lexists(path):
         message = f"user {rights.name} has no right to write in {where}"
-    remedy = f"give {where} to {rights.name} (chown -R), or mount its disk for writing; if the broker runs as another "
-    return Stop(OFFLINE, path, None, None, message, what, remedy + "user, run this as that user")
+    remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run this as that user"
+    return Stop(OFFLINE, path, None, None, message, what, remedy)
 
 
 def directory_stop(path: str) -> Stop:

@@ -32,6 +32,11 @@ from kdump.state.image import Metadata
 from kdump.state.topic_config import effective
 
 
+def is_meta_properties(stop: Stop) -> bool:
+    """Whether a stop is about meta.properties, without which the logs of a directory are not loaded."""
+    return stop.kind == OFFLINE and os.path.basename(stop.file) == "meta.properties"
+
+
 def is_offset_checkpoint(stop: Stop) -> bool:
     """Whether a stop is about a checkpoint that is read before the logs are loaded."""
     return os.path.basename(stop.file) in OFFSETS[:2]
@@ -73,7 +78,7 @@ class LogManager:
     def logs(self) -> Iterator[PartitionPlan]:
         """loadLogs: every other directory, one by one."""
         chosen = [each for each in self.directories if each.logDir and not each.failed]
-        chosen = [each for each in chosen if not any(stop.kind == OFFLINE for stop in each.stops)]  # meta.properties
+        chosen = [each for each in chosen if not any(is_meta_properties(stop) for stop in each.stops)]
         self.moves = Moves(chosen, self.strays)
         for directory in chosen:
             yield from self._logs_in(directory)

@@ -12,6 +12,7 @@ from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan import PartitionPlan, RestartPlan
 from kdump.forensics.restart.rights import Rights, broker_rights
+from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.strays import Strays
 from kdump.log.disk import LogDirectory, place_of
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -45,6 +46,10 @@ def restart_plan(
         if directory.metadataLogDir and not directory.failed:
             read_bootstrap(directory, options, rights)
     metadata = _metadata(plan, options)
+    rights.mounts_count = False
+    for directory in plan.directories:
+        stop = None if directory.failed else read_only_stop(directory)
+        directory.stops += [] if stop is None else [stop]
     if metadata is not None:
         registered(plan.directories, metadata, plan)
     is_broker = _is_broker(plan, metadata)

@@ -22,6 +22,9 @@ class Rights:
 
     def __init__(self, user: int, own: bool = True) -> None:
         self.user, self.own = user, own
+        self.mounts_count = True
+        """Whether a file system that is mounted read-only cannot be written. A plan says so once, and goes on as if it
+        could be."""
         self.groups: set[int] = set()
         if not own:
             with suppress(KeyError, OSError):
@@ -41,6 +44,8 @@ class Rights:
 
     def can(self, path: str, want: int) -> bool:
         """Whether the user may do what `want` says with something that is there."""
+        if want & WRITE and not self.mounts_count and read_only(path):
+            want &= ~WRITE
         if self.own or self.user == 0:
             return os.access(path, want, effective_ids=os.access in os.supports_effective_ids)
         return self._can(os.path.dirname(path), ENTER) and self._can(path, want)
@@ -48,7 +53,7 @@ class Rights:
     def _can(self, path: str, want: int) -> bool:
         try:
             status = os.stat(path)
-            if want & WRITE and os.statvfs(path).f_flag & os.ST_RDONLY:
+            if want & WRITE and read_only(path):
                 return False
         except OSError:
             return False
@@ -72,6 +77,14 @@ class Rights:
         if stat.S_ISDIR(mode):
             return f"FileSystemException: {path}: Is a directory" if want & WRITE else "IOException: Is a directory"
         return None if self.can(path, want) else f"AccessDeniedException: {path}"
+
+
+def read_only(path: str) -> bool:
+    """Whether a path is on a file system that is mounted read-only."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def broker_rights(directories: Iterable[str]) -> Rights:

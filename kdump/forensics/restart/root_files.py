@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, Stop
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
+from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights, read_only
 from kdump.log.disk import CLEAN_MARK, LOCK
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
@@ -59,6 +59,22 @@ def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
         what = f"DirectoryNotEmptyException: {path}"
         return Stop(OFFLINE, path, None, None, message, what, f"move {path} away: no broker made it")
     return None
+
+
+def read_only_stop(directory: DirectoryPlan) -> Stop | None:
+    """A directory on a file system that is mounted read-only: not even root can write there."""
+    if not read_only(directory.path):
+        return None
+    kind, path = OFFLINE, os.path.join(directory.path, LOCK)
+    if any(not os.path.lexists(os.path.join(directory.path, name)) for name in (*OFFSETS, CLEANER)):
+        kind = EXIT  # the file is made before there is anybody to take the directory offline
+    if directory.metadataLogDir:
+        kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
+    message = f"{directory.path} is on a file system that is mounted read-only"
+    remedy = (
+        "mount it for writing; if this is a copy or a snapshot, what follows is the plan of one that can be written"
+    )
+    return Stop(kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy)
 
 
 def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
