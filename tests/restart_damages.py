@@ -318,7 +318,7 @@ CHOSEN = NAMES.split()
 
 def chosen() -> list[Recipe]:
     """All recipes of the comparison, these first."""
-    for name in ("nodes", "permissions", "small_files"):
+    for name in ("nodes", "permissions", "small_files", "random"):
         importlib.import_module(f"tests.restart_{name}")
     known: dict[str, Damage] = {damage.name: damage for damage in [*DAMAGES, *DOUBTS]}
     others = [known[name] for name in CHOSEN]
