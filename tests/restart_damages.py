@@ -6,11 +6,10 @@ tools/restart_trials.py starts a broker on, beside these.
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from kdump.format.index import TXN_INDEX_ENTRY
 from tests.craft import flip, record
@@ -26,38 +25,10 @@ from tests.damages import (
     Log,
     copy_disk,
     line,
-    second_directory,
 )
+from tests.restart_recipe import RECIPES, Recipe, edit, recipe, second
 
 ID = "0123456789abcdef0123456789abcdef"
-SECOND_ID = b"SECONDpABlNgsHloSKd7mg"
-OWN_ID = b"NC0LDPpABlNgsHloSKd7mg"
-
-
-class Recipe(NamedTuple):
-    """`apply` gets the root of a copied log directory."""
-
-    name: str
-    disk: str
-    what: str
-    apply: Callable[[Path], Any]
-
-
-RECIPES: list[Recipe] = []
-
-
-def recipe(disk: str, what: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
-    """Adds a function as a recipe; its name is the recipe's."""
-
-    def add(apply: Callable[[Path], Any]) -> Callable[[Path], Any]:
-        RECIPES.append(Recipe(apply.__name__.replace("_", "-"), disk, what, apply))
-        return apply
-
-    return add
-
-
-def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
-    path.write_bytes(change(path.read_bytes()))
 
 
 def break_value(root: Path, partition: str, base: int, index: int) -> None:
@@ -65,19 +36,6 @@ def break_value(root: Path, partition: str, base: int, index: int) -> None:
     log = Log(root, partition, base)
     log.batches[index] = flip(log.batches[index], 8 * (len(log.batches[index]) - 100))
     log.write()
-
-
-def second(root: Path, *partitions: str) -> Path:
-    """A second log directory of the broker, beside the first, with these partitions of it."""
-    other = second_directory(root)
-    other.mkdir()
-    for name in partitions:
-        (root / name).rename(other / name)
-    (other / META).write_bytes((root / META).read_bytes().replace(OWN_ID, SECOND_ID))
-    for name in (".kafka_cleanshutdown", RECOVERY, START, "replication-offset-checkpoint"):
-        if (root / name).exists():
-            shutil.copy(root / name, other / name)
-    return other
 
 
 @recipe("clean-1", "nothing: a clean shutdown")
@@ -360,9 +318,11 @@ CHOSEN = NAMES.split()
 
 def chosen() -> list[Recipe]:
     """All recipes of the comparison, these first."""
+    for name in ("nodes", "permissions", "small_files", "random"):
+        importlib.import_module(f"tests.restart_{name}")
     known: dict[str, Damage] = {damage.name: damage for damage in [*DAMAGES, *DOUBTS]}
     others = [known[name] for name in CHOSEN]
     return RECIPES + [Recipe(each.name, each.disk, each.what, each.apply) for each in others]
 
 
-__all__ = ["CHOSEN", "RECIPES", "Recipe", "chosen", "copy_disk", "second_directory"]
+__all__ = ["CHOSEN", "RECIPES", "Recipe", "chosen", "copy_disk"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.conftest import DISKS
 from tests.damages import DISK_PATHS, copy_disk, second_directory
+from tests.restart_recipe import beside
 from tools.corpus import MADE
 
 LARGE = ("clicks-0", "large-0")
@@ -46,7 +47,12 @@ class Disk:
         return status.st_size, status.st_mtime_ns, status.st_ino, status.st_mode
 
     def restore(self) -> None:
-        shutil.rmtree(second_directory(self.root), ignore_errors=True)
+        self._restore_rights()
+        for path in beside(self.root):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         for path in [path for path in self.root.rglob("*") if path.is_dir() and path not in self.directories]:
             shutil.rmtree(path, ignore_errors=True)
         for path in set(self._files()) - set(self.states):
@@ -58,6 +64,17 @@ class Disk:
                 path.unlink(missing_ok=True)
                 copy_disk(DISKS / DISK_PATHS[self.name] / path.relative_to(self.root), path)
                 self._note(path)
+
+    def _restore_rights(self) -> None:
+        """Owner of everything, and modes of directories, where a recipe has changed them."""
+        for path in (self.root, *sorted(self.directories), *self.states):
+            if not path.exists():
+                continue
+            status = path.stat()
+            if status.st_uid != os.geteuid() == 0:
+                os.chown(path, 0, 0)
+            if path in self.directories or path == self.root:
+                path.chmod(0o755)
 
     def graft(self, source: Path, host: str) -> None:
         """The segments of another partition in place of the host's."""

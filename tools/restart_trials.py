@@ -14,57 +14,55 @@ import argparse
 import importlib
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import kdump
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.disk import files
-from tools.trials.restart import differences, done, epochs_of, foretold, recorded, renamed
+from tools.trials.foretell import plan_of, public_directory
+from tools.trials.node import USER, Node
+from tools.trials.restart import differences, done, epochs_of, recorded
 
 
-def trial(jars: Path, disks: Path, recipe: Any, recipes: Any) -> dict[str, Any]:
+def applied(disks: Path, recipe: Any, work: Path) -> Node:
+    """The broker of a recipe, on a copied disk in `work`."""
+    damages = importlib.import_module("tests.damages")
+    node: Node = recipe.node(damages.copy_disk(disks / damages.DISK_PATHS[recipe.disk], work / "disk-1"))
+    return node
+
+
+def trial(jars: Path, disks: Path, recipe: Any) -> dict[str, Any]:
     """One recipe: the result, as it stands in the file."""
-    base = importlib.import_module("tests.damages")
-    with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
-        controller = recipes.copy_disk(disks / base.DISK_PATHS["clean-0"], work / "disk-0")
-        root = recipes.copy_disk(disks / base.DISK_PATHS[recipe.disk], work / "disk-1")
-        recipe.apply(root)
-        second = recipes.second_directory(root)
-        dirs = [root, *([second] if second.exists() else [])]
-        plan = kdump.restart_plan(map(str, dirs))
-        before = {path.name: files(path) for path in dirs}
-        said = foretold(plan, before)
-        with Cluster(jars, work, controller, dirs) as cluster:
+    damages = importlib.import_module("tests.damages")
+    with public_directory() as work:
+        controller = damages.copy_disk(disks / damages.DISK_PATHS["clean-0"], work / "disk-0")
+        node = applied(disks, recipe, work)
+        said, before = plan_of(node)
+        user = USER if node.user else None
+        with Cluster(
+            jars, work, controller, node.dirs, metadata=node.metadata, user=user, combined=node.combined
+        ) as cluster:
             up = cluster.started()
             time.sleep(2)
             ends = cluster.ends() if up else {}
-            after = {path.name: files(path) for path in dirs}
-            did = done(cluster.log("broker"), up, dirs, after, before)
+            after = {path.name: files(path) for path in node.dirs}
+            did = done(cluster.log("broker"), up, node.dirs, after, before)
         if up:
             for key, facts in did["partitions"].items():
                 path = work / (key.partition(".")[0] if key.endswith("-future") else key)
                 if not facts["stray"]:
                     facts["epochs"] = epochs_of(path / "leader-epoch-checkpoint")
-    result = {"name": recipe.name, "disk": recipe.disk, "what": recipe.what, "kafka": KAFKA}
-    result |= {"verdict": plan.verdict, "status": plan.status, "ends": ends}
+    result: dict[str, Any] = {"name": recipe.name, "disk": recipe.disk, "what": recipe.what, "kafka": KAFKA}
+    result |= {"verdict": said.pop("verdict"), "status": said.pop("status"), "ends": ends}
     return result | {"differences": differences(said, did)} | _short(said, did)
 
 
-def again(disks: Path, recipe: Any, recipes: Any, known: dict[str, Any]) -> dict[str, Any]:
+def again(disks: Path, recipe: Any, known: dict[str, Any]) -> dict[str, Any]:
     """A result with what is foretold now, beside what the broker did then."""
-    base = importlib.import_module("tests.damages")
-    with tempfile.TemporaryDirectory() as name:
-        root = recipes.copy_disk(disks / base.DISK_PATHS[recipe.disk], Path(name) / "disk-1")
-        recipe.apply(root)
-        second = recipes.second_directory(root)
-        dirs = [root, *([second] if second.exists() else [])]
-        plan = kdump.restart_plan(map(str, dirs))
-        said = renamed(foretold(plan, {path.name: files(path) for path in dirs}), root.name)
-    result = known | {"what": recipe.what, "verdict": plan.verdict, "status": plan.status}
+    with public_directory() as work:
+        said, _ = plan_of(applied(disks, recipe, work))
+    result = known | {"what": recipe.what, "verdict": said.pop("verdict"), "status": said.pop("status")}
     result["differences"] = differences(said, recorded(known))
     result["foretold"] = {name: said[name] for name in known["foretold"]}
     result["partitions"] = {
@@ -104,9 +102,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/restart-trials.json"))
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
-    recipes = importlib.import_module("tests.restart_damages")
     only = set(filter(None, options.only.split(",")))
-    every = recipes.chosen()
+    every = importlib.import_module("tests.restart_damages").chosen()
     results: dict[str, dict[str, Any]] = {}
     if options.out.exists():
         results = {result["name"]: result for result in json.loads(options.out.read_text())}
@@ -115,9 +112,9 @@ def main() -> None:
         if only and recipe.name not in only:
             continue
         if options.again:
-            result = again(options.disks.resolve(), recipe, recipes, results[recipe.name])
+            result = again(options.disks.resolve(), recipe, results[recipe.name])
         else:
-            result = trial(options.jars.resolve(), options.disks.resolve(), recipe, recipes)
+            result = trial(options.jars.resolve(), options.disks.resolve(), recipe)
         print(f"{recipe.name}: {result['verdict']}: {result['differences'] or 'agrees'}", file=sys.stderr, flush=True)
         known = results.get(recipe.name, {})
         if known.get("explained") and result["differences"]:

@@ -53,8 +53,9 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
             yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an id")
 
 
-def registered(at: Target, values: dict[str, str], metadata: Metadata) -> Iterator[Finding]:
-    """Whether node.id and directory.id are those under which the cluster's metadata knows this directory."""
+def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
+    """Whether node.id and directory.id are those under which the cluster's metadata knows this log directory. A new one
+    is registered when its broker starts."""
     node, directory = parse_int(values.get("node.id")), values.get("directory.id")
     if node is None or directory is None:
         return
@@ -64,9 +65,35 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata) -> Iterat
     if owners and node not in owners:
         yield _found("meta-properties-invalid", at, "node.id", str(node), f"{owners[0]}, which registered {directory}")
     elif not owners and own:
-        yield _found("meta-properties-invalid", at, "directory.id", directory, f"one of {', '.join(own)}")
+        expected = f"one of {', '.join(own)}"
+        yield _found(
+            "meta-properties-invalid",
+            at,
+            "directory.id",
+            directory,
+            expected,
+            severity=None if holds_partitions else WARNING,
+            consequence="the broker starts, and serves no partition here that is assigned to another directory.id "
+            "until the controller has reassigned it",
+        )
 
 
-def _found(code: str, at: Target, name: str, value: str | None, expected: str, severity: str | None = None) -> Finding:
+def _found(
+    code: str,
+    at: Target,
+    name: str,
+    value: str | None,
+    expected: str,
+    severity: str | None = None,
+    consequence: str | None = None,
+) -> Finding:
     said = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
-    return found(code, at, f"{said}, {expected} is right", expected=expected, actual=value, severity=severity)
+    return found(
+        code,
+        at,
+        f"{said}, {expected} is right",
+        expected=expected,
+        actual=value,
+        severity=severity,
+        consequence=consequence,
+    )

@@ -101,8 +101,10 @@ class Unit:
                 yield from kraft_snapshot(at, self.known, options, totals)
             elif "checkpoints" in options.chosen:
                 yield from file_findings(at, options, totals)
-                if at.kind is kinds.META_PROPERTIES and self.metadata is not None:
-                    yield from registered(at, ids(directory, options), self.metadata)
+                # The controllers know the directories of log.dirs alone.
+                metadata = None if directory.only_metadata else self.metadata
+                if at.kind is kinds.META_PROPERTIES and metadata is not None:
+                    yield from registered(at, ids(directory, options), metadata, bool(directory.partitions))
                 if at.kind is kinds.OFFSET_CHECKPOINT:
                     yield from absent([key for key in checkpoint(at, options) if key not in self.here], at)
         if "files" in options.chosen:

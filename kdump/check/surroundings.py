@@ -114,6 +114,10 @@ class Surroundings:
                 continue
             start = name == "log-start-offset"
             message = f"{name}-checkpoint says {noted.offset}, the log ends at {log.log_end}"
+            consequence = "the broker deletes every segment of the log when it starts" if start else None
+            if name == "replication-offset":
+                gone = f"offsets {log.log_end}..{noted.offset - 1} are lost here, which consumers may have read"
+                consequence = f"{gone}; another replica may have them, and the broker goes on from the log's own end"
             yield found(
                 "checkpoint-beyond-log",
                 noted.at._replace(topic=self.known.topic, partition=self.known.partition),
@@ -124,7 +128,7 @@ class Surroundings:
                 expected=log.log_end,
                 actual=noted.offset,
                 severity=ERROR if start else WARNING,
-                consequence="the broker deletes every segment of the log when it starts" if start else None,
+                consequence=consequence,
             )
 
 

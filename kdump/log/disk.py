@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from kdump.log import kinds
 from kdump.log.errors import Refused, SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import ENDINGS, Kind, by_name
 from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
@@ -20,6 +21,8 @@ REMOTE_CACHE = "remote-log-index-cache"
 """Where a broker keeps copies of a tier's indexes: a directory of its own in a log directory (RemoteIndexCache)."""
 LOCK = ".lock"
 """What a running broker holds in each of its log directories (LogManager.LockFileName)."""
+CLEAN_MARK = ".kafka_cleanshutdown"
+"""What a broker leaves that shut down cleanly, and deletes when it starts (CleanShutdownFileHandler)."""
 BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
 
 
@@ -86,8 +89,20 @@ class LogDirectory:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the broker shut down cleanly, so that it will not recover logs when it starts."""
-        return ".kafka_cleanshutdown" in self.files
+        """Whether the broker shut down cleanly, so that it will not recover logs when it starts. A directory of that
+        name does as well as a file."""
+        mark = os.path.join(self.path, CLEAN_MARK)
+        return CLEAN_MARK in self.files if is_url(self.path) else os.path.exists(mark)
+
+    @property
+    def only_metadata(self) -> bool:
+        """Whether it is a controller's, or metadata.log.dir and not in log.dirs: a broker leaves checkpoints in each of
+        its log directories."""
+        here = {at.kind for at in self.files.values()}
+        if not any(each.topic == METADATA_TOPIC for each in self.partitions) and kinds.KRAFT_SNAPSHOT not in here:
+            return False
+        others = any(each.topic != METADATA_TOPIC for each in self.partitions) or self.unknown
+        return not (others or here & {kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN})
 
 
 Place = LogDirectory | Partition | Target
@@ -157,7 +172,7 @@ def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
                 found.files[entry.name] = at
         elif PARTITION.match(entry.name):
             found.partitions.append(partition(entry.path, directory))
-        elif entry.name != REMOTE_CACHE:
+        elif entry.name not in (REMOTE_CACHE, CLEAN_MARK):
             found.unknown.append(entry.path)
     return found
 

@@ -73,8 +73,16 @@ RESTART_PARTITION_KEYS = (
 )
 
 RESTART_DIRECTORY_KEYS = (
-    Key("path", "string", "", "the log directory"),
-    Key("clean", "boolean or null", "", "whether it was shut down cleanly; null: a controller's, which keeps no mark"),
+    Key("path", "string", "", "the directory, of log.dirs or metadata.log.dir"),
+    Key("logDir", "boolean", "", "whether log.dirs names it, as far as its files tell"),
+    Key("metadataLogDir", "boolean", "", "whether the node keeps its metadata log there"),
+    Key("failed", "string", "", "why it cannot be listed; empty if it can"),
+    Key(
+        "clean",
+        "boolean or null",
+        "",
+        "whether it was shut down cleanly; null: a controller's, or metadata.log.dir, which keep no mark; or it failed",
+    ),
     Key("clusterId", "string or null", "", "of meta.properties"),
     Key("nodeId", "number or null", "", "of meta.properties"),
     Key("directoryId", "string or null", "", "of meta.properties"),
@@ -104,6 +112,12 @@ RESTART_PLAN_KEYS = (
     ),
     _STOPS,
     Key("offline", "array", "", "log directories that go offline"),
+    Key(
+        "withoutMetadata",
+        "boolean",
+        "",
+        "whether no directory has a metadata log: if the controllers have none either, all partitions are set aside",
+    ),
     Key("copyFirst", "array", "", "paths to copy away before the start"),
     Key("assumptions", "array", "", "what no disk says, and was taken for granted"),
     _UNREAD,

@@ -51,7 +51,8 @@ class RestartReport:
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)
         head, said = verdict(plan)
-        self._text(f"{names}: {head}{said}", head, "bad" if plan.loses else STYLE[plan.verdict])
+        style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
+        self._text(f"{names}: {head}{said}", head, style)
         for stop in plan.allStops:
             self._stop(stop)
         for directory in plan.directories:
@@ -84,6 +85,8 @@ class RestartReport:
         losing = [each for each in plan.partitions if each.loses or each.stray]
         if losing:
             self._head("what is lost" if any(each.loses for each in losing) else "what is set aside", "bad")
+        for line in strays([each for each in losing if each.stray], everything=self.full):
+            self._text(line)
         for each in losing:
             for line in losses(each):
                 self._text(line)
@@ -161,11 +164,14 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if new:
         parts.append(f"LOSES WHAT IS APPENDED to {many(new, 'partition')}")
     if numbers.strays:
-        parts.append(
-            f"sets aside {many(numbers.strays, 'partition')} as {'strays' if numbers.strays > 1 else 'a stray'}"
-        )
+        every = "all " if 1 < numbers.strays == numbers.partitions else ""
+        aside = f"SETS ASIDE {every}{many(numbers.strays, 'partition')}"
+        parts.append(f"{aside} as {'strays' if numbers.strays > 1 else 'a stray'}")
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
+    if plan.withoutMetadata:
+        count = many(len(logs), "partition")
+        parts.append(f"no metadata log is here: if the controllers have none either, SETS ASIDE all {count} as strays")
     tail = f"; {', '.join(parts)}" if parts else "; nothing is lost"
     if plan.unread:
         tail += " in what could be read, which is not all: the rest may change that"
@@ -174,7 +180,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == CLEAN:
         if numbers.recoveredPartitions:
             return "STARTS", f" after a clean shutdown; it {work} all the same{tail}"
-        return "STARTS", f" normally after a clean shutdown{tail}"
+        return "STARTS", f"{'' if parts else ' normally'} after a clean shutdown{tail}"
     return "STARTS", f" after an unclean shutdown; it {work}{tail}"
 
 
@@ -211,12 +217,21 @@ def epochs_change(each: PartitionPlan) -> bool:
     return [entry for entry in before if entry.startOffset < end] != list(after) or bool(each.cuts)
 
 
+def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
+    """What is set aside: one entry for all partitions with one reason."""
+    for (stray, remedy), group in groupby(plans, key=lambda each: (each.stray, each.remedy)):
+        names = [each.name for each in group]
+        shown = names if everything else names[:TOLD]
+        text = ", ".join(shown) + (f" and {len(names) - len(shown)} more (--full)" if len(shown) < len(names) else "")
+        what = "the directory gets a name that ends" if len(names) == 1 else "the directories get names that end"
+        yield f"  {text}: {what} in -stray, and {'is' if len(names) == 1 else 'are'} served no more: {stray}"
+        if remedy:
+            yield f"    {remedy}"
+
+
 def losses(each: PartitionPlan) -> Iterator[str]:
     """What goes, and what of it is sound."""
     if each.stray:
-        yield f"  {each.name}: the directory gets a name that ends in -stray, and is served no more: {each.stray}"
-        if each.remedy:
-            yield f"    {each.remedy}"
         return
     checked = [cut for cut in each.cuts if cut.kind != DELETED]
     unchecked = [cut for cut in each.cuts if cut.kind == DELETED and cut.batches]

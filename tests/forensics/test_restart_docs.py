@@ -46,7 +46,7 @@ def table() -> str:
         if result["name"] == name
     }
     lines = ["| recipe | disk | damage | what the broker did | foretold |", "|---|---|---|---|---|"]
-    return head + "\n".join([*lines, *(row(result, ground[result["disk"]]) for result in results)]) + "\n"
+    return head + "\n".join([*lines, *(row(result, ground.get(result["disk"], {})) for result in results)]) + "\n"
 
 
 def test_the_table_is_that_of_the_trials() -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 KAFKA = "4.3.1"
-START_SECONDS = 45
+START_SECONDS = 180
 IDLE_MS = 4000
 """A consumer that gets nothing for so long has read what it can read."""
 
@@ -26,8 +26,8 @@ TOOL = "org.apache.kafka.tools."
 
 COMMON = """
 node.id={node}
-process.roles={role}
-controller.quorum.voters=0@127.0.0.1:{port}
+process.roles={roles}
+controller.quorum.voters={voter}@127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={dirs}
 offsets.topic.replication.factor=1
@@ -54,6 +54,10 @@ broker.session.timeout.ms=4000
 LISTENERS = {
     "controller": "listeners=CONTROLLER://127.0.0.1:{port}\n",
     "broker": "listeners=PLAINTEXT://127.0.0.1:{port}\ninter.broker.listener.name=PLAINTEXT\n",
+    "combined": (
+        "listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n"
+        "inter.broker.listener.name=PLAINTEXT\n"
+    ),
 }
 
 
@@ -76,25 +80,57 @@ def said(text: str) -> list[str]:
 
 
 class Cluster:
-    """Both processes, from `with` to its end. `dirs` are the broker's log directories."""
+    """Both processes, from `with` to its end. `dirs` are the broker's log.dirs, `metadata` its metadata.log.dir (None:
+    not set). `user`: the user ID that the broker runs as. `combined`: the broker is its own controller, the only
+    one."""
 
-    def __init__(self, jars: Path, work: Path, controller_dir: Path, dirs: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        jars: Path,
+        work: Path,
+        controller_dir: Path,
+        dirs: Sequence[Path],
+        *,
+        metadata: Path | None = None,
+        user: int | None = None,
+        combined: bool = False,
+    ) -> None:
         self.jars = jars
         self.work = work
         self.ports = {"controller": free_port(), "broker": free_port()}
         self.dirs = {"controller": [controller_dir], "broker": list(dirs)}
+        self.metadata, self.user, self.combined = metadata, user, combined
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Cluster:
         for node, role in enumerate(self.ports):
-            text = COMMON.format(
-                node=node, role=role, port=self.ports["controller"], dirs=",".join(map(str, self.dirs[role]))
-            )
-            (self.work / f"{role}.properties").write_text(text + LISTENERS[role].format(port=self.ports[role]))
+            if role == "controller" and self.combined:
+                continue
+            (self.work / f"{role}.properties").write_text(self._properties(node, role))
             with (self.work / f"{role}.log").open("wb") as log:
                 command = self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
-                self.processes[role] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.work)
+                user = self.user if role == "broker" else None
+                self.processes[role] = subprocess.Popen(
+                    command,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.work,
+                    user=user,
+                    group=user,
+                    extra_groups=None if user is None else [],
+                )
         return self
+
+    def _properties(self, node: int, role: str) -> str:
+        roles, voter, controller = role, 0, self.ports["controller"]
+        kind = role
+        if self.combined:
+            roles, voter, kind = "broker,controller", node, "combined"
+        dirs = ",".join(map(str, self.dirs[role]))
+        text = COMMON.format(node=node, roles=roles, voter=voter, port=controller, dirs=dirs)
+        if role == "broker" and self.metadata is not None:
+            text += f"metadata.log.dir={self.metadata}\n"
+        return text + LISTENERS[kind].format(port=self.ports[role], controller=controller)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -120,7 +156,7 @@ class Cluster:
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             time.sleep(0.3)
-            if self.ended("broker") or self.ended("controller"):
+            if any(map(self.ended, self.processes)):
                 return False
             if any("Kafka Server started" in line for line in self.log("broker")):
                 time.sleep(2)

@@ -23,6 +23,9 @@ LOADED = re.compile(
     r"(?P<segments>\d+) segments"
 )
 RECOVERED = re.compile(r"partition=(?P<name>\S+), dir=(?P<dir>[^\]]*)\].*Recovering unflushed segment (?P<base>\d+)\.")
+OFFLINE = r"(?:Stopping serving logs in dir|Failed to create or validate data directory) …/(\S+)"
+LINES = 8
+"""Telling lines of a log that are kept, of its beginning and of its end."""
 CLEANED = re.compile(r"Cleaning log (\S+)-(\d+)")
 
 
@@ -48,30 +51,53 @@ def _partition(each: PartitionPlan, files: Files) -> Facts:
     facts: Facts = {"logStart": each.logStartOffset, "logEnd": each.logEndOffset, "segments": each.segments}
     facts["recovered"] = sorted(step.offset or 0 for step in each.steps if step.kind == "recover")
     facts["stray"] = bool(each.stray)
-    cut = {os.path.basename(step.file): step.position for step in each.steps if step.kind in ("truncate", "split")}
-    facts["truncated"] = dict(sorted(cut.items()))
-    named = {"delete", "sweep"}
-    gone = {os.path.basename(step.file) for step in each.steps if step.kind in named and step.file != each.path}
-    gone |= {os.path.basename(step.file) for step in each.steps if step.kind == "rename" and step.file != each.path}
-    new = {os.path.basename(step.file) for step in each.steps if step.kind in ("create", "rebuild", "write")}
-    new |= {
-        step.reason.split()[1].rstrip(":") for step in each.steps if step.kind == "rename" and step.file != each.path
-    }
     here = {name.partition("/")[2] for name in files if name.startswith(root + "/")}
-    left = (here - gone) | new
+    left, truncated = _files_after(each, here)
+    facts["truncated"] = truncated
+    renamed_to = [step.reason for step in each.steps if step.kind == "rename" and step.file == each.path]
+    if each.state == "future" and any("as soon as" in reason for reason in renamed_to):
+        facts["truncated"] = {}  # it is filled again
+    if any("-delete:" in reason for reason in renamed_to):
+        return facts | {"logs": [], "snapshots": [], "epochs": []}  # another takes its place
     facts["logs"] = sorted(name for name in left if name.endswith(".log"))
     facts["snapshots"] = sorted(name for name in left if name.endswith(".snapshot"))
     facts["epochs"] = [[entry.epoch, entry.startOffset] for entry in each.epochsAfter or ()]
     return facts
 
 
+def _files_after(each: PartitionPlan, here: set[str]) -> tuple[set[str], dict[str, int | None]]:
+    """The names that are left of `here` after the steps, and the sizes of files that are shorter then."""
+    left = set(here)
+    truncated: dict[str, int | None] = {}
+    names: dict[str, str] = {}
+    for step in each.steps:
+        if step.file == each.path:
+            continue
+        name = os.path.basename(step.file)
+        name = names.get(name, name)  # a step has the path that a file had at first
+        if step.kind in ("delete", "sweep"):
+            left.discard(name)
+            truncated.pop(name, None)
+        elif step.kind == "rename":
+            left.discard(name)
+            names[name] = step.reason.split()[1].rstrip(":")
+            left.add(names[name])
+        elif step.kind in ("create", "rebuild", "write"):
+            left.add(name)
+        elif step.kind in ("truncate", "split"):
+            truncated[name] = step.position
+    return left, dict(sorted(truncated.items()))
+
+
 def done(
     lines: list[str], started: bool, dirs: Iterable[Path], after: dict[str, Files], before: dict[str, Files]
 ) -> Facts:
     """The same, of a broker: its log's lines, and the files when it had started or ended."""
-    stopped = re.findall(r"Stopping serving logs in dir …/(\S+)", "\n".join(lines))
+    stopped = re.findall(OFFLINE, "\n".join(lines))
     failed = {path.name for path in dirs} & set(stopped)
-    facts: Facts = {"starts": started, "offline": sorted(failed), "log": [x for x in lines if _tells(x)][-12:]}
+    telling = [x for x in lines if _tells(x)]
+    log = list(dict.fromkeys(telling[:LINES] + telling[-LINES:]))
+    facts: Facts = {"starts": started, "offline": sorted(failed), "log": log}
     recovered: dict[str, list[int]] = {}
     for x in lines:
         if found := RECOVERED.search(x):
@@ -90,6 +116,9 @@ def done(
         if name.endswith("-future") and not any(each.startswith(name + "/") for each in after.get(directory, {})):
             kept = name.partition(".")[0]  # it has taken the place of the live one
         own = name.partition(".")[0] if stray and not name.startswith(".") else name
+        if stray and not any(each.startswith(own + "/") for each in before.get(directory, {})):
+            tops = {each.partition("/")[0] for each in before.get(directory, {})}
+            own = next((each for each in sorted(tops) if each.startswith(own + ".")), own)
         if stray and name.startswith("."):
             own = "." + name[1:].partition(".")[0]
         files = after.get(directory, {})

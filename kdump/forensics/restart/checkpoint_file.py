@@ -70,9 +70,9 @@ def _short(text: str) -> str:
 
 def number(text: str, bits: int) -> int | None:
     """Integer.parseInt or Long.parseLong; None where those throw."""
-    if len(text) > 20 or not INTEGER.fullmatch(text):
+    if not INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > 20:
         return None
-    value = int(text)
+    value = int(text[:1].strip("0123456789") + (text.lstrip("+-0") or "0"))
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Whose the log directories are: meta.properties as a node reads them first of all, before any log.
+"""Whose the directories are: meta.properties as a node reads them first of all, before any log.
 
 Source: MetaPropertiesEnsemble (load, verify), MetaProperties.Builder, KafkaRaftServer.initializeLogDirs.
 """
@@ -9,9 +9,12 @@ import os
 import re
 
 from kdump.forensics.restart.checkpoint_file import number, read_text
-from kdump.forensics.restart.plan import EXIT, DirectoryPlan, RestartPlan, Step, Stop
+from kdump.forensics.restart.log_files import denied
+from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, Step, Stop
+from kdump.forensics.restart.rights import Rights
 from kdump.format.text import properties
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.image import Metadata
 
 META = "meta.properties"
@@ -19,37 +22,70 @@ RESERVED = {"A" * 21 + suffix for suffix in ("A", "Q", "g", "w")}
 """Directory ids with a meaning of their own begin with zeros (DirectoryId.reserved: the first hundred)."""
 
 
-def identify(directories: list[DirectoryPlan], plan: RestartPlan) -> None:
+def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights) -> None:
     """Reads each meta.properties, and tells what stops the node."""
     valid = []
     for directory in directories:
+        path = os.path.join(directory.path, META)
         try:
-            reason = _read(directory)
+            reason = rights.java_error(path) or _read(directory)
         except SourceError as error:  # kdump cannot read it; the broker may
             directory.unread.append(str(error))
             continue
-        path = os.path.join(directory.path, META)
         if reason is None:
             valid.append(directory)
-        elif len(directories) == 1 or reason == "":
-            message = reason or f"{path} is missing"
+            if directory.failed:
+                what = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
+                directory.stops.append(denied(directory.path, "list", what, rights))
+        elif reason == "":
+            message = f"{directory.path if directory.failed else path} is missing"
             what = "RuntimeException: No readable meta.properties files found."
             if len(directories) > 1:
                 what = f"RuntimeException: No `meta.properties` found in {directory.path}"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(path)))
+            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
         else:
-            # One that cannot be read is an offline directory, and the others serve.
-            directory.stops.append(
-                Stop("offline", path, None, None, reason, f"RuntimeException: {reason}", _remedy(path))
-            )
+            directory.stops.append(_unreadable(directory, path, reason, alone=len(directories) == 1))
     if not valid and len(directories) > 1 and not any(each.unread for each in directories):
-        message = "no log directory has a meta.properties that can be read"
+        message = "no directory has a meta.properties that can be read"
         what = "RuntimeException: No readable meta.properties files found."
-        plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0].path)))
-    _agree(valid)
+        plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
+    _agree(sorted(valid, key=lambda each: each.path))
+    _one_metadata_log(valid, directories)
 
 
-def _remedy(path: str) -> str:
+def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> Stop:
+    """One that cannot be read is an offline directory, and the others serve; but not that of the metadata."""
+    kind, what = OFFLINE, reason
+    if alone:
+        kind, what = EXIT, "RuntimeException: No readable meta.properties files found."
+    elif directory.metadataLogDir:
+        kind = EXIT
+        what = f"RuntimeException: Encountered I/O error in metadata log directory {directory.path}. Cannot continue."
+    elif "Exception" not in reason:
+        what = f"RuntimeException: {reason}"
+    message = f"{directory.path} is {directory.failed}" if directory.failed else f"{META}: {reason}"
+    if directory.failed and not directory.failed.startswith("not "):
+        message = f"{directory.path} cannot be read: {directory.failed}"
+    return Stop(kind, path, None, None, message, what, _remedy(directory))
+
+
+def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPlan]) -> None:
+    """initializeLogDirs: no metadata log but in metadata.log.dir."""
+    configured = next((each.path for each in directories if each.metadataLogDir), "")
+    for directory in valid:
+        path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
+        if directory.metadataLogDir or not os.path.exists(path):
+            continue
+        message = f"a metadata log here, and in {configured} too: a node has only one, in metadata.log.dir"
+        what = f"KafkaException: Found unexpected metadata location in data directory `{path}`"
+        remedy = f"decide by metadata.log.dir which of the two is the node's, and move the other away (not {configured}"
+        directory.stops.append(Stop(EXIT, path, None, None, message, what, f"{remedy} unless it is the older one)"))
+
+
+def _remedy(directory: DirectoryPlan) -> str:
+    if directory.failed:
+        return f"mount or repair {directory.path}, or take it out of log.dirs: its partitions are then lost here"
+    path = os.path.join(directory.path, META)
     return (
         f"write {path} again, as the other log directories have it: version=1, cluster.id, node.id, directory.id"
         " (kdump cluster --show brokers names the ids); do not format the directory"
@@ -64,7 +100,7 @@ def _read(directory: DirectoryPlan) -> str | None:
     text = "\n".join(line.text for line in lines).encode("utf-8", "surrogateescape")
     said = {line.values["name"]: line.values["value"] for line in properties(text) if line.values}
     directory.clusterId, directory.directoryId = said.get("cluster.id"), said.get("directory.id")
-    version = said.get("version", "0")
+    directory.version = version = said.get("version", "0")
     if version not in ("0", "1"):
         return f"Unknown meta.properties version number {version}"
     name = "broker.id" if version == "0" and "broker.id" in said else "node.id"
@@ -102,8 +138,8 @@ def _agree(directories: list[DirectoryPlan]) -> None:
             continue
         if directory.directoryId in RESERVED:
             message = f"directory.id {directory.directoryId} is reserved"
-            what = "RuntimeException: Invalid resrved directory ID"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(path)))
+            what = "RuntimeException: Invalid reserved directory ID"
+            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
         other = seen.setdefault(directory.directoryId, directory.path)
         if other != directory.path:
             message = f"directory.id {directory.directoryId} is that of {other} too"
@@ -117,7 +153,7 @@ def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: Resta
     metadata says which broker has which directories."""
     owners = {each: number for number, ids in metadata.broker_directories.items() for each in ids}
     for directory in directories:
-        if directory.stops or directory.nodeId is None or directory.directoryId is None:
+        if directory.stops or directory.nodeId is None or directory.directoryId is None or not directory.logDir:
             continue
         path = os.path.join(directory.path, META)
         owner = owners.get(directory.directoryId)

@@ -14,16 +14,11 @@ from kdump.forensics.restart.segment import LogEnd, Segment
 from kdump.log.region import Limits
 
 
-def log_end(last: Segment, files: LogFiles, limits: Limits) -> int:
-    """The next offset; what the last segment has behind it is in the file, and no longer in the log. Raises Stopped,
+def tell_hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
+    """What the last segment has after the log's end: it stays in the file, and is no longer in the log. Raises
     SourceError."""
-    end = last.next_offset()
-    if end.position < last.size or end.highest >= end.offset:
-        _hidden(last, end, files, limits)
-    return end.offset
-
-
-def _hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
+    if end.position >= last.size and end.highest < end.offset:
+        return
     position = end.position
     if position == last.first:
         entry = last.offset_index().last_offset

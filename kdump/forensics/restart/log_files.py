@@ -12,6 +12,7 @@ from contextlib import suppress
 from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.producer_state import Open
+from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.segment import segment_at
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
@@ -20,11 +21,18 @@ FOREVER = (1 << 63) - 1
 INDEXES = (".index", ".timeindex", ".txnindex")
 
 
+def padded(offset: int) -> str:
+    """LogFileUtils.filenamePrefixFromOffset: at least twenty digits, after the sign."""
+    return f"{'-' * (offset < 0)}{abs(offset):020}"
+
+
 class LogFiles:
     """Paths by name, as they are after each step; a renamed file keeps its path. What is done becomes the plan's."""
 
-    def __init__(self, plan: PartitionPlan, open_: Open) -> None:
-        self.plan, self.open = plan, open_
+    def __init__(self, plan: PartitionPlan, open_: Open, rights: Rights) -> None:
+        self.plan, self.open, self.rights = plan, open_, rights
+        if not rights.can(plan.path, READ):
+            raise Stopped(denied(plan.path, "list", f"AccessDeniedException: {plan.path}", rights))
         here = items(plan.path)
         self.files = {item.name: item.path for item in here if os.path.isfile(item.path)}
         self.directories = {item.name: item.path for item in here if item.is_directory}
@@ -46,6 +54,21 @@ class LogFiles:
         """Everything that was left unfinished. Raises Stopped, SourceError."""
         self._swaps(self._temporary())
 
+    def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
+        """A file is opened, or made if it is missing; `random`: as a RandomAccessFile. Raises Stopped where the broker
+        has no right to."""
+        there = os.path.lexists(path)
+        refused = self.rights.java_error(path, want) if there else None
+        if not there and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
+            refused = f"AccessDeniedException: {path}"
+            random = False
+        if refused is None or os.path.isdir(path):
+            return
+        word = "write" if want & WRITE else "read"
+        if random:
+            refused = f"FileNotFoundException: {path} (Permission denied)"
+        raise Stopped(denied(path, word, refused, self.rights))
+
     def offset(self, name: str) -> int:
         """LogFileUtils.offsetFromFile. Raises Stopped."""
         found = number(name.partition(".")[0], 64)
@@ -59,10 +82,10 @@ class LogFiles:
     def has_directory(self, base: int) -> bool:
         """Whether a directory stands where a segment's index has to be. Raises Stopped where the start opens that: of
         the last segment, and a .txnindex."""
-        found = [suffix for suffix in INDEXES if f"{base:020}{suffix}" in self.directories]
+        found = [suffix for suffix in INDEXES if f"{padded(base)}{suffix}" in self.directories]
         is_last = not any(name.endswith(".log") and self.offset(name) > base for name in self.files)
         for suffix in found:
-            path = self.directories[f"{base:020}{suffix}"]
+            path = self.directories[f"{padded(base)}{suffix}"]
             if is_last or suffix == ".txnindex":
                 raise Stopped(directory_stop(path))
             self.plan.unread.append(f"{path}: a directory; the log directory fails once a broker opens it")
@@ -70,6 +93,8 @@ class LogFiles:
 
     def delete(self, name: str, reason: str, kind: str = "delete") -> None:
         path = self.files.pop(name)
+        if not self.rights.can(os.path.dirname(path), WRITE | ENTER):
+            raise Stopped(denied(path, "delete", f"AccessDeniedException: {path}", self.rights))
         size = 0
         with suppress(OSError):
             size = os.stat(path).st_size
@@ -79,10 +104,11 @@ class LogFiles:
         """removeTempFilesAndCollectSwapFiles: the names of .swap files that are good."""
         lowest, cleaned, swaps = FOREVER, [], []
         for name in sorted(self.files):
+            if not self.rights.can(self.files[name], READ):
+                what = f"IOException: Could not read file {self.files[name]}"
+                raise Stopped(denied(self.files[name], "read", what, self.rights))
             if not os.access(self.files[name], os.R_OK):
-                raise SourceError(
-                    f"{self.files[name]}: no right to read it; a broker that has none fails the log directory"
-                )
+                raise SourceError(f"{self.files[name]}: no right to read it, which the broker may have")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
                 self.delete(name, "it was to be deleted before", "sweep")
             elif name.endswith(".cleaned"):
@@ -103,11 +129,18 @@ class LogFiles:
     def _swaps(self, swaps: list[str]) -> None:
         """Cleaned segments take the place of those that they were made of."""
         low, high = FOREVER, -FOREVER
-        for name in swaps:
+        for name in list(swaps):
             if name.endswith(".log.swap"):
                 base = self.offset(name)
                 segment = segment_at(self.files[name], base, self.open, ".swap")
                 low, high = min(low, base), max(high, segment.next_offset().offset)
+                index = f"{padded(base)}.index.swap"
+                if index not in self.files:
+                    self.files[index] = os.path.join(self.plan.path, index)
+                    self.step(
+                        "create", self.files[index], "it is missing: an index of zeros, with which none is rebuilt"
+                    )
+                    swaps.append(index)
         for name in sorted(self.files):
             if not name.endswith(".swap"):
                 offset = number(name.partition(".")[0], 64)
@@ -117,6 +150,16 @@ class LogFiles:
             path = self.files.pop(name)
             self.files[name.removesuffix(".swap")] = path
             self.step("rename", path, f"to {name.removesuffix('.swap')}: compaction is finished")
+
+
+def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
+    """What the broker's user may not do."""
+    where = os.path.dirname(path)
+    message = f"user {rights.name} has no right to {word} {path}"
+    if not os.path.lexists(path):
+        message = f"user {rights.name} has no right to write in {where}"
+    remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run this as that user"
+    return Stop(OFFLINE, path, None, None, message, what, remedy)
 
 
 def directory_stop(path: str) -> Stop:

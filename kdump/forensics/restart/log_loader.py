@@ -14,15 +14,17 @@ from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.epoch_cache import EpochCache
 from kdump.forensics.restart.index_file import txn_index_problem
 from kdump.forensics.restart.log_changes import tell_epochs, tell_snapshots
-from kdump.forensics.restart.log_end import below_start, log_end
-from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, directory_stop
-from kdump.forensics.restart.losses import cut_from, whole_segment
+from kdump.forensics.restart.log_end import below_start, tell_hidden
+from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, denied, directory_stop, padded
+from kdump.forensics.restart.losses import cut_from, left_of_segment
 from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, Stop, Stopped
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
-from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots, snapshot_files
+from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
+from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.segment import Segment, segment_at
 from kdump.forensics.restart.split import split
+from kdump.log.paths import target
 from kdump.log.region import Limits
 
 
@@ -32,6 +34,7 @@ class Loading:
     index.interval.bytes. `remote`: whether the topic is tiered."""
 
     open: Open
+    rights: Rights
     clean: bool
     log_start: int = 0
     recovery_point: int = 0
@@ -49,25 +52,25 @@ def load(plan: PartitionPlan, how: Loading) -> None:
 class _LogLoader:
     def __init__(self, plan: PartitionPlan, how: Loading) -> None:
         self.plan, self.how = plan, how
-        self.files = LogFiles(plan, how.open)
+        self.files = LogFiles(plan, how.open, how.rights)
         self.sizes: dict[int, int] = {}
         """Bytes of each segment before anything is done, by base offset."""
         self.segments: list[Segment] = []
         self.epochs = EpochCache()
-        self.snapshots = Snapshots({}, how.open)
+        self.snapshots = Snapshots({}, how.open, self._snapshot_written, self._snapshot_deleted)
 
     def load(self) -> None:
         plan, how = self.plan, self.how
-        found = checkpoint_file.epochs(os.path.join(plan.path, "leader-epoch-checkpoint"))
+        epochs_at = os.path.join(plan.path, "leader-epoch-checkpoint")
+        self.files.needs(epochs_at, READ)
+        found = checkpoint_file.epochs(epochs_at)
         if found is not None:
             plan.epochsBefore = tuple(found)
             self.epochs.load(found)
             if list(found) != self.epochs.entries:
                 self.epochs.written = True
+        self._list_snapshots()
         self.files.finish()
-        self.snapshots.files.update(
-            snapshot_files([path for name, path in self.files.files.items() if name.endswith(".snapshot")])
-        )
         before = {offset: at for offset, at in self.snapshots.files.items() if at is not None}
         self._open_segments()
         if plan.state == "delete":
@@ -90,19 +93,44 @@ class _LogLoader:
             tell_epochs(self.files)
         tell_snapshots(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
 
+    # --- snapshots of producers ---
+
+    def _list_snapshots(self) -> None:
+        """ProducerStateManager.loadSnapshots. Raises Stopped for a name that is not a number."""
+        for name, path in sorted(self.files.files.items()):
+            if name.endswith(".snapshot"):
+                self.snapshots.files[self.files.offset(name)] = target(path)
+
+    def _snapshot_written(self, offset: int) -> None:
+        """Raises Stopped where it cannot be."""
+        name = f"{padded(offset)}.snapshot"
+        if name in self.files.directories:
+            raise Stopped(directory_stop(self.files.directories[name]))
+        self.files.needs(os.path.join(self.plan.path, name))
+
+    def _snapshot_deleted(self, path: str) -> None:
+        """Raises Stopped where it cannot be."""
+        if not self.how.rights.can(self.plan.path, WRITE | ENTER):
+            raise Stopped(denied(path, "delete", f"AccessDeniedException: {path}", self.how.rights))
+
     # --- segments ---
 
     def _open_segments(self) -> None:
         """loadSegmentFiles, again after each split."""
-        plan = self.plan
-        for name in sorted(self.files.files):
+        plan, files = self.plan, self.files
+        for name in sorted(files.files):
             if name.endswith(INDEXES):
-                base = self.files.offset(name)
-                if f"{base:020}.log" not in self.files.files:
-                    self.files.delete(name, "an index without a segment")
+                base = files.offset(name)
+                if f"{padded(base)}.log" not in files.files:
+                    files.delete(name, "an index without a segment")
             elif name.endswith(".log"):
-                base = self.files.offset(name)
-                path = self.files.files[name]
+                base = files.offset(name)
+                own = f"{padded(base)}.log"
+                if own not in files.files:
+                    files.files[own] = os.path.join(plan.path, own)
+                    files.step("create", files.files[own], f"an empty segment {base}, for the name {name}", offset=base)
+                path = files.files[own]
+                files.needs(path)
                 segment = segment_at(path, base, self.how.open, ".swap" if path.endswith(".swap") else "")
                 self.sizes[base] = segment.size
                 if segment.size > (1 << 31) - 1:
@@ -111,13 +139,14 @@ class _LogLoader:
                     raise Stopped(
                         Stop(EXIT, path, None, None, message, what, "no broker wrote it so: cut it on a copy")
                     )
-                if self.segments and self.segments[-1].base == base:
+                if any(each.base == base for each in self.segments):
                     plan.notes.append(f"{name}: another name of the segment {base}")
-                self.segments += self._opened(segment)
+                    self.segments = [each for each in self.segments if each.base != base]
+                self.segments = sorted([*self.segments, *self._opened(segment)], key=lambda each: each.base)
 
     def _opened(self, segment: Segment) -> list[Segment]:
         """LogSegment.sanityCheck, and recovery of a segment that does not pass; what it is split into, if it is."""
-        stem, files = f"{segment.base:020}", self.files.files
+        stem, files = padded(segment.base), self.files.files
         if self.files.has_directory(segment.base):
             return [segment]
         if stem + ".index" not in files:
@@ -127,6 +156,8 @@ class _LogLoader:
             reason = "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing"
             self.files.step("create", segment.stem + ".timeindex", reason)
         at = files.get(stem + ".txnindex")
+        if at is not None:
+            self.files.needs(at)
         wrong = txn_index_problem(at, segment.base) if at is not None else None
         if wrong is None or at is None:
             return [segment]
@@ -158,6 +189,7 @@ class _LogLoader:
         plan = self.plan
         state = ProducerState(self.snapshots)
         self._rebuild(state, self.how.log_start, segment.base, False)
+        self._needs_indexes(segment)
         plan.recovered += 1
         whole = segment.size
         plan.bytesRead += whole - segment.first
@@ -177,6 +209,11 @@ class _LogLoader:
             size=whole,
         )
         return found
+
+    def _needs_indexes(self, segment: Segment) -> None:
+        """Both are mapped for writing. Raises Stopped."""
+        for suffix in (".index", ".timeindex"):
+            self.files.needs(os.path.join(self.plan.path, padded(segment.base) + suffix), random=True)
 
     def _cut(self, segment: Segment, valid: int, reason: str) -> bool:
         """The segment ends at `valid` now; whether that takes anything away."""
@@ -221,9 +258,12 @@ class _LogLoader:
         if not how.clean:
             self._recover_unflushed()
         if self.segments:
-            end = log_end(self.segments[-1], self.files, how.limits)
-            if end < how.log_start:
-                reason = f"the log ends at offset {end}, below the log start {how.log_start} of the checkpoint"
+            last = self.segments[-1]
+            if not self.files.has_directory(last.base):
+                self._needs_indexes(last)
+            end = last.next_offset()
+            if end.offset < how.log_start:
+                reason = f"the log ends at offset {end.offset}, below the log start {how.log_start} of the checkpoint"
                 self._drop(self.segments, reason)
                 self.epochs.clear()
                 for offset in list(self.snapshots.files):
@@ -234,9 +274,11 @@ class _LogLoader:
             path = os.path.join(plan.path, name)
             if name in self.files.directories:
                 raise Stopped(directory_stop(path))
+            self.files.needs(path)
             self.files.step("create", path, "a log without segments begins anew", offset=how.log_start)
             return how.log_start
-        return end
+        tell_hidden(last, end, self.files, how.limits)
+        return end.offset
 
     def _recover_unflushed(self) -> None:
         """Again from the start where a segment had to be split."""
@@ -275,8 +317,9 @@ class _LogLoader:
     def _drop(self, segments: list[Segment], reason: str) -> None:
         """Segments that are deleted, with their indexes and snapshots."""
         for segment in segments:
-            cut = whole_segment(segment, DELETED, reason)
-            self.plan.cuts.append(cut)
-            self.files.step("delete", segment.at.path, reason, offset=segment.base, size=cut.size)
+            size = self.sizes[segment.base] - segment.first
+            if size > 0:  # what was cut off before is told already
+                self.plan.cuts.append(left_of_segment(segment, size, DELETED, reason))
+            self.files.step("delete", segment.at.path, reason, offset=segment.base, size=size)
             if segment.base in self.snapshots.files:
                 self.snapshots.remove(segment.base, "its segment is deleted")

@@ -7,20 +7,24 @@ org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadata
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.checkpoint_file import BadLine
+from kdump.forensics.restart.directories import METADATA_LOG
+from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
+from kdump.forensics.restart.moves import Moves, parse_name
 from kdump.forensics.restart.plan import EXIT, HIDDEN, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.recovery import INTERVAL
+from kdump.forensics.restart.rights import READ, WRITE, Rights
+from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops
 from kdump.forensics.restart.strays import Strays
 from kdump.format.numbers import parse_int
-from kdump.log.disk import REMOTE_CACHE
+from kdump.log.disk import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import items
@@ -28,23 +32,10 @@ from kdump.log.paths import natural
 from kdump.state.image import Metadata
 from kdump.state.topic_config import effective
 
-SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
-OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
-CLEANER = "cleaner-offset-checkpoint"
-Found = Callable[[PartitionPlan], None]
 
-
-def parse_name(name: str) -> tuple[str, int, str] | None:
-    """Topic, partition and state of a directory's name; None for one that ends the broker."""
-    state, own = "", name
-    for suffix in ("delete", "future", "stray"):
-        if name.endswith(f"-{suffix}"):
-            if not SUFFIXED.fullmatch(name):
-                return None
-            state, own = suffix, name.rpartition(".")[0]
-    topic, dash, text = own.rpartition("-")
-    partition = checkpoint_file.number(text, 32)
-    return None if not (dash and topic) or partition is None else (topic, partition, state)
+def is_meta_properties(stop: Stop) -> bool:
+    """Whether a stop is about meta.properties, without which the logs of a directory are not loaded."""
+    return stop.kind == OFFLINE and os.path.basename(stop.file) == "meta.properties"
 
 
 def is_offset_checkpoint(stop: Stop) -> bool:
@@ -62,12 +53,17 @@ class LogManager:
     metadata: Metadata | None
     wanted: Callable[[str], bool]
     met: Callable[[int], None]
+    rights: Rights
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
+    moves: Moves = field(init=False)
 
     def metadata_logs(self) -> Iterator[PartitionPlan]:
         """The copies of the metadata log; every node has one."""
         for directory in self.directories:
-            path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
+            if not directory.metadataLogDir or directory.failed:
+                continue
+            directory.stops += metadata_stops(directory, self.rights)
+            path = os.path.join(directory.path, METADATA_LOG)
             if os.path.isfile(path):
                 what = f"FileAlreadyExistsException: {path}"
                 remedy = "move it away: the node fetches the metadata anew"
@@ -75,32 +71,40 @@ class LogManager:
                 directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(path, directory.path, METADATA_TOPIC, 0, "", clean=False)
-                how = Loading(self.options.open, False, limits=self.options.limits, met=self.met)
+                how = Loading(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
                 self._carry_out(plan, how, load_metadata_log)
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
 
     def logs(self) -> Iterator[PartitionPlan]:
         """loadLogs: every other directory, one by one."""
-        for directory in self.directories:
-            if not any(stop.kind == OFFLINE for stop in directory.stops):  # meta.properties
-                yield from self._logs_in(directory)
+        chosen = [each for each in self.directories if each.logDir and not each.failed]
+        chosen = [each for each in chosen if not any(is_meta_properties(stop) for stop in each.stops)]
+        self.moves = Moves(chosen, self.strays)
+        for directory in chosen:
+            yield from self._logs_in(directory)
 
     def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
         clean = bool(directory.clean)
+        directory.stops += write_stops(directory, self.rights)
         if directory.clean:
-            path = os.path.join(directory.path, ".kafka_cleanshutdown")
+            path = os.path.join(directory.path, CLEAN_MARK)
             directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during the start is noticed"))
+            stop = mark_stop(directory, self.rights)
+            if stop is not None:  # its logs are not loaded
+                directory.stops.append(stop)
+                return
         noted = {name: self._offsets(directory, name) for name in OFFSETS}
         points, starts, marks = (noted[name] for name in OFFSETS)
         self._cleaner(directory)
         try:
-            entries = sorted(items(directory.path), key=lambda item: natural(item.name))
+            listed = items(directory.path) if self.rights.can(directory.path, READ) else []
+            entries = sorted(listed, key=lambda item: natural(item.name))
         except OSError as error:
             directory.unread.append(f"{directory.path}: {error.strerror}")
             return
         for item in entries:
-            if not item.is_directory or item.name == REMOTE_CACHE:
+            if not item.is_directory or item.name in (REMOTE_CACHE, CLEAN_MARK):  # the mark is deleted by now
                 continue
             parsed = parse_name(item.name)
             if parsed is None:
@@ -120,6 +124,7 @@ class LogManager:
             plan.highWatermark = None if state else marks.get(key)
             how = Loading(
                 self.options.open,
+                self.rights,
                 clean,
                 starts.get(key, 0),
                 points.get(key, 0),
@@ -168,7 +173,11 @@ class LogManager:
             plan.stops.append(Stop(EXIT, failed.file, failed.position, None, message, what, failed.remedy))
             return
         try:
-            topic_id = checkpoint_file.topic_id(os.path.join(plan.path, "partition.metadata"))
+            topic_id_at = os.path.join(plan.path, "partition.metadata")
+            refused = self.rights.java_error(topic_id_at)
+            if refused is not None and not os.path.isdir(topic_id_at):
+                raise Stopped(denied(topic_id_at, "read", refused, self.rights))
+            topic_id = checkpoint_file.topic_id(topic_id_at)
         except Stopped as stopped:
             plan.stops.append(stopped.stop)
             return
@@ -202,14 +211,26 @@ class LogManager:
             plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
         elif plan.state == "future":
             self._future(plan, topic_id, directory)
+        elif (moved := self.moves.of(plan)) is not None:
+            new = f"{plan.name}.<32 digits>-delete"
+            reason = f"to {new}: as soon as {moved} has all its records, that takes its place"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
+        if not plan.stops and not self.rights.can(plan.path, WRITE):
+            path = os.path.join(plan.path, "leader-epoch-checkpoint.tmp")  # written when a leader is elected
+            what = f"FileNotFoundException: {path} (Permission denied)"
+            plan.stops.append(denied(path, "write", what, self.rights))
 
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
         """recoverAbandonedFutureLogs: one that the controller has assigned takes the live one's name."""
         assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
+        name = os.path.join(os.path.dirname(plan.path), plan.name)
+        live = self.moves.live_of(plan)
         if assigned is None or assigned != directory.directoryId:
             plan.notes.append("a replica that moves here from another log directory: the broker goes on with that")
+            if live is not None and not os.path.lexists(name):
+                reason = f"to {plan.name}: as soon as it has all records of {live}, whose place it takes"
+                plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
-        name = os.path.join(os.path.dirname(plan.path), plan.name)
         if not os.path.lexists(name):
             reason = f"to {plan.name}: the cluster has assigned the partition to this log directory"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
@@ -226,6 +247,8 @@ class LogManager:
 
     def _offsets(self, directory: DirectoryPlan, name: str) -> dict[tuple[str, int], int]:
         path = os.path.join(directory.path, name)
+        if self._refused(directory, path):
+            return {}
         try:
             return checkpoint_file.offsets(path)
         except SourceError as error:
@@ -234,8 +257,18 @@ class LogManager:
             self._bad_checkpoint(directory, path, error)
         return {}
 
+    def _refused(self, directory: DirectoryPlan, path: str) -> bool:
+        """Whether the broker has no right to read a checkpoint, which fails the log directory."""
+        refused = self.rights.java_error(path)
+        if refused is None or os.path.isdir(path):
+            return False
+        directory.stops.append(denied(path, "read", refused, self.rights))
+        return True
+
     def _cleaner(self, directory: DirectoryPlan) -> None:
         path = os.path.join(directory.path, CLEANER)
+        if self._refused(directory, path):
+            return
         try:
             checkpoint_file.offsets(path)
         except SourceError as error:

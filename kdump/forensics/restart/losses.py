@@ -3,6 +3,7 @@ behind damage."""
 
 from __future__ import annotations
 
+from kdump.forensics.restart.batches import walk
 from kdump.forensics.restart.plan import Cut
 from kdump.forensics.restart.segment import Segment
 from kdump.log.headers import read_headers
@@ -78,14 +79,20 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
     return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that are no batch")
 
 
-def whole_segment(segment: Segment, kind: str, reason: str) -> Cut:
-    """What a segment holds, by its headers alone: for one that goes whole. Raises SourceError."""
-    with segment.window() as window:
-        headers = read_headers(segment.at, window)
-        size = window.source.size or 0
+def left_of_segment(segment: Segment, size: int, kind: str, reason: str) -> Cut:
+    """What the `size` bytes hold that are left of a segment, by their headers alone: for one that is deleted. Raises
+    SourceError."""
     found = Count()
-    found.batches, found.records = headers.batches, headers.records
-    found.sound_bytes = size - headers.torn - headers.junk - headers.padding
-    if headers.first is not None and headers.last is not None:
-        found.span(headers.first, headers.last)
-    return found.cut(kind, segment.at.path, 0, size, reason)
+    with segment.window() as window:
+        if segment.first or size < (window.source.size or 0):
+            # Recovery has taken these batches, one after the other.
+            for head in walk(window, segment.first, segment.first + size):
+                records = head.header.recordCount if head.header is not None else None
+                found.add(1, records, head.size, head.base, head.last)
+        else:
+            headers = read_headers(segment.at, window)
+            found.batches, found.records = headers.batches, headers.records
+            found.sound_bytes = size - headers.torn - headers.junk - headers.padding
+            if headers.first is not None and headers.last is not None:
+                found.span(headers.first, headers.last)
+    return found.cut(kind, segment.at.path, segment.first, size, reason)

@@ -134,6 +134,8 @@ def _quorum_state(path: str) -> None:
     except (ValueError, RecursionError) as error:
         message = f"quorum-state is no JSON: {error}"
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
+        if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
+            kind = "JsonEOFException"
         raise Stopped(Stop(EXIT, path, 0, None, message, f"{kind}: {what}", remedy)) from error
     if not isinstance(found, dict) or "data_version" not in found:
         message = "quorum-state has no data_version"

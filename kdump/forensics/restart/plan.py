@@ -166,13 +166,20 @@ class PartitionPlan:
 
 @dataclass
 class DirectoryPlan:
-    """A log directory. `clean`: it was shut down cleanly, so that no log is recovered; None where no broker ran."""
+    """A log directory, or metadata.log.dir. `clean`: it was shut down cleanly, so that no log is recovered; None where
+    no broker ran. `failed`: why it cannot be listed; "" if it can. `logDir`: log.dirs names it; `metadataLogDir`: the
+    node keeps its metadata log there."""
 
     path: str
     clean: bool | None
+    failed: str = ""
+    logDir: bool = True
+    metadataLogDir: bool = False
     clusterId: str | None = None
     nodeId: int | None = None
     directoryId: str | None = None
+    version: str | None = None
+    """Of meta.properties; None where it cannot be read."""
     steps: list[Step] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -190,6 +197,9 @@ class RestartPlan:
     stops: list[Stop] = field(default_factory=list)
     """Of the broker as a whole."""
     assumptions: list[str] = field(default_factory=list)
+    withoutMetadata: bool = False
+    """Whether no directory has a metadata log, so that only the controllers, if any are left, can say which partitions
+    the broker has."""
 
     @property
     def allStops(self) -> list[Stop]:
@@ -211,9 +221,11 @@ class RestartPlan:
     @property
     def verdict(self) -> str:
         """clean, recovery, degraded or stopped."""
-        if any(stop.kind == EXIT for stop in self.allStops) or len(self.offline) == len(self.directories):
+        offline = self.offline
+        left = [each for each in self.directories if each.logDir and each.path not in offline]
+        if any(stop.kind == EXIT for stop in self.allStops) or not left:
             return STOPPED
-        if self.offline:
+        if offline:
             return DEGRADED
         return RECOVERY if any(each.clean is False for each in self.directories) else CLEAN
 
@@ -233,7 +245,7 @@ class RestartPlan:
             return 3
         if self.unread:
             return 2
-        troubled = self.verdict == DEGRADED or any(each.warnings for each in self.directories)
+        troubled = self.verdict == DEGRADED or self.withoutMetadata or any(each.warnings for each in self.directories)
         return int(troubled or self.loses)
 
     @property

@@ -15,7 +15,7 @@ from kdump.format.control import KEY, decode_control
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
-from kdump.log.paths import Target, target
+from kdump.log.paths import Target
 from kdump.log.payload import records
 from kdump.log.region import Batch, BatchV2, Limits
 from kdump.log.window import Window
@@ -29,7 +29,15 @@ Open = Callable[[Target], Window]
 class Snapshots:
     """The .snapshot files of a directory, by offset. What a start does to them is told to `deleted` and `written`."""
 
-    def __init__(self, files: dict[int, Target], open_: Open) -> None:
+    def __init__(
+        self,
+        files: dict[int, Target],
+        open_: Open,
+        written: Callable[[int], None] = lambda offset: None,
+        deleted: Callable[[str], None] = lambda path: None,
+    ) -> None:
+        self.written, self.deleted = written, deleted
+        """Asked before one is written, or deleted; may raise Stopped."""
         self.files: dict[int, Target | None] = dict(files)
         """None: this start has written it."""
         self.open = open_
@@ -42,9 +50,11 @@ class Snapshots:
         at = self.files.pop(offset, None)
         self.contents.pop(offset, None)
         if at is not None:
+            self.deleted(at.path)
             self.removed[offset] = reason
 
     def write(self, offset: int, open_transactions: dict[int, int]) -> None:
+        self.written(offset)
         self.files[offset] = None
         self.contents[offset] = dict(open_transactions)
 
@@ -185,13 +195,3 @@ def _ends_transaction(window: Window, head: Head, file: str) -> bool:
 def _marker_stop(file: str, head: Head, message: str, exception: str) -> Stop:
     remedy = f"cut {file} at byte {head.position} on a copy, or fetch the partition anew from another replica"
     return Stop(EXIT, file, head.position, head.base, message, exception, remedy)
-
-
-def snapshot_files(paths: list[str]) -> dict[int, Target]:
-    """Targets of .snapshot files by the offset in their names."""
-    found = {}
-    for path in paths:
-        at = target(path)
-        if at.name_offset is not None:
-            found[at.name_offset] = at
-    return found

@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable, Iterable
 
 from kdump.check.options import Options
+from kdump.forensics.restart.bootstrap import read_bootstrap
+from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
-from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, RestartPlan
-from kdump.forensics.restart.running import holder
+from kdump.forensics.restart.plan import PartitionPlan, RestartPlan
+from kdump.forensics.restart.rights import Rights, broker_rights
+from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.strays import Strays
-from kdump.log.disk import LOCK, LogDirectory, place_of, places
-from kdump.log.errors import SourceError
+from kdump.log.disk import LogDirectory, place_of
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import is_directory, is_url, names
 from kdump.state.image import Metadata
 from kdump.state.metadata import read_metadata
-from kdump.state.metadata_files import BOOTSTRAP
 
 VERSION = "4.3.1"
 """The release whose start is replayed."""
@@ -39,13 +39,22 @@ def restart_plan(
     is in `unread`. Source: see the modules of kdump.forensics.restart.
     """
     options = options or Options()
-    plan = RestartPlan([_directory(each) for each in _log_directories(list(paths))])
-    identify(plan.directories, plan)
+    plan = RestartPlan(node_directories(list(paths)))
+    rights = broker_rights(each.path for each in plan.directories)
+    identify(plan.directories, plan, rights)
+    for directory in plan.directories:
+        if directory.metadataLogDir and not directory.failed:
+            read_bootstrap(directory, options, rights)
     metadata = _metadata(plan, options)
+    rights.mounts_count = False
+    for directory in plan.directories:
+        stop = None if directory.failed else read_only_stop(directory)
+        directory.stops += [] if stop is None else [stop]
     if metadata is not None:
         registered(plan.directories, metadata, plan)
     is_broker = _is_broker(plan, metadata)
-    manager = LogManager(plan.directories, options, Strays(metadata), metadata, wanted, met)
+    strays = Strays(metadata, of_zookeeper=_is_of_zookeeper(plan))
+    manager = LogManager(plan.directories, options, strays, metadata, wanted, met, rights)
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
@@ -55,14 +64,16 @@ def restart_plan(
     for each in manager.metadata_logs():
         add(each)
     is_whole = metadata is not None and not _is_cut(plan, metadata)
-    if not is_whole:
+    if not is_whole and not strays.of_zookeeper:
         manager.strays = Strays(None)
     if is_broker:
         for each in manager.logs():
             add(each)
+    known = any(os.path.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
+    plan.withoutMetadata = not known and not strays.of_zookeeper
     if not wanted(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
-    _assume(plan, metadata, is_broker, is_whole)
+    _assume(plan, metadata, is_broker, is_whole, rights)
     return plan
 
 
@@ -71,68 +82,26 @@ def _is_cut(plan: RestartPlan, metadata: Metadata) -> bool:
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
-def _log_directories(paths: list[str]) -> list[LogDirectory]:
-    """Raises SourceError."""
-    found: list[LogDirectory] = []
-    for path in paths:
-        if path == "-" or is_url(path) or not is_directory(path):
-            raise SourceError(f"{path}: not a directory: a broker's log directory is needed")
-        try:
-            names(path)
-        except OSError as error:
-            raise SourceError(f"{path}: {error.strerror}") from error
-        place = place_of(path)
-        if isinstance(place, LogDirectory):
-            if not any(name != BOOTSTRAP for name in place.files):
-                reason = "no file of a broker at its root (meta.properties, checkpoints): a copy of partitions"
-                raise SourceError(f"{path}: {reason} does not say how its broker was shut down")
-            found.append(place)
-            continue
-        if place is None and len(paths) > 1 and _is_new(path):
-            found.append(LogDirectory(path))  # a new disk: log.dirs may name it
-            continue
-        refused: list[SourceError] = []
-        below = [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
-        if not below:
-            raise SourceError(f"{path}: no log directory; a partition alone does not say how its broker was shut down")
-        if len(below) > 1:
-            said = ", ".join(each.path for each in below[:4])
-            raise SourceError(f"{path}: {len(below)} log directories below it ({said} …): name those of one broker")
-        found += below
-    return found
-
-
-def _is_new(path: str) -> bool:
-    """Whether nothing of Kafka was ever there."""
-    try:
-        return set(names(path)) <= {LOCK, "lost+found"}
-    except OSError:
-        return False
-
-
-def _directory(place: LogDirectory) -> DirectoryPlan:
-    clean = os.path.lexists(os.path.join(place.path, ".kafka_cleanshutdown"))
-    plan = DirectoryPlan(place.path, clean)
-    process = holder(place.path)
-    if process is not None:
-        plan.warnings.append(
-            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker runs on these files, and the plan is "
-            "of a start after it was killed at this moment; a second broker does not start"
-        )
-    return plan
-
-
 def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:
     """What the cluster's metadata in one of the directories says; None without it."""
-    for directory in plan.directories:
+    for directory in sorted(plan.directories, key=lambda each: not each.metadataLogDir):
         found = read_metadata(directory.path, options.limits)
         if found is not None and found.topics:
             return found
     return None
 
 
+def _is_of_zookeeper(plan: RestartPlan) -> bool:
+    """Whether the broker ran with ZooKeeper: meta.properties of version 0, and nowhere a metadata log."""
+    here = [each for each in plan.directories if each.version is not None]
+    metadata = any(os.path.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
+    return bool(here) and not metadata and all(each.version == "0" for each in here)
+
+
 def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
     """Whether the node has logs besides the metadata: a controller has none, and no checkpoints."""
+    if any(each.failed for each in plan.directories):
+        return True
     for directory in plan.directories:
         place = place_of(directory.path)
         if isinstance(place, LogDirectory):
@@ -143,16 +112,19 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
     return metadata is None or bool(nodes & set(metadata.brokers))
 
 
-def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_whole: bool) -> None:
+def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
     said = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
-    many = len(plan.directories) > 1
+    if not rights.is_root:
+        said.append(f"the node runs as user {rights.name}, and may read and write what that user may")
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
     if ids:
         said.append(f"the cluster that the node is to join has the id {ids}: with another it does not come up")
-    said.append(f"log.dirs names {'these directories' if many else 'this directory'} and no other")
+    said += _assumed_directories(plan)
     if not is_broker:
         plan.directories[0].clean = None
         said.append("the node is a controller: it has no logs but the metadata")
+    elif plan.withoutMetadata:
+        said.append("the controllers are other nodes, and still have the cluster's metadata")
     elif metadata is None:
         said.append("no cluster metadata could be read here, so that strays and the topics' configs are not known")
     elif not is_whole:
@@ -168,3 +140,15 @@ def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_wh
     if is_broker and metadata is not None:
         said.append("index.interval.bytes is the topic's own, or else 4096")
     plan.assumptions = said + plan.assumptions
+
+
+def _assumed_directories(plan: RestartPlan) -> list[str]:
+    """Which directories the node's configuration names."""
+    logs = [each for each in plan.directories if each.logDir]
+    said = f"log.dirs names {'these directories' if len(logs) > 1 else 'this directory'} and no other"
+    if len(plan.directories) == 1:
+        return [said]
+    metadata = next(each.path for each in plan.directories if each.metadataLogDir)
+    if len(logs) < len(plan.directories):
+        said = f"log.dirs names {', '.join(each.path for each in logs)} and no other directory"
+    return [said, f"metadata.log.dir is {metadata}"]

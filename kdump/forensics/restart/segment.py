@@ -5,6 +5,7 @@ Source: org.apache.kafka.storage.internals.log.LogSegment.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from kdump.forensics.restart.index_file import OffsetIndex, read_index
 from kdump.forensics.restart.plan import EXIT, Stop, Stopped
 from kdump.forensics.restart.producer_state import Open, ProducerState
 from kdump.log.paths import Target, target
+from kdump.log.source import SeekableSource
 from kdump.log.window import Window
 
 BATCH_OVERFLOW = (1 << 31) - 1
@@ -42,6 +44,8 @@ class Segment:
     rebuilt: bool = False
     """Whether recovery has written its indexes anew."""
     index_suffix: str = ""
+    created: bool = False
+    """Whether this start makes its file, which is empty."""
     first: int = 0
     """Where it begins in its file: one that a segment was split into is a part of that."""
 
@@ -60,7 +64,7 @@ class Segment:
     @contextmanager
     def window(self) -> Iterator[Window]:
         """Raises SourceError."""
-        window = self.open(self.at)
+        window = Window(SeekableSource(self.at.path, io.BytesIO())) if self.created else self.open(self.at)
         try:
             yield window
         finally:
@@ -133,5 +137,6 @@ def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
 
 
 def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> Segment:
-    """The segment whose .log is at `path`."""
-    return Segment(base, target(path), os.stat(path).st_size, open_, index_suffix=suffix)
+    """The segment whose .log is at `path`, or is made there."""
+    created = not os.path.exists(path)
+    return Segment(base, target(path), 0 if created else os.stat(path).st_size, open_, None, False, suffix, created)

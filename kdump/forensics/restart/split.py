@@ -30,7 +30,7 @@ def split(segment: Segment, head: Head) -> list[Segment]:
                     message = "a segment that has to be split does not end with a whole batch"
                     raise Stopped(_stop(segment, position, None, message, "NoSuchElementException"))
                 base = base_offset(window, first, segment.at.path)
-                part = Segment(base, segment.at, position, segment.open, OffsetIndex(base), True, "", position)
+                part = Segment(base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position)
                 for each in walk(window, position, segment.size):
                     if not part.fits(each.last):
                         break

@@ -10,10 +10,11 @@ from kdump.state.image import Metadata, PartitionInfo
 
 
 class Strays:
-    """`metadata` None: nothing is known, and nothing is called a stray."""
+    """`metadata` None: nothing is known, and nothing is called a stray, unless the disk is a broker's that ran with
+    ZooKeeper: its topics are not in the metadata of any cluster without."""
 
-    def __init__(self, metadata: Metadata | None) -> None:
-        self.metadata = metadata
+    def __init__(self, metadata: Metadata | None, of_zookeeper: bool = False) -> None:
+        self.metadata, self.of_zookeeper = metadata, of_zookeeper
 
     def _info(self, topic_id: str | None, partition: int) -> PartitionInfo | None:
         if self.metadata is None or topic_id is None:
@@ -24,6 +25,11 @@ class Strays:
     def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
         """Why the broker takes the directory for a stray, and what keeps it from that; empty if it does not, or if
         nothing tells."""
+        if self.of_zookeeper:
+            migrate = (
+                "start it with the release that it ran with; brokers of 3.4 to 3.9 migrate from ZooKeeper to KRaft"
+            )
+            return "its broker ran with ZooKeeper: a KRaft cluster does not know the partition", migrate
         if self.metadata is None or node is None:
             return "", ""
         known = self.metadata.topics.get(topic)

@@ -1,0 +1,77 @@
+"""bootstrap.checkpoint, which every node reads when it starts, a broker too, and of which only a controller of a new
+cluster makes use.
+
+Source: BootstrapDirectory.read, BatchFileReader, BootstrapMetadata.fromRecords (4.3.1).
+"""
+
+from __future__ import annotations
+
+import os
+
+from kdump.check.options import Options
+from kdump.forensics.restart.batches import CorruptRecord, walk
+from kdump.forensics.restart.plan import EXIT, DirectoryPlan, Stop
+from kdump.forensics.restart.rights import Rights
+from kdump.format.metadata_record import decode_metadata_record
+from kdump.log.errors import SourceError
+from kdump.log.paths import target
+from kdump.log.payload import records
+from kdump.log.region import BatchV2
+from kdump.log.window import Window
+from kdump.state.metadata_files import BOOTSTRAP
+
+FEATURE, METADATA_VERSION = "FeatureLevelRecord", "metadata.version"
+
+
+def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights) -> None:
+    """What of the file ends the node, if anything does."""
+    path = os.path.join(directory.path, BOOTSTRAP)
+    if not os.path.exists(path):
+        return
+    found = rights.java_error(path)
+    position = None
+    if found is None:
+        try:
+            window = options.open(target(path))
+        except SourceError as error:  # kdump cannot read it; the broker may
+            directory.unread.append(str(error))
+            return
+        try:
+            found, position = _problem(window, path, options)
+        except SourceError as error:
+            directory.unread.append(str(error))
+        finally:
+            window.source.close()
+    if found is not None:
+        remedy = (
+            f"copy {path} away and remove it: a node whose cluster has begun does without"
+            " (a new cluster begins with the newest features then)"
+        )
+        message = f"{BOOTSTRAP} cannot be read: {found}"
+        directory.stops.append(Stop(EXIT, path, position, None, message, found, remedy))
+
+
+def _problem(window: Window, path: str, options: Options) -> tuple[str | None, int | None]:
+    """What Java throws, and where; None for a file that is right. No checksum is looked at. Raises SourceError."""
+    has_version = False
+    try:
+        for head in walk(window, 0, window.source.size or 0):
+            if head.header is None:
+                return f"RuntimeException: a message of magic {head.magic}", head.position
+            batch = BatchV2(window, head.position, head.size, options.limits, head.header)
+            for record in records(batch):
+                if record.is_control:
+                    continue
+                said = decode_metadata_record(record.value)
+                if said.problem is not None or said.values is None:
+                    return f"RuntimeException: unable to deserialize record at offset {record.offset}", head.position
+                if said.name == FEATURE and said.values.get("name") == METADATA_VERSION:
+                    has_version = True
+            if batch.problems:
+                return f"InvalidRecordException: {batch.problems[0].reason}", head.position
+    except CorruptRecord as error:
+        return f"{error.exception}: {error}", error.position
+    if has_version:
+        return None, None
+    what = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"
+    return f"RuntimeException: {what} the binary bootstrap metadata file: {path}", None

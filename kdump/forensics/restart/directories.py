@@ -1,0 +1,110 @@
+"""The directories of one node: log.dirs and metadata.log.dir, some of them missing, or not to be read.
+
+No disk says which of them are in log.dirs, and which is metadata.log.dir; but a broker leaves checkpoints in each of
+its log directories when it starts, and the metadata log in one directory.
+
+Source: MetaPropertiesEnsemble.Loader, KafkaRaftServer.initializeLogDirs; AbstractKafkaConfig.metadataLogDir, which is
+the first of log.dirs unless it is set.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kdump.forensics.restart.plan import DirectoryPlan
+from kdump.forensics.restart.running import holder
+from kdump.log.disk import CLEAN_MARK, LOCK, LogDirectory, place_of, places
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.listing import is_url, names
+from kdump.state.metadata_files import BOOTSTRAP
+
+METADATA_LOG = f"{METADATA_TOPIC}-0"
+MISSING = "missing"
+
+
+def node_directories(paths: list[str]) -> list[DirectoryPlan]:
+    """The plans to fill in, in the order of `paths`, each path once. Raises SourceError for what is not a log
+    directory, unless a broker with other log directories would only find it missing or failed."""
+    found: list[DirectoryPlan] = []
+    refused: list[SourceError] = []
+    for path in dict.fromkeys(paths):
+        if path == "-" or is_url(path):
+            raise SourceError(f"{path}: not a directory: a broker's log directory is needed")
+        reason = _failure(path)
+        if reason:
+            found.append(DirectoryPlan(path, None, failed=reason))
+            refused.append(SourceError(f"{path}: {reason}: a broker's log directory is needed"))
+        else:
+            found += [_directory(each) for each in _log_directories(path, several=len(paths) > 1)]
+    if all(each.failed and not os.path.isdir(each.path) for each in found):
+        raise refused[0]
+    _roles(found)
+    return found
+
+
+def _failure(path: str) -> str:
+    """Why a broker cannot list the directory; empty if it can."""
+    try:
+        names(path)
+    except FileNotFoundError:
+        return MISSING
+    except NotADirectoryError:
+        return "not a directory"
+    except OSError as error:
+        return error.strerror or "it cannot be read"
+    return ""
+
+
+def _log_directories(path: str, several: bool) -> list[LogDirectory]:
+    """Raises SourceError."""
+    place = place_of(path)
+    if isinstance(place, LogDirectory):
+        holds_metadata = several and any(each.topic == METADATA_TOPIC for each in place.partitions)
+        if not holds_metadata and not any(name != BOOTSTRAP for name in place.files):
+            reason = "no file of a broker at its root (meta.properties, checkpoints): a copy of partitions"
+            raise SourceError(f"{path}: {reason} does not say how its broker was shut down")
+        return [place]
+    if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
+        return [LogDirectory(path)]  # a new disk: log.dirs may name it
+    refused: list[SourceError] = []
+    below = [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
+    if not below:
+        raise SourceError(f"{path}: no log directory; a partition alone does not say how its broker was shut down")
+    if len(below) > 1:
+        said = ", ".join(each.path for each in below[:4])
+        raise SourceError(f"{path}: {len(below)} log directories below it ({said} …): name those of one broker")
+    return below
+
+
+def _directory(place: LogDirectory) -> DirectoryPlan:
+    # A broker asks whether there is anything of that name, and follows links.
+    clean = os.path.exists(os.path.join(place.path, CLEAN_MARK))
+    plan = DirectoryPlan(place.path, clean)
+    plan.logDir = not place.only_metadata
+    plan.metadataLogDir = os.path.exists(os.path.join(place.path, METADATA_LOG))
+    process = holder(place.path)
+    if process is not None:
+        plan.warnings.append(
+            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker runs on these files, and the plan is "
+            "of a start after it was killed at this moment; a second broker does not start"
+        )
+    return plan
+
+
+def _roles(found: list[DirectoryPlan]) -> None:
+    """Leaves one directory as the metadata's, and at least one log directory: a controller's."""
+    if not any(each.logDir and not each.failed for each in found):
+        for each in found:
+            each.logDir = True
+    for each in found:
+        if not each.logDir:
+            each.clean = None
+    holding = [each for each in found if each.metadataLogDir]
+    # Without any metadata log: a directory that holds nothing else, or one that failed, or the first of log.dirs.
+    chosen = min(
+        holding or found,
+        key=lambda each: (each.logDir, not each.failed) if not holding else (each.logDir, False),
+    )
+    for each in found:
+        each.metadataLogDir = each is chosen

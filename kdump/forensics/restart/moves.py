@@ -1,0 +1,72 @@
+"""Names of partition directories, and replicas that move from one log directory to another.
+
+A broker goes on with such a move when it starts: the -future directory is filled, and takes the place of the live one
+as soon as it has all its records.
+
+Source: UnifiedLog.parseTopicPartitionName, LogManager.replaceCurrentWithFutureLog, ReplicaAlterLogDirsThread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kdump.forensics.restart import checkpoint_file
+from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, Stopped
+from kdump.forensics.restart.strays import Strays
+from kdump.log.errors import SourceError
+from kdump.log.listing import items
+
+SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
+
+
+def parse_name(name: str) -> tuple[str, int, str] | None:
+    """Topic, partition and state of a directory's name; None for one that ends the broker."""
+    state, own = "", name
+    for suffix in ("delete", "future", "stray"):
+        if name.endswith(f"-{suffix}"):
+            if not SUFFIXED.fullmatch(name):
+                return None
+            state, own = suffix, name.rpartition(".")[0]
+    topic, dash, text = own.rpartition("-")
+    partition = checkpoint_file.number(text, 32)
+    return None if not (dash and topic) or partition is None else (topic, partition, state)
+
+
+class Moves:
+    """The replicas that move between the log directories of a broker, by their names."""
+
+    def __init__(self, directories: Sequence[DirectoryPlan], strays: Strays) -> None:
+        self.live: dict[tuple[str, int], str] = {}
+        self.future: dict[tuple[str, int], str] = {}
+        for directory in directories:
+            with suppress(OSError):
+                for item in items(directory.path):
+                    parsed = parse_name(item.name) if item.is_directory else None
+                    if parsed is None:
+                        continue
+                    topic, partition, state = parsed
+                    if state in ("", "future") and not self._is_stray(item.path, parsed, directory, strays):
+                        (self.future if state else self.live)[topic, partition] = item.path
+
+    @staticmethod
+    def _is_stray(path: str, parsed: tuple[str, int, str], directory: DirectoryPlan, strays: Strays) -> bool:
+        if parsed[2] != "future":
+            return False
+        try:
+            topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
+        except (Stopped, SourceError):
+            return True
+        return topic_id is None or bool(strays.reason(parsed[0], parsed[1], topic_id, directory.nodeId)[0])
+
+    def of(self, live: PartitionPlan) -> str | None:
+        """The -future directory that takes the place of a live one, in another log directory; None: none does."""
+        path = self.future.get((live.topic, live.partition))
+        return None if path is None or os.path.dirname(path) == os.path.dirname(live.path) else path
+
+    def live_of(self, future: PartitionPlan) -> str | None:
+        """The live directory whose place a -future one takes; None: there is none in another log directory."""
+        path = self.live.get((future.topic, future.partition))
+        return None if path is None or os.path.dirname(path) == os.path.dirname(future.path) else path

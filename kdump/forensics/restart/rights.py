@@ -1,0 +1,102 @@
+"""What the broker may read and write: of files that were restored as root, or on a disk that is mounted read-only.
+
+The user that the broker runs as is on no disk. It is taken to be the user of this process, unless that is root, or owns
+nothing here while everything belongs to one other user: then it is the owner of the log directories, as far as the
+modes of files say what that user may do.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+
+READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
+
+
+class Rights:
+    """Of one user. `own`: those of this process, which the system is asked for."""
+
+    def __init__(self, user: int, own: bool = True) -> None:
+        self.user, self.own = user, own
+        self.mounts_count = True
+        """Whether a file system that is mounted read-only cannot be written. A plan says so once, and goes on as if it
+        could be."""
+        self.groups: set[int] = set()
+        if not own:
+            with suppress(KeyError, OSError):
+                entry = pwd.getpwuid(user)
+                self.groups = set(os.getgrouplist(entry.pw_name, entry.pw_gid))
+
+    @property
+    def is_root(self) -> bool:
+        return self.user == 0
+
+    @property
+    def name(self) -> str:
+        try:
+            return pwd.getpwuid(self.user).pw_name
+        except KeyError:
+            return str(self.user)
+
+    def can(self, path: str, want: int) -> bool:
+        """Whether the user may do what `want` says with something that is there."""
+        if want & WRITE and not self.mounts_count and read_only(path):
+            want &= ~WRITE
+        if self.own or self.user == 0:
+            return os.access(path, want, effective_ids=os.access in os.supports_effective_ids)
+        return self._can(os.path.dirname(path), ENTER) and self._can(path, want)
+
+    def _can(self, path: str, want: int) -> bool:
+        try:
+            status = os.stat(path)
+            if want & WRITE and read_only(path):
+                return False
+        except OSError:
+            return False
+        shift = 0
+        if status.st_uid == self.user:
+            shift = 6
+        elif status.st_gid in self.groups:
+            shift = 3
+        return (stat.S_IMODE(status.st_mode) >> shift) & want == want
+
+    def java_error(self, path: str, want: int = READ) -> str | None:
+        """What Java throws when it opens a file that is there, and cannot be; None if it can be, or is missing."""
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:
+            return None
+        except PermissionError:
+            return f"AccessDeniedException: {path}"
+        except OSError as error:
+            return f"FileSystemException: {path}: {error.strerror}"
+        if stat.S_ISDIR(mode):
+            return f"FileSystemException: {path}: Is a directory" if want & WRITE else "IOException: Is a directory"
+        return None if self.can(path, want) else f"AccessDeniedException: {path}"
+
+
+def read_only(path: str) -> bool:
+    """Whether a path is on a file system that is mounted read-only."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def broker_rights(directories: Iterable[str]) -> Rights:
+    """The rights of the broker with these directories."""
+    owners: Counter[int] = Counter()
+    for directory in directories:
+        with suppress(OSError):
+            owners[os.stat(directory).st_uid] += 1
+            with os.scandir(directory) as entries:
+                owners.update(each.stat(follow_symlinks=False).st_uid for each in entries)
+    own = os.geteuid()
+    users = [user for user, _ in owners.most_common() if user != 0]
+    if own == 0:
+        return Rights(users[0], own=False) if users else Rights(0)
+    return Rights(users[0], own=False) if set(owners) == set(users[:1]) and own not in owners and users else Rights(own)

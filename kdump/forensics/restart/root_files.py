@@ -1,0 +1,88 @@
+"""The files at the root of a log directory that a start makes, locks and deletes: where it cannot, the directory goes
+offline, or the node ends.
+
+Source: LogManager (lockLogDirs, recoveryPointCheckpoints, loadLogs), CheckpointFile, CleanShutdownFileHandler.delete,
+ReplicaManager.highWatermarkCheckpoints, KafkaRaftManager (createDataDir, lockDataDir).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.forensics.restart.directories import METADATA_LOG
+from kdump.forensics.restart.log_files import denied
+from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, Stop
+from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights, read_only
+from kdump.log.disk import CLEAN_MARK, LOCK
+
+OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
+CLEANER = "cleaner-offset-checkpoint"
+
+
+def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
+    """The path of .lock, and what Java throws when it opens it, or makes it."""
+    path = os.path.join(directory.path, LOCK)
+    refused = rights.java_error(path, READ | WRITE)
+    if not os.path.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
+        refused = f"AccessDeniedException: {path}"
+    return None if refused is None else (path, refused)
+
+
+def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
+    """What a broker cannot write at the root of a log directory."""
+    writes = rights.can(directory.path, WRITE | ENTER)
+    locked = _lock_error(directory, rights)
+    for name in (*OFFSETS, CLEANER):
+        path = os.path.join(directory.path, name)
+        if not writes and not os.path.lexists(path):
+            # The file is made before there is anybody to take the directory offline.
+            yield denied(path, "write", f"AccessDeniedException: {path}", rights)._replace(kind=EXIT)
+            return
+    if not rights.can(directory.path, READ):
+        what = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
+        yield denied(directory.path, "list", what, rights)
+    elif locked is not None:
+        yield denied(locked[0], "write", locked[1], rights)
+    elif not writes:
+        path = os.path.join(directory.path, OFFSETS[2] + ".tmp")
+        yield denied(path, "write", f"FileNotFoundException: {path} (Permission denied)", rights)
+
+
+def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
+    """Why .kafka_cleanshutdown cannot be deleted: the logs of the directory are then not loaded at all."""
+    path = os.path.join(directory.path, CLEAN_MARK)
+    if not rights.can(directory.path, WRITE | ENTER):
+        return denied(path, "delete", f"AccessDeniedException: {path}", rights)
+    if os.path.isdir(path) and not os.path.islink(path) and os.listdir(path):
+        message = "a directory that is not empty stands in the place of .kafka_cleanshutdown, which a start deletes"
+        what = f"DirectoryNotEmptyException: {path}"
+        return Stop(OFFLINE, path, None, None, message, what, f"move {path} away: no broker made it")
+    return None
+
+
+def read_only_stop(directory: DirectoryPlan) -> Stop | None:
+    """A directory on a file system that is mounted read-only: not even root can write there."""
+    if not read_only(directory.path):
+        return None
+    kind, path = OFFLINE, os.path.join(directory.path, LOCK)
+    if any(not os.path.lexists(os.path.join(directory.path, name)) for name in (*OFFSETS, CLEANER)):
+        kind = EXIT  # the file is made before there is anybody to take the directory offline
+    if directory.metadataLogDir:
+        kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
+    message = f"{directory.path} is on a file system that is mounted read-only"
+    remedy = (
+        "mount it for writing; if this is a copy or a snapshot, what follows is the plan of one that can be written"
+    )
+    return Stop(kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy)
+
+
+def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
+    """What a node cannot write at the root of metadata.log.dir, all of which ends it."""
+    log = os.path.join(directory.path, METADATA_LOG)
+    if not os.path.lexists(log) and not rights.can(directory.path, WRITE | ENTER):
+        yield denied(log, "write", f"AccessDeniedException: {log}", rights)._replace(kind=EXIT)
+    elif not directory.logDir:
+        locked = _lock_error(directory, rights)
+        if locked is not None:
+            yield denied(locked[0], "write", locked[1], rights)._replace(kind=EXIT)

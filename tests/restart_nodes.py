@@ -1,0 +1,325 @@
+"""Recipes for brokers with several directories: metadata.log.dir, directories that are missing or not directories; for
+disks of another era, and for names of files that Kafka reads as numbers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.damages import META, RECOVERY, START, ZERO
+from tests.restart_damages import ID, break_value
+from tests.restart_recipe import OWN_ID, SECOND_ID, Node, edit, metadata_apart, recipe, second
+
+MARK = ".kafka_cleanshutdown"
+METADATA = "__cluster_metadata-0"
+SECOND = ("orders-lz4-0", "orders-zstd-0")
+
+
+def three(root: Path) -> Node:
+    """Two log directories, and metadata.log.dir in a third."""
+    return Node((root, second(root, *SECOND)), metadata_apart(root))
+
+
+@recipe("clean-1", "two log directories, and the metadata in a third")
+def metadata_dir(root: Path) -> Node:
+    return three(root)
+
+
+@recipe("crash-1", "two log directories, and the metadata in a third, after kill -9")
+def metadata_dir_crash(root: Path) -> Node:
+    return three(root)
+
+
+@recipe("clean-1", "one log directory, and the metadata in another")
+def metadata_dir_of_two(root: Path) -> Node:
+    return Node((root,), metadata_apart(root))
+
+
+@recipe("clean-1", "the metadata in a third directory, whose meta.properties is gone")
+def metadata_dir_unformatted(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    (node.metadata / META).unlink()
+    return node
+
+
+@recipe("clean-1", "the metadata in a third directory, whose meta.properties has no number for node.id")
+def metadata_dir_garbled(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    edit(node.metadata / META, lambda data: data.replace(b"node.id=1", b"node.id=x"))
+    return node
+
+
+@recipe("clean-1", "metadata.log.dir is a file")
+def metadata_dir_file(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    shutil.rmtree(node.metadata)
+    node.metadata.touch()
+    return node
+
+
+@recipe("clean-1", "metadata.log.dir is missing")
+def metadata_dir_missing(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    shutil.rmtree(node.metadata)
+    return node
+
+
+@recipe("clean-1", "the metadata log is lost, metadata.log.dir is formatted again, and the controller is another node")
+def metadata_lost(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    shutil.rmtree(node.metadata / METADATA)
+    return node
+
+
+@recipe("clean-1", "the metadata log is lost, and the node is its own controller")
+def metadata_lost_combined(root: Path) -> Node:
+    return metadata_lost(root)._replace(combined=True)
+
+
+@recipe("clean-1", "the metadata log of the only log directory is lost")
+def metadata_log_lost(root: Path) -> None:
+    shutil.rmtree(root / METADATA)
+
+
+@recipe("clean-1", "a metadata log in two directories")
+def metadata_twice(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    shutil.copytree(node.metadata / METADATA, root / METADATA)
+    return node
+
+
+@recipe("clean-1", "the metadata log is in the second of two log directories, and metadata.log.dir is not set")
+def metadata_second(root: Path) -> Node:
+    other = second(root, *SECOND)
+    (root / METADATA).rename(other / METADATA)
+    return Node((root, other))
+
+
+@recipe("clean-1", "one of three log directories is missing")
+def one_missing(root: Path) -> Node:
+    return Node((root, second(root, *SECOND), root.with_name(root.name + "-third")))
+
+
+@recipe("clean-1", "one of two log directories is a file")
+def one_is_a_file(root: Path) -> Node:
+    other = second(root, *SECOND)
+    shutil.rmtree(other)
+    other.write_text("not mounted\n")
+    return Node((root, other))
+
+
+@recipe("crash-1", "one of two log directories is a file, after kill -9")
+def one_is_a_file_crash(root: Path) -> Node:
+    return one_is_a_file(root)
+
+
+@recipe("clean-1", "one of two log directories is empty, as a mount point without its disk")
+def one_not_mounted(root: Path) -> Node:
+    other = second(root, *SECOND)
+    shutil.rmtree(other)
+    other.mkdir()
+    return Node((root, other))
+
+
+@recipe("clean-1", "the second log directory is the first, through a link")
+def linked_twice(root: Path) -> Node:
+    other = root.with_name(root.name + "-second")
+    other.symlink_to(root)
+    return Node((root, other))
+
+
+@recipe("clean-1", "meta.properties is a directory")
+def meta_directory(root: Path) -> None:
+    (root / META).unlink()
+    (root / META).mkdir()
+
+
+@recipe("clean-1", "two log directories with one directory.id")
+def directory_id_twice(root: Path) -> None:
+    edit(second(root, *SECOND) / META, lambda data: data.replace(SECOND_ID, OWN_ID))
+
+
+@recipe("clean-1", "the second of two log directories has no directory.id")
+def directory_id_lost(root: Path) -> None:
+    edit(second(root, *SECOND) / META, lambda data: data.replace(b"directory.id=" + SECOND_ID, b""))
+
+
+@recipe("clean-1", ".kafka_cleanshutdown is an empty directory")
+def clean_shutdown_directory(root: Path) -> None:
+    (root / MARK).unlink()
+    (root / MARK).mkdir()
+
+
+@recipe("clean-1", ".kafka_cleanshutdown is a directory with a file in it")
+def clean_shutdown_full_directory(root: Path) -> None:
+    clean_shutdown_directory(root)
+    (root / MARK / "file").touch()
+
+
+@recipe("clean-1", "two log directories, in one .kafka_cleanshutdown is a directory with a file in it")
+def clean_shutdown_full_of_two(root: Path) -> None:
+    clean_shutdown_full_directory(second(root, *SECOND))
+
+
+@recipe("clean-1", ".kafka_cleanshutdown is a link to nothing")
+def clean_shutdown_dangling(root: Path) -> None:
+    (root / MARK).unlink()
+    (root / MARK).symlink_to("nothing")
+
+
+@recipe("clean-1", "a segment named 5.log, without zeros")
+def segment_name_short(root: Path) -> None:
+    shutil.copy(root / f"orders-none-0/{ZERO}.log", root / "orders-none-0/5.log")
+
+
+@recipe("clean-1", "the only segment is named 0.log")
+def segment_name_zero(root: Path) -> None:
+    (root / f"orders-none-0/{ZERO}.log").rename(root / "orders-none-0/0.log")
+
+
+@recipe("clean-1", "a segment named -5.log")
+def segment_name_negative(root: Path) -> None:
+    shutil.copy(root / f"orders-none-0/{ZERO}.log", root / "orders-none-0/-5.log")
+
+
+@recipe("crash-1", "a segment named 5.log, after kill -9")
+def segment_name_short_crash(root: Path) -> None:
+    segment_name_short(root)
+
+
+@recipe("clean-1", "an index named 5.index, without zeros")
+def index_name_short(root: Path) -> None:
+    shutil.copy(root / f"orders-none-0/{ZERO}.index", root / "orders-none-0/5.index")
+
+
+@recipe("clean-1", "a segment whose name has a second dot")
+def segment_name_dots(root: Path) -> None:
+    shutil.copy(root / f"orders-none-0/{ZERO}.log", root / f"orders-none-0/{ZERO}.copy.log")
+
+
+@recipe("clean-1", "a segment named above 2^63")
+def segment_name_huge(root: Path) -> None:
+    (root / "orders-none-0/99999999999999999999.log").touch()
+
+
+@recipe("clean-1", "a .snapshot whose name is not a number")
+def snapshot_name(root: Path) -> None:
+    (root / "orders-none-0/producers.snapshot").touch()
+
+
+@recipe("clean-1", "a .snapshot with no name")
+def snapshot_no_name(root: Path) -> None:
+    (root / "orders-none-0/.snapshot").touch()
+
+
+@recipe("clean-1", "a .snapshot with a short name")
+def snapshot_name_short(root: Path) -> None:
+    shutil.copy(next((root / "payments-0").glob("*.snapshot")), root / "payments-0/7.snapshot")
+
+
+@recipe("clean-1", "a .snapshot is a directory")
+def snapshot_directory(root: Path) -> None:
+    path = next((root / "payments-0").glob("*.snapshot"))
+    path.unlink()
+    path.mkdir()
+
+
+@recipe("clean-1", "a .cleaned file whose name is not a number")
+def cleaned_name(root: Path) -> None:
+    (root / "orders-none-0/x.log.cleaned").touch()
+
+
+def damaged_swap(root: Path, *others: str) -> None:
+    """A .log.swap with a damaged batch in the middle."""
+    folder = root / "clicks-0"
+    data = bytearray((folder / f"{ZERO}.log").read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (folder / f"{ZERO}.log.swap").write_bytes(data)
+    for suffix in others:
+        shutil.copy(folder / f"{ZERO}{suffix}", folder / f"{ZERO}{suffix}.swap")
+
+
+@recipe("clean-1", "a damaged .log.swap without its .index.swap")
+def swap_damaged_alone(root: Path) -> None:
+    damaged_swap(root)
+
+
+@recipe("clean-1", "a damaged .log.swap with its .index.swap")
+def swap_damaged(root: Path) -> None:
+    damaged_swap(root, ".index", ".timeindex")
+
+
+@recipe("crash-1", "a damaged .log.swap without its .index.swap, after kill -9, and the recovery point is gone")
+def swap_damaged_crash(root: Path) -> None:
+    damaged_swap(root)
+    (root / "recovery-point-offset-checkpoint").unlink()
+
+
+@recipe("clean-1", "a .log.swap of the last segment without its .index.swap")
+def swap_last_alone(root: Path) -> None:
+    folder = root / "orders-none-0"
+    shutil.copy(folder / f"{ZERO}.log", folder / f"{ZERO}.log.swap")
+
+
+@recipe("clean-1", "an .index.swap alone")
+def swap_index_alone(root: Path) -> None:
+    shutil.copy(root / f"orders-none-0/{ZERO}.index", root / f"orders-none-0/{ZERO}.index.swap")
+
+
+def future(root: Path, cut: int = 0) -> Node:
+    """A -future copy in a second log directory, less its last bytes."""
+    other = second(root)
+    copy = other / f"orders-zstd-0.{ID}-future"
+    shutil.copytree(root / "orders-zstd-0", copy)
+    if cut:
+        edit(copy / f"{ZERO}.log", lambda data: data[:-cut])
+    return Node((root, other))
+
+
+@recipe("clean-1", "a complete -future copy in a second log directory, next to the live one in the first")
+def future_complete(root: Path) -> Node:
+    return future(root)
+
+
+@recipe("crash-1", "a -future copy that lacks its end in a second log directory, next to the live one in the first")
+def future_behind(root: Path) -> Node:
+    node = future(root, 400)
+    (node.dirs[1] / MARK).unlink(missing_ok=True)
+    return node
+
+
+@recipe("clean-1", "a live partition in a second log directory, a -future copy in that which the cluster has assigned")
+def future_assigned(root: Path) -> Node:
+    other = second(root, "orders-zstd-0")
+    shutil.copytree(other / "orders-zstd-0", root / f"orders-zstd-0.{ID}-future")
+    return Node((root, other))
+
+
+@recipe("clean-1", "a -future copy without partition.metadata, alone")
+def future_no_topic_id(root: Path) -> None:
+    (root / "orders-zstd-0").rename(root / f"orders-zstd-0.{ID}-future")
+    (root / f"orders-zstd-0.{ID}-future/partition.metadata").unlink()
+
+
+@recipe("legacy", "a log directory of a broker with ZooKeeper, under 4.3.1")
+def zookeeper_era(root: Path) -> None:
+    edit(root / META, lambda data: data.replace(b"HkYyt9CIRQ62s6Jy8r-a_g", b"FN96DRb6S3GeSIQS03itlw"))
+
+
+@recipe("crash-1", "the log start lies above a segment that is cut: what is left of that goes too")
+def cut_below_start(root: Path) -> None:
+    (root / RECOVERY).unlink()
+    edit(root / START, lambda _: b"0\n1\nclicks 0 300000\n")
+    break_value(root, "clicks-0", 11263, 3)
+
+
+@recipe("clean-1", "the last batch of a log is cut short, and its log start is in the segment before")
+def tail_cut_start_within(root: Path) -> None:
+    edit(root / START, lambda _: b"0\n1\nclicks 0 27900\n")
+    edit(root / f"clicks-0/{11263:020}.log", lambda data: data[:-20])

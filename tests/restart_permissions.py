@@ -1,0 +1,141 @@
+"""Recipes for a broker without root's rights: what it cannot read, list or write, after a restore as root or a remount
+without writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.damages import META, RECOVERY, START, ZERO
+from tests.restart_recipe import Node, metadata_apart, owned, recipe, second
+
+SECOND = ("orders-lz4-0", "orders-zstd-0")
+LAST = f"clicks-0/{11263:020}"
+EARLIER = f"clicks-0/{0:020}"
+PARTITION = "orders-none-0"
+METADATA = "__cluster_metadata-0"
+
+
+def denied(name: str, disk: str, path: str, mode: int, what: str) -> None:
+    """A recipe: the mode of one path below the root ("." the root itself)."""
+
+    def apply(root: Path) -> Node:
+        node = owned(Node((root,)))
+        (root / path).chmod(mode)
+        return node
+
+    apply.__name__ = name
+    recipe(disk, what)(apply)
+
+
+FILES = (
+    ("log", f"{PARTITION}/{ZERO}.log", "the only segment"),
+    ("log_earlier", f"{EARLIER}.log", "the first of several segments"),
+    ("index_last", f"{LAST}.index", "the .index of the last segment"),
+    ("index_earlier", f"{EARLIER}.index", "the .index of the first of several segments"),
+    ("time_index_last", f"{LAST}.timeindex", "the .timeindex of the last segment"),
+    ("epochs", f"{PARTITION}/leader-epoch-checkpoint", "leader-epoch-checkpoint"),
+    ("topic_id", f"{PARTITION}/partition.metadata", "partition.metadata"),
+    ("meta", META, "meta.properties"),
+    ("mark", ".kafka_cleanshutdown", ".kafka_cleanshutdown"),
+    ("recovery_point", RECOVERY, "recovery-point-offset-checkpoint"),
+    ("log_start", START, "log-start-offset-checkpoint"),
+    ("high_watermark", "replication-offset-checkpoint", "replication-offset-checkpoint"),
+    ("bootstrap", "bootstrap.checkpoint", "bootstrap.checkpoint"),
+    ("quorum_state", f"{METADATA}/quorum-state", "quorum-state"),
+)
+
+for _name, _path, _what in FILES:
+    denied(f"write_{_name}", "clean-1", _path, 0o444, f"no right to write {_what}")
+    denied(f"read_{_name}", "clean-1", _path, 0, f"no right to read {_what}")
+
+DIRECTORIES = (
+    ("root", ".", "the log directory"),
+    ("partition", PARTITION, "a partition's directory"),
+    ("metadata", METADATA, "the metadata log's directory"),
+)
+
+for _name, _path, _what in DIRECTORIES:
+    denied(f"write_{_name}", "clean-1", _path, 0o555, f"no right to write in {_what}")
+    denied(f"write_{_name}_crash", "crash-1", _path, 0o555, f"no right to write in {_what}, after kill -9")
+    denied(f"list_{_name}", "clean-1", _path, 0o311, f"no right to list {_what}")
+    denied(f"enter_{_name}", "clean-1", _path, 0o644, f"no right to enter {_what}")
+
+
+@recipe("clean-1", "a .txnindex cannot be written")
+def write_txn_index(root: Path) -> Node:
+    node = owned(Node((root,)))
+    next((root / "payments-0").glob("*.txnindex")).chmod(0o444)
+    return node
+
+
+@recipe("crash-1", "a .snapshot cannot be read, after kill -9")
+def read_snapshot_crash(root: Path) -> Node:
+    node = owned(Node((root,)))
+    for path in (root / "payments-0").glob("*.snapshot"):
+        path.chmod(0)
+    return node
+
+
+@recipe("crash-1", "an .index below the recovery point cannot be written, after kill -9")
+def write_index_crash(root: Path) -> Node:
+    node = owned(Node((root,)))
+    (root / f"{EARLIER}.index").chmod(0o444)
+    return node
+
+
+def of_two(name: str, change: Callable[[Path], None], what: str) -> None:
+    """A recipe: something in the second of two log directories."""
+
+    def apply(root: Path) -> Node:
+        other = second(root, *SECOND)
+        node = owned(Node((root, other)))
+        change(other)
+        return node
+
+    apply.__name__ = name
+    recipe("clean-1", f"two log directories, {what}")(apply)
+
+
+def locked(other: Path) -> None:
+    (other / ".lock").touch(0o666)
+    (other / ".lock").chmod(0o666)
+    other.chmod(0o555)
+
+
+of_two("write_root_of_two", lambda other: other.chmod(0o555), "no right to write in the second")
+of_two("write_root_of_two_locked", locked, "no right to write in the second, whose .lock is there")
+of_two("list_root_of_two", lambda other: other.chmod(0o311), "no right to list the second")
+of_two("enter_root_of_two", lambda other: other.chmod(0o644), "no right to enter the second")
+of_two("read_meta_of_two", lambda other: (other / META).chmod(0), "no right to read meta.properties of the second")
+of_two(
+    "write_partition_of_two",
+    lambda other: (other / "orders-lz4-0").chmod(0o555),
+    "no right to write in a partition's directory of the second",
+)
+of_two(
+    "write_log_of_two",
+    lambda other: (other / f"orders-lz4-0/{ZERO}.log").chmod(0o444),
+    "no right to write a segment of the second",
+)
+
+
+@recipe("clean-1", "no right to write in metadata.log.dir, which is apart")
+def write_metadata_dir(root: Path) -> Node:
+    other = metadata_apart(root)
+    node = owned(Node((root,), other))
+    other.chmod(0o555)
+    return node
+
+
+@recipe("clean-1", "no right to enter metadata.log.dir, which is apart")
+def enter_metadata_dir(root: Path) -> Node:
+    other = metadata_apart(root)
+    node = owned(Node((root,), other))
+    other.chmod(0o644)
+    return node
+
+
+@recipe("clean-1", "nothing: a broker without root's rights")
+def user(root: Path) -> Node:
+    return owned(Node((root,)))
