@@ -8,7 +8,7 @@ JARS ?= build/kafka-jars
 DISKS ?= build/corpus/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
-# What is written for Spark from columns has no command of its own to be compared by (tests/test_engine.py has the others).
+# What is written for Spark from columns has no command of its own to be compared by (tests/test_twins.py has the others).
 PLAIN_TOO := tests/format/test_gather.py tests/format/test_head_columns.py
 # What stands on the compiled core, for its run under the sanitizers.
 SANITIZED := tests/format tests/log tests/forensics/test_carve.py tests/test_record_lines.py tests/test_rows.py tests/test_twins.py
@@ -82,7 +82,7 @@ sanitize: $(VENV)/.ready $(VENV)/.test
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-# All of it with the compiled core; the same files as plain Python answer alike (tests/test_engine.py).
+# All of it with the compiled core; the same files as plain Python answer alike (tests/test_twins.py).
 test: lint $(VENV)/.test $(VENV)/.spark
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(PLAIN_TOO)

@@ -18,10 +18,7 @@ from kdump.engine import COMPILED, PLAIN, running
 from kdump.forensics import tally
 from kdump.format import candidates, columns, gather, head_columns, heads, message_set, runs, sound
 from kdump.render import cells, record_lines
-from tests.check.test_together import CHANGES
-from tests.conftest import ROOT, SEED, seeded, segment
-from tests.shell import run_forked
-from tests.test_damaged_disks import DAMAGES
+from tests.conftest import ROOT, segment
 from tools.carry.build import BUILDERS
 
 UTILITY = "kdump._cyutility"
@@ -162,58 +159,3 @@ def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
     compiler.write_text("#!/bin/sh\n" + MAKES_WHAT_IS_ASKED_FOR)
     done = built(tmp_path / "again", str(compiler), "build_ext")
     assert len(list((tmp_path / "again/lib").rglob("*.so"))) == len(CORE) + 1, done.stderr
-
-
-# --- Twins: one program, two engines ----------------------------------------------------------------------------------
-
-ELAPSED = re.compile(r'"seconds":[0-9.]+|\bin [0-9.]+ s$', re.MULTILINE)
-SEGMENTS = ("orders-none-0", "orders-zstd-0", "payments-0", "users-0", "v1-client010-gzip-0", "v0-client09-none-0")
-COMMANDS = (
-    "inspect PATH",
-    "inspect PATH --records",
-    "inspect PATH --json",
-    "inspect PATH --json --records",
-    "inspect PATH --hex",
-    "inspect PATH --json --records --key-format int64 --value-format json",
-    "inspect PATH --records --time 2026-11-21T07:58:23..",
-    "inspect PATH --json --records --producer-id 10",
-    "verify PATH --json --info",
-    "verify PATH --crc --json",
-    "stats PATH --json",
-    "carve --runs PATH",
-    "dump-log --files PATH --print-data-log",
-    "dump-log --files PATH --deep-iteration",
-    "transactions PATH --json --now 2026-11-21T22:00",
-    "producers PATH --json --now 2026-11-21T22:00",
-)
-
-
-def agree(seed: str, count: int, place: Path) -> None:
-    """Damaged segments, each through one command under both engines."""
-    dice = seeded(seed)
-    changes = [None, *DAMAGES, *CHANGES]
-    for number in range(count):
-        source = segment(dice.choice(SEGMENTS))
-        data = bytearray(source.read_bytes())
-        for change in dice.choices(changes, k=dice.randrange(1, 3)):
-            if change is not None and data:
-                change(data, dice)
-        path = place / str(number) / source.parent.name / source.name
-        path.parent.mkdir(parents=True)
-        path.write_bytes(data)
-        line = COMMANDS[number % len(COMMANDS)].replace("PATH", f"{path.parent.name}/{path.name}").split()
-        plain, compiled = (
-            ELAPSED.sub("", run_forked(line, place / str(number), engine)) for engine in (PLAIN, COMPILED)
-        )
-        assert plain == compiled, f"{' '.join(line)} in {place / str(number)}"
-        assert "Traceback" not in plain
-
-
-def test_twins(tmp_path: Path) -> None:
-    agree("make test", 3 * len(COMMANDS), tmp_path)
-
-
-@pytest.mark.every_disk
-@pytest.mark.parametrize("part", range(10))
-def test_more_twins(part: int, tmp_path: Path) -> None:
-    agree(f"{SEED}.{part}", 10 * len(COMMANDS), tmp_path)

@@ -1,10 +1,11 @@
-"""The compiled core and the same files as plain Python give the same answers, on disks whose numbers lie at the edge of
-64 bits, through every command that reads a log; and none ends with a traceback."""
+"""The compiled core and the same files as plain Python give the same answers, through every command that reads a log, on
+damaged segments of real brokers and on disks whose numbers lie at the edge of 64 bits; none ends with a traceback."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,10 @@ from hypothesis import given, settings
 
 import kdump
 from kdump.engine import COMPILED, PLAIN, running
-from tests.conftest import ROOT
+from tests.check.test_together import CHANGES
+from tests.conftest import ROOT, SEED, seeded, segment
 from tests.edges import KNOWN, Disk, disks, lay_out
+from tests.test_damaged_disks import DAMAGES
 
 INSTALLED = Path(kdump.__file__).parents[1]
 """Where the kdump under test is imported from."""
@@ -114,18 +117,22 @@ def command_line(words: list[str], root: Path) -> list[str]:
     return [paths.get(word, word) for word in words]
 
 
+def agree(twins: tuple[Worker, ...], lines: list[list[str]]) -> None:
+    """Command lines, all in both engines."""
+    for worker in twins:
+        worker.ask(lines)
+    for words, *said in zip(lines, *(worker.answers() for worker in twins)):
+        for status, _output, _files, crash in said:
+            assert not crash, f"kdump {' '.join(words)}\n{crash}"
+            assert status in (0, 1, 2, 3), words
+        assert said[0] == said[1], words
+
+
 def check(twins: tuple[Worker, ...], disk: Disk) -> None:
     with tempfile.TemporaryDirectory() as home:
         root = Path(home) / "disk"
         lay_out(disk, root)
-        lines = [command_line(words, root) for words in COMMANDS]
-        for worker in twins:
-            worker.ask(lines)
-        for words, *said in zip(COMMANDS, *(worker.answers() for worker in twins)):
-            for status, _output, _files, crash in said:
-                assert not crash, f"kdump {' '.join(words)}\n{crash}"
-                assert status in (0, 1, 2, 3), words
-            assert said[0] == said[1], words
+        agree(twins, [command_line(words, root) for words in COMMANDS])
 
 
 @pytest.mark.parametrize("disk", KNOWN, ids=range(len(KNOWN)))
@@ -144,3 +151,49 @@ def test_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> None:
 @given(disks())
 def test_many_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> None:
     check(twins, disk)
+
+
+# --- Damaged segments -------------------------------------------------------------------------------------------------
+
+SEGMENTS = ("orders-none-0", "orders-zstd-0", "payments-0", "users-0", "v1-client010-gzip-0", "v0-client09-none-0")
+OF_A_SEGMENT = [
+    ["inspect", "PATH"],
+    ["inspect", "PATH", "--records"],
+    ["inspect", "PATH", "--json"],
+    ["inspect", "PATH", "--json", "--records"],
+    ["inspect", "PATH", "--hex"],
+    ["inspect", "PATH", "--json", "--records", "--key-format", "int64", "--value-format", "json"],
+    ["inspect", "PATH", "--records", "--time", "2026-11-21T07:58:23.."],
+    ["inspect", "PATH", "--json", "--records", "--producer-id", "10"],
+    ["verify", "PATH", "--json", "--info"],
+    ["verify", "PATH", "--crc", "--json"],
+    ["stats", "PATH", "--json"],
+    ["carve", "--runs", "PATH"],
+    ["dump-log", "--files", "PATH", "--print-data-log"],
+    ["dump-log", "--files", "PATH", "--deep-iteration"],
+    ["transactions", "PATH", "--json", "--now", NOW],
+    ["producers", "PATH", "--json", "--now", NOW],
+]
+
+
+def damaged(dice: random.Random, place: Path) -> Path:
+    """A copy of a segment, with one damage or two."""
+    source = segment(dice.choice(SEGMENTS))
+    data = bytearray(source.read_bytes())
+    dice.choice(CHANGES)(data, dice)
+    if data and dice.random() < 0.5:
+        dice.choice(DAMAGES)(data, dice)
+    path = place / source.parent.name / source.name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.sampled
+def test_damaged_segments(twins: tuple[Worker, ...], tmp_path: Path) -> None:
+    """Each through one command; with KDUMP_SEED twenty times as many."""
+    dice, lines = seeded("twins"), []
+    for number in range((60 if SEED else 3) * len(OF_A_SEGMENT)):
+        path = str(damaged(dice, tmp_path / str(number)))
+        lines.append([path if word == "PATH" else word for word in OF_A_SEGMENT[number % len(OF_A_SEGMENT)]])
+    agree(twins, lines)
