@@ -22,8 +22,6 @@ from tools.incident import INCIDENTS, lay_out
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECONDS = re.compile(r"\bin [0-9.]+ s$", re.MULTILINE)
-"""How long something took is another number each time."""
 DISK = re.compile(r"^(?:DISK|The disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
 """In the page of an incident: what was done to its disk."""
 WRITTEN = re.compile(r"\bwritten \d{4}-[0-9T:.-]+Z")
@@ -68,7 +66,7 @@ def executed(block: str, directory: Path) -> str:
         return block
     out = []
     for command in commands(block):
-        said = WRITTEN.sub("written 2026-11-21T08:00:12.345Z", SECONDS.sub("in 0.1 s", run(command, directory)))
+        said = WRITTEN.sub("written 2026-11-21T08:00:12.345Z", run(command, directory))
         out.append(f"$ {command}\n{said}" + ("" if said.endswith("\n") or not said else "\n"))
     return "".join(out)
 

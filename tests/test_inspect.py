@@ -725,13 +725,6 @@ def test_what_cannot_be_read_at_all(path: str, words: str, monkeypatch: pytest.M
     assert words in result.stderr
 
 
-def test_a_full_disk_below_the_output() -> None:
-    with open("/dev/full", "wb") as full, kdump(PAYMENTS, stdout=full, stderr=subprocess.PIPE) as process:
-        _, error = process.communicate(timeout=20)
-    assert process.returncode == 2
-    assert error.decode() == "kdump: standard output: No space left on device\n"
-
-
 def test_follow_reads_anew_what_was_cut_or_preallocated(tmp_path: Path) -> None:
     """Truncated and written anew, then zeros written over in place: only what is on the disk is shown."""
     path = write(tmp_path / f"{0:020}.log", craft.one(b"old0", 0), craft.one(b"old1", 1))

@@ -110,7 +110,8 @@ class _Run:
             if options["charts"] is not None:
                 charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options['charts']))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
-            self.output.line(f"read once: {checked(told.totals, told.seconds)}")
+            seconds = told.seconds if self.output.terminal else None
+            self.output.line(f"read once: {checked(told.totals, seconds)}")
         self.output.flush()
         return 2 if self.failed else 0
 

@@ -291,8 +291,6 @@ class Show:
                         return
             self.files.ended(at, window, kind, self.scan.batches - before if kind in BATCHES else shown)
         except SourceError as error:
-            if self.quick is not None and self.quick.failed:  # it is the output, and no matter of this file
-                raise
             self.files.refused(error)
         finally:
             window.source.close()

@@ -10,8 +10,6 @@ import time
 from contextlib import suppress
 from typing import BinaryIO
 
-from kdump.log.errors import SourceError
-
 BUFFER = 64 * 1024
 PIPE = 1 << 20
 """Bytes that a pipe is given room for: as many as anybody may ask for (/proc/sys/fs/pipe-max-size)."""
@@ -20,11 +18,9 @@ PATIENCE = 0.1
 
 
 class Output:
-    """Lines or bytes to standard output. `terminal` says whether a person watches."""
+    """Lines or bytes to standard output, which kdump.streams makes fit. `terminal`: a person is watching."""
 
     def __init__(self) -> None:
-        if sys.stdout is None:
-            raise SourceError("standard output is closed")
         self.terminal = sys.stdout.isatty()
         self._parts: list[bytes] = []
         self._size = 0
@@ -82,20 +78,8 @@ class Output:
         self._out(data)
 
     def _out(self, data: bytes | memoryview) -> None:
-        try:
-            left = memoryview(data)
-            while left:
-                done = self._stream.write(left)
-                if done is None:  # somebody has made it non-blocking, and it is full
-                    time.sleep(PATIENCE / 10)
-                else:
-                    left = left[done:]
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            # Python would try once more, and complain, when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-            raise SourceError(f"standard output: {error.strerror}") from error
+        self._stream.write(data)
+        self._stream.flush()
         self._flushed = time.monotonic()
 
 

@@ -131,7 +131,7 @@ class Report:
             self._text(f"legal and unusual: {kinds} (--info shows them)", "dim")
         if totals.known:
             self._text(f"{totals.known} findings of the baseline are not shown", "dim")
-        self._text(f"checked {families}: {checked(totals, seconds)}", "")
+        self._text(f"checked {families}: {checked(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
         for unread in totals.unread:
@@ -223,9 +223,10 @@ def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
     return ("SOUND, as far as it could be read" if totals.unread else "SOUND"), "name"
 
 
-def checked(totals: Totals, seconds: float) -> str:
-    """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s"""
+def checked(totals: Totals, seconds: float | None) -> str:
+    """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s; `seconds` is None in a pipe, where the
+    same disk is to give the same bytes."""
     parts = [many(totals.partitions, "partition")] if totals.partitions else []
     parts += [many(totals.files, "file"), size_text(totals.bytes)]
     parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
-    return ", ".join(parts) + f" in {seconds:.1f} s"
+    return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")
