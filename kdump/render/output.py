@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -22,6 +23,11 @@ class Output:
 
     def __init__(self) -> None:
         self.terminal = sys.stdout.isatty()
+        self.is_empty = True
+        """Whether nothing has been written."""
+        self.headline: Callable[[], str] | None = None
+        """Gives a line to write before all others, or an empty text: asked for when the first bytes go out, which in a
+        pipe is when there are BUFFER of them, or at the end."""
         self._parts: list[bytes] = []
         self._size = 0
         self._flushed = 0.0
@@ -68,7 +74,8 @@ class Output:
 
     def tick(self) -> None:
         """Called now and then while no line comes: what has waited long enough goes out."""
-        if self._size and time.monotonic() - self._flushed > PATIENCE:
+        waits = self.headline is not None and self.is_empty and not self.terminal
+        if self._size and not waits and time.monotonic() - self._flushed > PATIENCE:
             self.flush()
 
     def flush(self) -> None:
@@ -78,6 +85,10 @@ class Output:
         self._out(data)
 
     def _out(self, data: bytes | memoryview) -> None:
+        if self.is_empty and data and self.headline is not None:
+            line = self.headline()
+            self._stream.write(line.encode("utf-8", "backslashreplace") + b"\n" if line else b"")
+        self.is_empty = self.is_empty and not data
         self._stream.write(data)
         self._stream.flush()
         self._flushed = time.monotonic()

@@ -102,7 +102,7 @@ def _agree(directories: list[DirectoryPlan]) -> None:
             continue
         if directory.directoryId in RESERVED:
             message = f"directory.id {directory.directoryId} is reserved"
-            what = "RuntimeException: Invalid resrved directory ID"
+            what = "RuntimeException: Invalid reserved directory ID"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(path)))
         other = seen.setdefault(directory.directoryId, directory.path)
         if other != directory.path:
