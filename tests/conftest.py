@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
+import random
+import shutil
+import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,17 +23,49 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Limits, Region
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
+from tools.corpus import changes, unpack
+
+Each = TypeVar("Each")
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
-SHARED = Path(os.environ.get("KDUMP_SHARED") or ROOT.parent / "shared").resolve()
+CORPUS = unpack()
+DISKS, ORACLE = CORPUS / "disks", CORPUS / "oracle"
+"""The disks of real brokers, and what kafka-dump-log printed about their files (tests/corpus/README.md)."""
+ORACLE_DISKS = {
+    "kafka-4.3-clean-1": "kafka-4.3/clean-1",
+    "kafka-4.3-diverged-1": "kafka-4.3/diverged-1",
+    "kafka-4.3-diverged-2": "kafka-4.3/diverged-2",
+    "kafka-2.8-legacy": "kafka-2.8-legacy",
+    "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
+}
+"""The directories of ORACLE, and the disk in DISKS that each is about."""
 
 WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """The default, one that splits things, and the smallest that holds a header."""
 
 
-settings.register_profile("kdump", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ci" if os.environ.get("CI") else "kdump")
+SEED = os.environ.get("KDUMP_SEED", "")
+"""What samples are drawn by: always the same in `make test`, and the day's in `make test-all`, which prints it."""
+
+
+def seeded(name: object) -> random.Random:
+    """What a sweep draws its samples with: the same of the same name, with the same KDUMP_SEED."""
+    return random.Random(f"{SEED}{name}")
+
+
+def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
+    """One in so many of the items, evenly, beginning with another of them for each name; all of them with KDUMP_SEED.
+
+    A test that takes a sample has the marker `sampled`: make test-all runs it with all."""
+    found = list(items)
+    return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
+
+
+settings.register_profile(
+    "kdump", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not SEED, database=None
+)
+settings.load_profile("kdump")
 """No test fails because the machine is busy with something else."""
 
 IN_SESSION = ("delta", "docs", "scan", "source", "stores")
@@ -50,12 +86,33 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
-@pytest.fixture
-def shared() -> Path:
-    """The disks and oracles beside the checkout; skips where they are not."""
-    if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not there")
-    return SHARED
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if SEED:
+        terminalreporter.write_line(f"samples drawn with KDUMP_SEED={SEED}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """No test may change the corpus: the next one would read something else.
+
+    A process of xdist collects garbage while there is time: five seconds after it has reported that it is finished, it
+    gets a SIGINT. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
+    if hasattr(session.config, "workerinput"):
+        gc.collect()
+        gc.freeze()
+        return
+    if found := changes():
+        shutil.rmtree(CORPUS)
+        listed = "".join(f"\n  {each}" for each in found[:20])
+        print(f"\n{CORPUS} was changed by a test, and has been removed:{listed}", file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def oracle_files(*disks: str) -> Iterator[tuple[str, Path, Path]]:
+    """(DIRECTORY/PATH, what kafka-dump-log printed, the file that it read): those of some directories, else of all."""
+    for name in disks or ORACLE_DISKS:
+        for printed in sorted((ORACLE / name).rglob("*.txt")):
+            path = printed.relative_to(ORACLE / name).with_suffix("")
+            yield f"{name}/{path}", printed, DISKS / ORACLE_DISKS[name] / path
 
 
 def segments(pattern: str = "") -> list[Path]:

@@ -21,10 +21,9 @@ from click.testing import CliRunner, Result
 from kdump import __version__
 from kdump.cli import cli
 from kdump.render.java import double, file_text, jackson
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, oracle_files, sample, seeded
 from tests.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
 from tests.test_damaged_disks import DAMAGES, LARGE, files
-from tests.test_oracle import DISKS
 
 RUNS: dict[str, Any] = json.loads((GOLDEN / "runs.json").read_text())
 ORACLE_DECODERS = {
@@ -53,12 +52,10 @@ def dump(*arguments: str | Path) -> Result:
 
 def oracle() -> list[Any]:
     found = []
-    for name, disk in DISKS.items():
-        root = SHARED / "oracle" / name
-        for words in sorted(root.rglob("*.txt")):
-            path = str(words.relative_to(root))[: -len(".txt")]
-            found.append(pytest.param(words, SHARED / "disks" / disk, path, id=f"{name}/{path}"))
-    return found or [pytest.param(None, None, "", marks=pytest.mark.skip(reason="no ../shared/oracle"))]
+    for name, printed, path in oracle_files():
+        disk = DISKS / ORACLE_DISKS[name.split("/")[0]]
+        found.append(pytest.param(printed, disk, str(path.relative_to(disk)), id=name))
+    return found
 
 
 @pytest.mark.parametrize(("words", "disk", "path"), oracle())
@@ -151,13 +148,14 @@ def test_goes_on_behind_damage(built: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert lines[1 : len(wanted)] == wanted[1:]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """No traceback, no other status, and nothing but the file itself in its directory afterwards."""
-    dice = random.Random(damage.__name__)
+    dice = seeded(damage.__name__)
     options = [["--print-data-log"], ["--deep-iteration"], [], ["--verify-index-only"], ["--index-sanity-check"]]
     options += [[option] for option in ORACLE_DECODERS.values()]
-    for number, path in enumerate(files()):
+    for number, path in enumerate(sample(files(), 4, damage.__name__)):
         if not 0 < path.stat().st_size < LARGE or path.suffix == ".md":
             continue
         data = bytearray(path.read_bytes())
@@ -172,6 +170,27 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
         assert result.stdout.startswith("Dumping ")
         assert os.listdir(directory) == [path.name]
         copy.unlink()
+
+
+def test_a_preallocated_index_of_an_empty_segment(tmp_path: Path) -> None:
+    """Kafka's tool ends with NoSuchElementException where it looks for the first batch."""
+    (tmp_path / f"{0:020}.log").touch()
+    index = tmp_path / f"{0:020}.index"
+    index.write_bytes(bytes(80))
+    result = dump("--files", index)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"Dumping {index}\noffset: 0 position: 0\n", "")
+
+
+def test_a_decoder_class_by_its_old_name() -> None:
+    """Kafka 4.3.1 does not find it: see class-before-4 in golden/dump-log/runs.json."""
+    path = FIXTURES / "clean-1" / "orders-none-0" / f"{0:020}.log"
+    old, new = (
+        dump("--files", path, "--key-decoder-class", f"{package}.StringDecoder")
+        for package in ("kafka.serializer", "org.apache.kafka.tools.api")
+    )
+    assert old.exit_code == 0
+    assert old.stdout == new.stdout
+    assert " key: " in old.stdout
 
 
 def test_a_read_only_directory(tmp_path: Path) -> None:

@@ -17,11 +17,10 @@ from kdump.cli import cli
 from kdump.format.batch import CODECS
 from kdump.format.heads import Heads
 from tests import craft
-from tests.conftest import SHARED
+from tests.conftest import DISKS, seeded
 from tests.test_damaged_disks import DAMAGES
 
-KAFKA = SHARED / "disks" / "kafka-4.3"
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
+KAFKA = DISKS / "kafka-4.3"
 
 
 def verify(path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
@@ -124,7 +123,7 @@ def made(codec: str, directory: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["payments-0", "users-0", "clicks-0", *CODECS.values()])
 def test_a_damaged_partition(partition: str, counted: Counted, tmp_path: Path) -> None:
-    dice = random.Random(partition)
+    dice = seeded(partition)
     found = 0
     for number in range(25):
         copy = tmp_path / str(number) / partition

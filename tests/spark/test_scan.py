@@ -18,10 +18,10 @@ from kdump.cli import cli
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import TABLES
-from tests.conftest import FIXTURES, ROOT, SHARED
+from tests.conftest import DISKS, FIXTURES, ROOT
 from tests.spark import same
 
-DISKS = SHARED / "disks" / "kafka-4.3"
+KAFKA = DISKS / "kafka-4.3"
 
 
 def kdump(*arguments: Any) -> Result:
@@ -57,9 +57,8 @@ def run(spark: Any, paths: list[Path], out: Path, **options: Any) -> Any:
     return scan(spark, ScanOptions(tuple(map(str, paths)), records=True, **options), Store(str(out)))
 
 
-@pytest.mark.skipif(not DISKS.is_dir(), reason="the disks are not there")
 def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
-    paths = [DISKS / name for name in ("clean-0", "clean-1", "clean-2")]
+    paths = [KAFKA / name for name in ("clean-0", "clean-1", "clean-2")]
     result = kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json")
     said = json.loads(result.stdout)
     verified = same.cli_objects("verify", "--json", *map(str, paths))[-1]
@@ -289,7 +288,7 @@ def test_without_spark_it_says_what_to_install(missing: str, command: str, tmp_p
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
-    assert "pip install 'kdump[spark]'" in done.stderr
+    assert "pip install pyspark pyarrow fsspec\n" in done.stderr
 
 
 def test_without_java_it_says_how_to_get_it(tmp_path: Path) -> None:
