@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from kdump import __version__
+from kdump.signals import run_until_terminated
+from kdump.streams import ReaderGone, end_with_reader, settle
 
 COMMANDS = {
     "ls": "Show log directories at a glance: whose they are, what each partition holds.",
@@ -36,6 +38,9 @@ COMMANDS = {
     "completion": "Print the script by which bash, zsh or fish complete kdump's words.",
 }
 """Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""
+TO_THE_END = frozenset(("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "scan"))
+"""Commands that go on when the reader of their output has gone (`| head`): their exit status, or the files they write,
+are an answer too. The others end then, with 0."""
 
 
 class Lazy(click.Group):
@@ -50,17 +55,24 @@ class Lazy(click.Group):
         command: click.Command = importlib.import_module(f"kdump.commands.{name.replace('-', '_')}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        end_with_reader(name not in TO_THE_END)
+        return name, command, rest
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except MemoryError:
-            text = "there is not the memory for that: --max-decompressed-size bounds what a batch may take"
+            text = "not enough memory: --max-decompressed-size bounds what a batch may take"
             click.echo(f"kdump: {text}", err=True)
             sys.exit(2)
-        except BrokenPipeError:
-            # A closed pipe is a good end. Python would complain once more when it flushes standard output at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except ReaderGone:
             sys.exit(0)
+        finally:
+            end_with_reader(False)  # what is still in a buffer is written at exit
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -91,6 +103,11 @@ def main() -> None:
     # glibc gives the memory of a freed window back, and has the next one's pages cleared anew; but it keeps blocks that
     # are smaller than one that it has seen freed. (These bytes are never touched, so they take nothing.)
     bytes(24 << 20)
+    settle()
+    run_until_terminated(_run)
+
+
+def _run() -> None:
     if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
         from kdump.commands.completing import answer
 

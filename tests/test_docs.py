@@ -22,8 +22,6 @@ from tools.incident import INCIDENTS, lay_out
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECONDS = re.compile(r"\bin [0-9.]+ s$", re.MULTILINE)
-"""How long something took is another number each time."""
 DISK = re.compile(r"^(?:DISK|The disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
 """In the page of an incident: what was done to its disk."""
 WRITTEN = re.compile(r"\bwritten \d{4}-[0-9T:.-]+Z")
@@ -49,7 +47,7 @@ def executed(block: str, directory: Path) -> str:
         return block
     out = []
     for command in commands(block):
-        said = WRITTEN.sub("written 2026-11-21T08:00:12.345Z", SECONDS.sub("in 0.1 s", run(command, directory)))
+        said = WRITTEN.sub("written 2026-11-21T08:00:12.345Z", run(command, directory))
         out.append(f"$ {command}\n{said}" + ("" if said.endswith("\n") or not said else "\n"))
     return "".join(out)
 
@@ -82,8 +80,7 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
 def test_a_fork_prints_what_a_shell_shows(line: str) -> None:
     """Most lines are run by a fork of one process (tests/shell.py), and not each by a Python of its own."""
     forked, shell = (
-        SECONDS.sub("", each)
-        for each in (run_forked(line.split(), ROOT / "fixtures"), run_in_bash(f"kdump {line}", ROOT / "fixtures"))
+        each for each in (run_forked(line.split(), ROOT / "fixtures"), run_in_bash(f"kdump {line}", ROOT / "fixtures"))
     )
     assert forked == shell
     assert forked

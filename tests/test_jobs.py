@@ -92,7 +92,6 @@ def test_an_error_is_raised_to_who_submits(output: Parts) -> None:
 
     with pytest.raises(BrokenPipeError):
         go_on()
-    assert ordered.failed
     assert b"".join(output.parts) in (b"", b"first")
     with pytest.raises(BrokenPipeError):
         ordered.drain()
@@ -177,11 +176,9 @@ def test_an_interrupt_ends_it(partition: Path) -> None:
 
 
 def test_a_full_disk_is_told_once(partition: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full")
+    """By whichever thread finds it full; and the run goes on."""
     command = [sys.executable, "-m", "kdump", "inspect", str(partition), "--records", "--json", "--jobs", "2"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 2
-    if running() == COMPILED:
-        assert done.stderr == b"kdump: standard output: No space left on device\n"
+    assert done.returncode == 0
+    assert done.stderr == b"kdump: standard output: No space left on device; nothing more is shown\n"

@@ -63,7 +63,7 @@ def test_a_filter_counts_for_each_kind_of_path() -> None:
     assert "users-0" in out
     assert not re.search("payments|sessions", out)
     for paths in ([disk], named):
-        assert ls(*paths, "--topic", "nobody")[2] == "kdump: no partition is of such a topic\n"
+        assert ls(*paths, "--topic", "nobody")[2].startswith("kdump: --topic nobody: no match")
 
 
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_topics() -> None:
         f"orders-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")
     ]
     assert names(CLEAN, "--topic", "users", "--topic", "/^sess/") == ["sessions-0", "users-0"]
-    assert names(CLEAN, "--topic", "order") == []
+    assert ls(CLEAN, "--topic", "order")[0] == 2
     assert names(CLEAN, "--internal") == [
         f"__{topic}-0" for topic in ("cluster_metadata", "consumer_offsets", "share_group_state", "transaction_state")
     ]

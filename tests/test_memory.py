@@ -201,5 +201,5 @@ def test_no_memory_is_one_line(command: str, hostile: Path, tmp_path: Path) -> N
     path = hostile / "plain-value-0" / f"{0:020}.log"
     status, _, said = run(path, tmp_path, *command.split(), "PATH", limit=150 * MIB)
     assert status == 2
-    assert said.startswith("kdump: there is not the memory for that")
+    assert said.startswith("kdump: not enough memory")
     assert said.count("\n") == 1

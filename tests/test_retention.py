@@ -385,7 +385,7 @@ def test_nothing_there_is_said_once(tmp_path: Path) -> None:
     shutil.copytree(CLEAN / "users-0", tmp_path / "users-0", ignore=shutil.ignore_patterns("*.log"))
     shutil.copy(FIXTURES / "clean-2" / "meta.properties", tmp_path)
     assert "no partition with a segment" in run(tmp_path).stderr
-    assert "no partition matches" in run(CLEAN, "--topic", "nobody").stderr
+    assert "--topic nobody: no match" in run(CLEAN, "--topic", "nobody").stderr
 
 
 def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:

@@ -61,12 +61,12 @@ def _findings(said: Any, targets: Targets) -> list[Finding]:
     return [Finding(*row) for row in _rows(said, len(Finding._fields))]
 
 
-def _packed_held(held: Iterable[tuple[Finding, int]]) -> list[list[Any]]:
-    return [[*finding, before] for finding, before in held]
+def _packed_held(held: Iterable[tuple[Finding, int, int | None]]) -> list[list[Any]]:
+    return [[*finding, before, end] for finding, before, end in held]
 
 
-def _held(said: Any, targets: Targets) -> list[tuple[Finding, int]]:
-    return [(Finding(*row[:-1]), row[-1]) for row in _rows(said, len(Finding._fields) + 1)]
+def _held(said: Any, targets: Targets) -> list[tuple[Finding, int, int | None]]:
+    return [(Finding(*row[:-2]), row[-2], row[-1]) for row in _rows(said, len(Finding._fields) + 2)]
 
 
 def _packed_producers(state: Producers) -> dict[str, Any]:

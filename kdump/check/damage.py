@@ -22,7 +22,10 @@ def region_finding(part: Part, region: Region, end: int | None) -> Finding:
     severity, consequence = ERROR, None
     if at_end and region.kind == TORN:
         severity = WARNING
-        consequence = "on restart the broker cuts these bytes off; they are no whole batch, and nobody has read them"
+        consequence = (
+            "a broker that recovers this log truncates these bytes: they are not a whole batch; no consumer has read "
+            "it, unless the file was cut short later"
+        )
     elif at_end and region.kind == PADDING:
         severity = INFO
         consequence = "on restart the broker cuts the zeros off"

@@ -54,6 +54,26 @@ def found(
         expected,
         actual,
         message,
-        consequence or entry.consequence.format(offset="?" if offset is None else offset),
+        consequence or _at(entry.consequence, offset),
         target.source,
     )
+
+
+def _at(consequence: str, offset: int | None) -> str:
+    """The catalogue's words, with the offset; or, if no offset is known, without."""
+    if offset is not None:
+        return consequence.format(offset=offset)
+    for words, instead in PLACELESS:
+        consequence = consequence.replace(words, instead)
+    return consequence.format(offset="the first offset that is hit")
+
+
+PLACELESS = (
+    ("reaches offset {offset}", "reaches these bytes"),
+    ("stop at offset {offset}", "stop there"),
+    ("wait at offset {offset}", "wait there"),
+    ("from offset {offset} on", "from there on"),
+    ("from offset {offset} exits", "from there exits"),
+    ("stays at {offset}", "stays there"),
+)
+"""How the catalogue says where, and how it says so without an offset."""

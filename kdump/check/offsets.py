@@ -38,6 +38,9 @@ class Offsets(Rule):
         self.named_wrong = False
         return NONE
 
+    def unread(self) -> None:
+        self.last = None
+
     def batch(self, seen: Seen) -> Iterable[Finding]:
         if not seen.sound:
             return NONE

@@ -30,7 +30,9 @@ class Options:
     def open(self, at: Target) -> Window:
         """A window over the file. Raises SourceError."""
         refuse_pipe(at)
-        return Window(self.open_source(at.path), self.window)
+        window = Window(self.open_source(at.path), self.window)
+        window.is_nameless = at.kind is None
+        return window
 
     @property
     def chosen(self) -> frozenset[str]:

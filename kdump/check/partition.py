@@ -23,12 +23,14 @@ from kdump.check.timestamps import Timestamps
 from kdump.check.together import Together
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX
 from kdump.log.legacy import look_inside
+from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchLegacy, Region, Stretch
 from kdump.log.source import FileSource
@@ -69,7 +71,8 @@ class PartitionCheck(Carrier):
         self.before: Callable[[int], None] = lambda number: None
         """Called with the number of each segment before it is opened, when all findings before it have been taken."""
         self.met: Callable[[int], None] = lambda count: None
-        self._held: list[tuple[Finding, int]] = []
+        self._held: list[tuple[Finding, int, int | None]] = []
+        """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
         self.beside = Beside(options, totals)
         self._rules = self._make_rules()
@@ -137,7 +140,7 @@ class PartitionCheck(Carrier):
         try:
             window = self.options.open(segment.log)
         except SourceError as error:
-            self.totals.refused(segment.log.path, error)
+            self._unread(segment.log, error)
             return
         part = Part(
             segment,
@@ -149,12 +152,19 @@ class PartitionCheck(Carrier):
         )
         try:
             yield from self._walk(part, window)
-        except SourceError as error:
-            self.totals.refused(segment.log.path, error)
-        finally:
             self.totals.files += 1
+        except SourceError as error:
+            self._unread(segment.log, error)
+        finally:
             self.totals.bytes += window.source.size or 0
             window.source.close()
+
+    def _unread(self, at: Target, error: SourceError) -> None:
+        """What follows from bytes that were not read follows from nothing: no rule judges across them."""
+        self.totals.refused(at.path, error)
+        self.log_end = None
+        for rule in self._rules:
+            rule.unread()
 
     def _walk(self, part: Part, window: Window) -> Iterator[Finding]:
         rules, deep = self._rules, "records" in self.options.chosen
@@ -211,7 +221,8 @@ class PartitionCheck(Carrier):
             marker = marker_of(batch)
         if sound:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-            self._count(1, batch.recordCount or 0, base, batch.lastOffset)
+            claimed = batch.recordCount or 0  # decoding tells whether so many are there
+            self._count(1, 0 if batch.problems else claimed, base, batch.lastOffset)
         else:
             self.totals.batches += 1
         seen = Seen(part, batch, sound, marker, damage)
@@ -252,15 +263,20 @@ class PartitionCheck(Carrier):
         doubtful = finding.severity in ("error", WARNING)
         self.doubts += doubtful
         if part.recovers and doubtful and len(self._held) < HELD:
-            self._held.append((finding, self._records))
+            self._held.append((finding, self._records, self.log_end))
         else:
             yield finding
 
     def _truncated(self) -> Iterator[Finding]:
-        for number, (finding, before) in enumerate(self._held):
+        mark = self.known.checkpoints.get("replication-offset")
+        for number, (finding, before, end) in enumerate(self._held):
             lost = self._records - before
             what = f"losing {lost:,} records behind it" if lost else "losing no sound record behind it"
             cut = "on restart the broker truncates the log here, " + what
+            if mark is not None and mark.offset > (end or 0):
+                below = many(mark.offset - (end or 0), "offset")
+                cut += f"; the log then ends {below} below the last checkpointed high watermark {mark.offset}: "
+                cut += "consumers may have read them, and another replica may have them"
             if number:
                 cut = "on restart the broker truncates the log at the first damage above, and this goes with it"
             yield finding._replace(consequence=cut) if finding.severity != "info" else finding

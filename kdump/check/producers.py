@@ -76,6 +76,9 @@ class Sequences(Rule):
         self.damages += hides(part, region)
         return NONE
 
+    def unread(self) -> None:
+        self.damages += 1
+
     def batch(self, seen: Seen) -> Iterable[Finding]:
         batch = seen.batch
         self.broken = None

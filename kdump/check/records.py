@@ -90,9 +90,9 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
         yield make("header-key-invalid", reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT)
     if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
         return
-    expected = max(-1, largest)
+    expected = max(-1, largest)  # a broker and clients begin at -1, no timestamp
     if expected != batch.maxTimestamp:
-        message = f"maxTimestamp {batch.maxTimestamp}, the records' largest is {expected}"
+        message = f"maxTimestamp {batch.maxTimestamp}, the records' largest is {largest}"
         yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
 
 
@@ -171,5 +171,5 @@ def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Itera
     if batch.magic == 1 and batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:
-            message = f"the wrapper's timestamp is {batch.maxTimestamp}, the messages' largest is {expected}"
+            message = f"the wrapper's timestamp is {batch.maxTimestamp}, the messages' largest is {largest}"
             yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)

@@ -152,6 +152,9 @@ class Rule(Carrier):
         """The segment has ended."""
         return NONE
 
+    def unread(self) -> None:
+        """A segment, or the rest of one, cannot be read: what it contains, and what it would end, is not known."""
+
     def end(self) -> Iterable[Finding]:
         """The partition has ended."""
         return NONE

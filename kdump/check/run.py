@@ -131,7 +131,8 @@ class Unit:
                 return
             finally:
                 window.source.close()
-            at = at._replace(kind=kind)
+            if kind is not kinds.SEGMENT:  # which is what is left if nothing else fits
+                at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
             here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
             check = self.kind_of_check(here, self.known, options, totals, alone=True)

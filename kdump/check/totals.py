@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 
+from kdump.check.missing import Missing
 from kdump.log.errors import SourceError
 from kdump.log.listing import is_url
 
@@ -25,6 +26,7 @@ class Totals:
     """Findings that the baseline has accepted."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    missing: Missing = field(default_factory=Missing)
 
     def refused(self, path: str, error: SourceError) -> None:
         """A file could not be opened, or read on."""
@@ -43,3 +45,4 @@ class Totals:
         self.known += other.known
         self.unread += other.unread
         self.notes += other.notes
+        self.missing += other.missing

@@ -52,6 +52,10 @@ class Transactions(Rule):
         self.damages += hides(part, region)
         return NONE
 
+    def unread(self) -> None:
+        self.damages += 1
+        self.state.open.clear()  # their markers may be there
+
     def batch(self, seen: Seen) -> Iterable[Finding]:
         batch = seen.batch
         self.ended = None

@@ -98,6 +98,13 @@ def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPool
     return stack.enter_context(pool)
 
 
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End its workers, which only read, at once: what they would find is no longer needed."""
+    for worker in list((pool._processes or {}).values()):  # (3.14 has terminate_workers)
+        worker.terminate()
+    pool.shutdown(cancel_futures=True)
+
+
 def run_all(
     units: list[Unit], jobs: int, max_rate: int | None, totals: Totals, met: Callable[[int], None]
 ) -> Iterator[tuple[Unit, Iterator[Finding]]]:
@@ -121,5 +128,6 @@ def run_all(
                 totals.add(counted)
                 met(unit.size)
                 yield unit, _findings(held, path)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        except BaseException:
+            _stop(pool)
+            raise

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
@@ -58,7 +58,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     read_once(paths)
-    exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
+    exit_with(lambda: _Run(paths, options, output_for(options)).run(), OutputError)
 
 
 class _Run:
@@ -99,7 +99,7 @@ class _Run:
         return int(not self.counts["batches"])
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.unread.append(str(error))
 
     def _batch(self, found: CarvedBatch) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from kdump.commands.completion_words import listed
-from kdump.commands.files import complain
-from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common, matcher
+from kdump.commands.files import complain, output_for
+from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common
+from kdump.commands.topics import matcher, topic_option
 from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
@@ -66,7 +67,7 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     shell_complete=listed(lambda: [(name, "") for name in ("all", SUMMARY, *PARTS)]),
     help=f"Which parts: all, {SUMMARY}, {', '.join(PARTS)}.",
 )
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics, in detail; repeatable.")
+@topic_option("Show only these topics, in detail")
 @click.option("--problems", is_flag=True, help="Only topics and partitions with something wrong.")
 @click.option("--show-secrets", is_flag=True, help="Show the values of configs that hold passwords, too.")
 @common
@@ -77,7 +78,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if options["history"] and (options["parts"] is not None or options["problems"]):
         raise click.UsageError("--history goes with neither --show nor --problems")
     moment = as_of(options["as_of"], options["zone"])
-    output = Output()
+    output = output_for(options)
     run = _Run(options, moment, output)
     carry_out(run, paths, output)
 
@@ -107,10 +108,13 @@ class _Run:
     def run(self, paths: tuple[str, ...]) -> None:
         copies: list[tuple[MetadataFiles, LogDirectory | None]] = []
         for path in paths:
+            refused: list[SourceError] = []
             try:
-                copies.extend(metadata_in(path, self.teller.refuse))
+                copies.extend(metadata_in(path, refused.append))
             except SourceError as error:
-                self.teller.refuse(error)
+                refused = refused or [error]  # the first says why
+            for each in refused:
+                self.teller.refuse(each)
         for number, (files, around) in enumerate(copies):
             if len(copies) > 1 and not self.options["as_json"]:
                 head = painter(self.output.colour)(printable(path_text(files.path)) + ":", "head")
@@ -125,6 +129,8 @@ class _Run:
         metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
         if self.moment == Moment():
             complete_quorum(metadata, files.path)
+        for topic in metadata.topics.values():
+            self.topic(topic.name)
         if told is None:
             self._show(metadata, files, around)
         elif self.changes is not None:
@@ -134,6 +140,7 @@ class _Run:
             self.teller.note(files.path, f"what came before offset {metadata.snapshot} is in a snapshot: no history")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
             self.teller.note(files.path, f"ends at offset {metadata.end_offset}: this is how it was then")
+            self.teller.failed = True
 
     def _history(self, files: MetadataFiles) -> Any:
         source = path_text(files.path)
@@ -187,5 +194,5 @@ class _Run:
                     self.output.line("")
                 self.tables.write(kind, rows)
                 written = True
-        if not written and not self.options["as_json"]:
+        if not written and not self.options["as_json"] and not any(self.topic.unmatched()):
             complain("nothing matches" if metadata.topics else "no topics")

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
-from kdump.commands.state_options import Teller, matcher
+from kdump.commands.state_options import Teller
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.copies import Group
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
@@ -42,7 +43,7 @@ Exit status: 0 the same, 1 different (a prefix is), 2 usage, or something could 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="A B…", nargs=-1, required=True)
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@topic_option("Compare only these topics")
 @click.option("--all", "everything", is_flag=True, help="Name the partitions that are the same, too.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: differences, a diff a partition, one diffSummary.")
 @click.option("--full", is_flag=True, help="Cut nothing short, and tell every difference.")
@@ -61,7 +62,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("choose one of --quiet and --json")
     if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
         raise click.UsageError("standard input can be read once, and held against one other path")
-    exit_with(lambda: _Run(paths, options, Output()).run())
+    exit_with(lambda: _Run(paths, options, output_for(options)).run())
 
 
 class _Run:
@@ -77,15 +78,15 @@ class _Run:
         self.unread: list[str] = []
         self.lone: list[str] = []
         self.lone_differ = False
+        self.of_topic = matcher(options["topics"])
 
     def run(self) -> int:
         """The exit status."""
         began = time.monotonic()
         check = reading(self.options, only=LITTLE)
         with Progress("diff", self.output, always=not self.options["as_json"]) as progress:
-            wanted = matcher(self.options["topics"])
             for found in diff(
-                self.paths, check, wanted=wanted, refused=self._refused, met=progress.more, lone=self._lone
+                self.paths, check, wanted=self.of_topic, refused=self._refused, met=progress.more, lone=self._lone
             ):
                 self._found(found)
         self._end(time.monotonic() - began)
@@ -95,7 +96,7 @@ class _Run:
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.unread.append(str(error))
 
     def _lone(self, group: Group, is_difference: bool) -> None:
@@ -132,7 +133,7 @@ class _Run:
             self.teller.note("", text, quiet=number >= MOST_LONE)
         if len(self.lone) > MOST_LONE:
             complain(f"… {len(self.lone) - MOST_LONE} more partitions are only in one of them")
-        if not total:
+        if not total and not self.unread and not any(self.of_topic.unmatched()):
             complain("no partition is in two of them")
         names = ((SAME, "same"), (PREFIX, "prefix"), (DIVERGENT, "divergent"), (None, "unknown"))
         if self.options["as_json"]:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from kdump.commands.files import complain
+from kdump.commands.topics import unmatched
 from kdump.log.errors import SourceError
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
     """Exit with what `run` gives; with 130 when it is interrupted; with 2, and a line on stderr, for a path that cannot
-    be read, and for the other errors named."""
+    be read, for the other errors named, and, unless `run` gives another than 0, for a pattern of an option that
+    matched nothing."""
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     try:
         status = run()
@@ -21,4 +23,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
     except errors as error:
         complain(str(error))
         sys.exit(2)
+    for text in unmatched():
+        complain(text)
+        status = status or 2
     sys.exit(status)

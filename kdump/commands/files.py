@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -14,11 +15,47 @@ from kdump.log.scan import Scan
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
+from kdump.render.output import Output
 
 
 def complain(text: str) -> None:
     """One line on stderr."""
     click.echo(f"kdump: {printable(path_text(text))}", err=True)
+
+
+UNREAD = "kdump.commands.files"
+"""Key of click's context: what could not be read in this run."""
+
+
+def refuse(error: SourceError) -> None:
+    """One line on stderr for what could not be read; the first line of the answer will say so, too."""
+    complain(str(error))
+    note_unread(str(error))
+
+
+def note_unread(text: str) -> None:
+    """As `refuse`, of what has been reported."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta.setdefault(UNREAD, []).append(text)
+
+
+def output_for(options: dict[str, Any]) -> Output:
+    """Standard output for an answer to people: its first line says what was not read, if that is known by then. (JSON
+    has objects for that, and stderr has a line.)"""
+    output = Output()
+    if not options.get("as_json"):
+        context = click.get_current_context()
+
+        def headline() -> str:
+            unread: list[str] = context.meta.get(UNREAD, [])
+            if not unread:
+                return ""
+            more = f", and {len(unread) - 1:,} more" if len(unread) > 1 else ""
+            return f"NOT ALL WAS READ: {printable(path_text(unread[0]))}{more}"
+
+        output.headline = headline
+    return output
 
 
 class Files:
@@ -30,6 +67,8 @@ class Files:
         self.scan = scan
         self.follow = follow
         self.failed = False
+        self.named: list[int] = []
+        """The base offsets in the names of segments, of those outside the offsets asked for too."""
 
     def __iter__(self) -> Iterator[Target]:
         """Every file that is to be read; a path that cannot be is complained about, and the others go on."""
@@ -42,6 +81,7 @@ class Files:
     def _in_range(self, files: list[Target]) -> list[Target]:
         """Without the segments that the names of their neighbours put outside the offsets asked for."""
         offsets = self.scan.selection.offsets
+        self.named += [at.name_offset for at in files if at.kind in BATCHES and at.name_offset is not None]
         if offsets is None:
             return files
         chosen = []

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from kdump.commands.completion_words import one_of
-from kdump.commands.files import complain
-from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common, matcher
+from kdump.commands.files import complain, output_for
+from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common
+from kdump.commands.topics import matcher, topic_option
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
@@ -47,7 +48,7 @@ Exit status: 0, or 2: usage, or a path could not be read (the others were).
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--group", "groups", metavar="GLOB", multiple=True, help="These groups, in detail; repeatable.")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only offsets of these topics; repeatable.")
+@topic_option("Show only offsets of these topics")
 @click.option("--offsets", is_flag=True, help="One table of all offsets.")
 @click.option("--members", is_flag=True, help="One table of all members.")
 @click.option(
@@ -63,7 +64,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     of it. As a group coordinator would load them: transactions that were aborted do not count. Nothing is written."""
     _refuse_contradictions(options)
     moment = as_of(options["as_of"], options["zone"])
-    output = Output()
+    output = output_for(options)
     run = _Run(options, moment, output)
     carry_out(run, paths, output)
 
@@ -90,13 +91,15 @@ class _Run:
         self.moment = moment
         self.output = output
         self.teller = Teller(output, options["as_json"])
-        self.group, self.topic = matcher(options["groups"]), matcher(options["topics"])
+        self.group, self.topic = matcher(options["groups"], "--group"), matcher(options["topics"])
         self.limits = Limits(options["max_batch_size"], options["max_decompressed_size"])
         names = column_names(options["columns"], options["as_json"])
         self.tables = StateTables(output, options["zone"], names, options["full"])
 
     def run(self, paths: tuple[str, ...]) -> None:
         logs, directories = self._find(paths)
+        if not logs:
+            return
         disks = Disks(directories, self.limits)
         found = [read_metadata(each.path, self.limits) for each in directories]
         known = [each for each in found if each is not None and each.topics]
@@ -116,6 +119,7 @@ class _Run:
         for log in groups.logs:
             if self.moment.offset is not None and log.endOffset <= self.moment.offset:
                 self.teller.note(log.path, f"ends at offset {log.endOffset}: this is how it was then")
+                self.teller.failed = True
 
     def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
         logs: list[CoordinatorLog] = []
@@ -138,8 +142,8 @@ class _Run:
                     f"{path_text(log.path)}: not read, for another copy of {log.topic}-{log.partition} goes as far"
                 )
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
-        if not chosen:
-            raise SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} here")
+        if not chosen and not self.teller.failed:
+            self.teller.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} here"))
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
                 f"--as-of: an offset is one of a single partition, and {len(offsets)} of {OFFSETS_TOPIC} are here: give"
@@ -185,7 +189,7 @@ class _Run:
                 f"what share groups have read is in {SHARE_TOPIC}, of which an offset of {OFFSETS_TOPIC} says nothing:"
                 " give a time"
             )
-        if not described:
+        if not described and not any((*self.group.unmatched(), *self.topic.unmatched())):
             complain("no group" if not groups.groups else "no group matches")
         if self.options["as_json"]:
             self._json(described)

@@ -46,7 +46,8 @@ Examples:
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
 
 \b
-Exit status: 0, or 2: usage, or something could not be read (the rest was).
+Exit status: 0; 1 if no record or batch matches; 2: usage, an offset outside the log, or something could not be read
+(the rest was).
 """
 
 
@@ -118,7 +119,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
             show.extract(options["extract"])
         else:
             show.run()
-        return 2 if show.failed else 0
+        return show.status
 
     exit_with(run)
 

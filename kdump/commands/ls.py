@@ -8,6 +8,7 @@ import click
 
 from kdump.commands.overview import OverviewOptions, show_overview
 from kdump.commands.params import ZoneParam
+from kdump.commands.topics import topic_option
 from kdump.state.overview import SORTS
 
 EXAMPLES = """
@@ -31,7 +32,7 @@ Exit status: 0, or 2: usage, or something could not be read (the rest was).
     help="What a row is.  [partition; of a partition: segment]",
 )
 @click.option("--segments", is_flag=True, help="A row a segment; short for --by segment.")
-@click.option("--topic", "topics", metavar="NAME", multiple=True, help="Topics by a glob, or a /regex/; repeatable.")
+@topic_option("Show only these topics")
 @click.option("--internal/--no-internal", default=None, help="Only Kafka's own topics, or only the others.")
 @click.option("--sort", type=click.Choice(SORTS), default="name", help="Largest, oldest or newest first.  [name]")
 @click.option("--reverse", is_flag=True, help="The other way round.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -13,7 +11,8 @@ from typing import NoReturn
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for, refuse
+from kdump.commands.topics import matcher
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import SourceError
@@ -22,7 +21,6 @@ from kdump.log.paths import Target
 from kdump.render.amounts import size_text
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
-from kdump.render.output import Output
 from kdump.render.overview import JsonOverview, OverviewView, TableOverview
 from kdump.render.progress import Progress
 from kdump.state.logdir import directory_facts, facts_alone
@@ -54,19 +52,13 @@ class OverviewOptions:
 
 
 def wanted(options: OverviewOptions) -> Wanted:
-    """Whether a partition is asked for. Raises click.UsageError for a regular expression that is none."""
-    patterns = []
-    for text in options.topics:
-        is_regex = len(text) > 1 and text[0] == text[-1] == "/"
-        try:
-            patterns.append(re.compile(text[1:-1] if is_regex else fnmatch.translate(text)))
-        except re.error as error:
-            raise click.UsageError(f"--topic {text}: {error}") from None
+    """Whether a partition is asked for. Raises click.UsageError."""
+    of_topic = matcher(options.topics)
 
     def is_wanted(facts: PartitionFacts) -> bool:
         if options.internal is not None and (facts.topic in INTERNAL_TOPICS) != options.internal:
             return False
-        return not patterns or any(pattern.search(facts.topic) for pattern in patterns)
+        return of_topic(facts.topic)
 
     return is_wanted
 
@@ -77,7 +69,7 @@ class Overview:
     def __init__(self, paths: tuple[str, ...], options: OverviewOptions) -> None:
         self.paths = paths
         self.options = options
-        self.output = Output()
+        self.output = output_for({"as_json": options.as_json})
         self.failed = False
         self._damaged = 0
         self._shown = 0
@@ -110,8 +102,8 @@ class Overview:
         for directory, found in files.items():
             self._files(directory, found)
         self._view.finish()
-        if not self._shown and (self.options.topics or self.options.internal is not None) and not self.failed:
-            complain("no partition is of such a topic")
+        if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:
+            complain(f"no partition of {'' if self.options.internal else 'a topic other than '}Kafka's own topics here")
         if self._damaged:
             shows = "1 place shows" if self._damaged == 1 else f"{self._damaged} places show"
             complain(f"{shows} damage: kdump verify says what it is, and what a broker and a consumer do about it")
@@ -190,7 +182,7 @@ class Overview:
 
     def _refused(self, error: SourceError) -> None:
         if str(error) not in self._told:  # a directory is refused by the search and by itself
-            complain(str(error))
+            refuse(error)
         self._told.add(str(error))
         self.failed = True
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for
 from kdump.commands.params import duration, limit_options, read_once
-from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
+from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
+from kdump.commands.topics import matcher, topic_option
 from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
 from kdump.forensics.answers import Note, Producer, ProducerEvent
 from kdump.forensics.places import Asked
@@ -40,7 +41,7 @@ Exit status: 0, or 2: usage, or a path could not be read (the others were).
 @click.option("--history", is_flag=True, help="What happened, in order: epochs, gaps, duplicates, fencing, markers.")
 @click.option("--broken", is_flag=True, help="Only producers with a batch that does not follow the one before.")
 @click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only such producers; repeatable.")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@topic_option("Read only partitions of these topics")
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only this producer; repeatable.")
 @click.option("--transactional-id", "names", metavar="ID", multiple=True, help="Only producers of this; repeatable.")
 @click.option("--expiration", default="1d", metavar="TIME", help="producer.id.expiration.ms of the broker.  [1d]")
@@ -54,7 +55,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if options["history"] and (options["broken"] or options["states"]):
         raise click.UsageError("--history goes with neither --broken nor --state")
     read_once(paths)
-    output = Output()
+    output = output_for(options)
     carry_out(_Run(options, output), paths, output)
 
 
@@ -117,6 +118,6 @@ class _Run:
         if table is not None:
             table.flush()
             tell_untold(untold)
-        elif not self.options["as_json"] and seen and not report.shown:
+        elif not self.options["as_json"] and seen and not report.shown and not self.teller.failed:
             what = "no producer matches" if report.partitions else "no idempotent producer"
             complain(f"{what} in {many(seen, 'partition')}")

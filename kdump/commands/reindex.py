@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
-from kdump.commands.state_options import matcher
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
@@ -42,7 +42,7 @@ Exit status: 0 the old indexes are what a broker writes, 1 some are not, or are 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="SEGMENT…", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@topic_option("Rebuild only these topics")
 @click.option("--interval", type=click.IntRange(0, (1 << 31) - 1), help="index.interval.bytes.  [the topic's, or 4096]")
 @click.option("--past-damage", is_flag=True, help="Index what lies behind damage, too: no broker does.")
 @click.option("--all", "everything", is_flag=True, help="Show the segments whose indexes are as they should be, too.")
@@ -57,7 +57,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     are wrong: which entry, and what it should be. Nothing is written to the disks."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
-    exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
+    exit_with(lambda: _Run(paths, options, output_for(options)).run(), OutputError)
 
 
 class _Run:
@@ -95,7 +95,7 @@ class _Run:
         return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.unread.append(str(error))
 
     def _made(self, made: Reindexed) -> None:
@@ -128,8 +128,8 @@ class _Run:
             return
         self.report.flush()
         if not counts["segments"]:
-            if not self.unread:
-                complain("no segment is of such a topic")
+            if not self.unread and not self.options["topics"]:
+                complain("no segment here")
             return
         if self.report.written:
             self.output.line("")

@@ -9,10 +9,10 @@ import click
 
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import output_for, refuse
 from kdump.commands.params import SizeParam, duration, limit_options, read_once
 from kdump.commands.rate import RateParam
-from kdump.commands.state_options import matcher
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
@@ -36,7 +36,7 @@ Exit status: 0, whatever was found; 2 usage, or something could not be read or w
 @click.option("--charts", metavar="DIR", help="Write its charts as files, too, into this new directory.")
 @click.option("--chart-format", type=click.Choice(("png", "svg")), default="png", help="What these are.  [png]")
 @click.option("--title", metavar="TEXT", help="The title of the page.  [Post-mortem: the paths]")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@topic_option("Report only these topics")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Partitions read side by side.  [all cores if they are large, 4 at most]"
@@ -51,7 +51,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     offsets; transactions, producers, gaps, batches, compression, keys; each finding with its bytes, what follows from
     it, and what to do. Nothing is written to the disks."""
     read_once(paths)
-    exit_with(lambda: _Run(paths, options, Output()).run(), OutputError)
+    exit_with(lambda: _Run(paths, options, output_for(options)).run(), OutputError)
 
 
 class _Run:
@@ -70,7 +70,7 @@ class _Run:
         from kdump.format.counted import many
         from kdump.log.region import Limits
         from kdump.render.postmortem.write import report
-        from kdump.render.report import checked, verdict
+        from kdump.render.report import checked, incomplete, verdict
 
         options = self.options
         check = Options(
@@ -81,22 +81,27 @@ class _Run:
             window=options["window"],
             open_source=careful_source,
         )
+        of_topic = matcher(options["topics"])
         with Progress("report", self.output, always=True) as progress:
-            made = report(
-                self.paths,
-                options["out"],
-                charts=options["charts"],
-                chart_format=options["chart_format"],
-                title=options["title"],
-                options=check,
-                topics=matcher(options["topics"]),
-                jobs=options["jobs"],
-                max_rate=options["max_rate"],
-                refused=self._refused,
-                met=progress.more,
-                total=progress.expect,
-                step=progress.say,
-            )
+            try:
+                made = report(
+                    self.paths,
+                    options["out"],
+                    charts=options["charts"],
+                    chart_format=options["chart_format"],
+                    title=options["title"],
+                    options=check,
+                    topics=of_topic,
+                    jobs=options["jobs"],
+                    max_rate=options["max_rate"],
+                    refused=self._refused,
+                    met=progress.more,
+                    total=progress.expect,
+                    step=progress.say,
+                )
+            except SourceError:
+                of_topic.refuse_unmatched()  # which tells more
+                raise
             progress.say("")
         told = made.told
         for text in told.totals.unread:
@@ -105,15 +110,16 @@ class _Run:
             counts = told.totals.findings
             said = ", ".join(many(counts[name], name) for name in (ERROR, WARNING) if counts[name])
             word, _ = verdict(counts[ERROR], counts[WARNING], told.totals)
-            self.output.line(word + (f": {said}" if said else ""))
+            self.output.line("; ".join([word + (f": {said}" if said else ""), *incomplete(told.totals)]))
             charts = ""
             if options["charts"] is not None:
                 charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options['charts']))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
-            self.output.line(f"read once: {checked(told.totals, told.seconds)}")
+            seconds = told.seconds if self.output.terminal else None
+            self.output.line(f"read once: {checked(told.totals, seconds)}")
         self.output.flush()
         return 2 if self.failed else 0
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.failed = True

@@ -12,7 +12,7 @@ from kdump.commands.files import complain
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
-from kdump.commands.state_options import matcher
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.restart.plan import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.render import jsonl
@@ -36,7 +36,7 @@ goes offline, or there is a warning; 2 usage, or something could not be read; 3 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@topic_option("Show only these topics")
 @click.option("--all", "everything", is_flag=True, help="Show partitions that are loaded as they are, too.")
 @click.option(
     "--json", "as_json", is_flag=True, help="JSON Lines: a restartPartition each, restartDirectory, restartPlan."

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options, read_once
-from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
+from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
@@ -44,7 +45,7 @@ read or told.
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@topic_option("Read only partitions of these topics")
 @click.option("--list", "listing", is_flag=True, help="Each partition in full.  [of a log directory: a row each]")
 @click.option("--holds", is_flag=True, help="Only what keeps more than the configs would: a row each.")
 @click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
@@ -68,7 +69,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if options["columns"] and not options["holds"] and options["listing"]:
         raise click.UsageError("--columns is for the rows of partitions, or with --holds for those")
     read_once(paths)
-    output = Output()
+    output = output_for(options)
     run = _Run(options, output)
     carry_out(run, paths, output)
 
@@ -143,7 +144,8 @@ class _Run:
                 elif report is not None:
                     report.add(answer)
         if not seen and not self.teller.failed:
-            complain("no partition matches" if options["topics"] else "no partition with a segment is there")
+            if not options["topics"]:
+                complain("no partition with a segment here")
             self.teller.failed = True
         self._holds(kept)
         if report is not None:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
-from kdump.commands.state_options import matcher
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged
@@ -50,7 +50,7 @@ Exit status: 0 all was kept, 1 something was lost or guessed (the ledger says wh
 @click.option("--deleted", is_flag=True, help="Take from .deleted, .swap and .cleaned files, too, what is lacking.")
 @click.option("--damaged-records", is_flag=True, help="Take what decodes of damaged batches, too: a guess.")
 @click.option("--format", "form", type=click.Choice([SEGMENTS, JSONL]), default=SEGMENTS, help="What is written.")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@topic_option("Salvage only these topics")
 @click.option("--name", metavar="TOPIC-PARTITION", help="Which partition SOURCE is, where its directory does not say.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: a salvage a partition, one salvageSummary.")
 @click.option("--full", is_flag=True, help="Cut nothing short.")
@@ -68,7 +68,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("standard input can be read once")
     if "-" in (*sources, *options["replicas"]) and options["replicas"]:
         raise click.UsageError("replicas are read more than once: - cannot be one, nor have any")
-    exit_with(lambda: _Run(sources, options, Output()).run(), SalvageError, OutputError)
+    exit_with(lambda: _Run(sources, options, output_for(options)).run(), SalvageError, OutputError)
 
 
 class _Run:
@@ -107,14 +107,15 @@ class _Run:
         return int(bool(self.unread) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.unread.append(str(error))
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if self.options["quiet"]:
             return
         if not found:
-            complain("no partition with segments is there")
+            if not self.unread and not self.options["topics"]:
+                complain("no partition with a segment here")
             return
         out = path_text(self.options["out"])
         ledger = os.path.join(out, LEDGER)

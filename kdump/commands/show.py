@@ -71,7 +71,7 @@ def say_of(at: Target, text: str) -> None:
 
 
 class Show:
-    """One run. `failed` tells afterwards whether nothing could be shown of something that was asked for."""
+    """One run."""
 
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
@@ -92,8 +92,30 @@ class Show:
         self._nothing = False
 
     @property
-    def failed(self) -> bool:
-        return self._nothing or self.files.failed
+    def status(self) -> int:
+        """The exit status: 2 if something could not be shown that was asked for by name, path or offset; 1 if a filter
+        leaves nothing, which is then reported."""
+        if self._nothing or self.files.failed:
+            return 2
+        self.output.flush()
+        if self.selection.is_all or not self.output.is_empty:
+            return 0
+        outside = self._outside()
+        complain(outside or "nothing matches")
+        return 2 if outside else 1
+
+    def _outside(self) -> str:
+        """Where the offsets asked for lie, if that is outside the log; else empty."""
+        offsets, scan = self.selection.offsets, self.scan
+        low = [*self.files.named, *([scan.lowest] if scan.lowest is not None else [])]
+        high = [*self.files.named, *([scan.highest + 1] if scan.highest is not None else [])]
+        if offsets is None or not low:
+            return ""
+        if offsets.first is not None and offsets.first >= max(high, default=0):
+            return f"offset {offsets.first} does not exist: the log end offset is {max(high)}"
+        if offsets.last is not None and offsets.last < min(low):
+            return f"offset {offsets.last} does not exist: the first offset here is {min(low)}"
+        return ""
 
     def run(self) -> None:
         """Show everything that is asked for."""
@@ -153,8 +175,8 @@ class Show:
             raise click.UsageError("--extract writes bare bytes, which a terminal would obey: send it to a file")
         first, more = self._first_two()
         if first is None:
-            complain("no record matches")
-        elif more is not None and self.options.limit != 1:
+            return
+        if more is not None and self.options.limit != 1:
             offsets = f"{first.offset} and {more.offset}"
             raise click.UsageError(f"more than one record matches (offsets {offsets} …): choose one by --offset")
         else:
@@ -291,8 +313,6 @@ class Show:
                         return
             self.files.ended(at, window, kind, self.scan.batches - before if kind in BATCHES else shown)
         except SourceError as error:
-            if self.quick is not None and self.quick.failed:  # it is the output, and no matter of this file
-                raise
             self.files.refused(error)
         finally:
             window.source.close()

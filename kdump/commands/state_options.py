@@ -6,15 +6,14 @@ import re
 import time
 from collections.abc import Callable
 from datetime import tzinfo
-from fnmatch import fnmatchcase
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, note_unread, refuse
 from kdump.commands.params import SizeParam, ZoneParam, moment
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render import jsonl
 from kdump.render.columns import UnknownColumn
@@ -99,13 +98,6 @@ def as_of(text: str | None, zone: tzinfo) -> Moment:
     return Moment(time=at)
 
 
-def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
-    """Whether a name matches one of the globs; any does without globs."""
-    if not globs:
-        return lambda name: True
-    return lambda name: any(fnmatchcase(name, glob) for glob in globs)
-
-
 class Teller:
     """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `failed`: a path could not
     be read."""
@@ -122,6 +114,9 @@ class Teller:
         """What could not be read: the first few on stderr."""
         for number, problem in enumerate(problems):
             self.note(source, problem, quiet=number >= MOST_TOLD)
+            if isinstance(problem, Unread):
+                note_unread(problem)
+                self.failed = True
         if len(problems) > MOST_TOLD:
             complain(f"… {len(problems) - MOST_TOLD} such notes more: --json has them, verify looks at all")
 
@@ -132,7 +127,7 @@ class Teller:
             self.json({"type": "note", "source": path_text(source), "message": path_text(message)})
 
     def refuse(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.failed = True
 
 

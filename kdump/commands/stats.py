@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.overview import OverviewOptions, wanted
 from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
+from kdump.commands.topics import topic_option
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.log.disk import Partition
@@ -40,7 +41,7 @@ Exit status: 0, or 2: usage, or something could not be read (the rest was).
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--topic", "topics", metavar="NAME", multiple=True, help="Topics by a glob, or a /regex/; repeatable.")
+@topic_option("Read only partitions of these topics")
 @click.option("--internal/--no-internal", default=None, help="Only Kafka's own topics, or only the others.")
 @click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the top keys and producers.  [10]")
 @click.option("--detail", is_flag=True, help="Everything about each partition, and not only about their sum.")
@@ -54,7 +55,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     tombstones, times and lateness, and the keys and producers that write most. A path is a segment, the directory of a
     partition, a log directory, or a directory above. Every record is read, in bounded memory; nothing is written."""
     read_once(paths)
-    exit_with(_Run(paths, options, Output()).run)
+    exit_with(_Run(paths, options, output_for(options)).run)
 
 
 class _Run:
@@ -91,7 +92,7 @@ class _Run:
         return bool(place.segments) and self.chosen(partition_facts(place))
 
     def _refused(self, error: SourceError) -> None:
-        complain(str(error))
+        refuse(error)
         self.failed = True
 
     def _found(self, found: Stats) -> None:
@@ -121,8 +122,9 @@ class _Run:
     def _end(self) -> None:
         count = self.total.partitions
         if not count:
-            if not self.failed:
-                complain("no partition with segments is of such a topic")
+            if not self.failed and not self.options["topics"]:
+                complain("no partition with a segment here")
+                self.failed = True
             return
         self.total.firstOffset = self.total.lastOffset = None
         if self.options["as_json"]:

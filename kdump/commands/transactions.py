@@ -8,10 +8,11 @@ import click
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
-from kdump.commands.files import complain
+from kdump.commands.files import complain, output_for
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options, read_once
-from kdump.commands.state_options import Teller, carry_out, clock, column_names, matcher, shown
+from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
+from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
 from kdump.forensics.places import Asked
 from kdump.forensics.transactions import STATES, Question, transactions
@@ -45,7 +46,7 @@ Exit status: 0, or 2: usage, or a path could not be read (the others were).
 @click.option("--list", "listing", is_flag=True, help="A row a transaction.  [of a log directory: a row a partition]")
 @click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended; short for --state.")
 @click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only such transactions; repeatable.")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@topic_option("Read only partitions of these topics")
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only transactions of this; repeatable.")
 @click.option("--transactional-id", "names", metavar="ID", multiple=True, help="Only transactions of this; repeatable.")
 @click.option("--coordinator", is_flag=True, help="What the coordinators say last of each transactional id.")
@@ -63,7 +64,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if options["coordinator"] and (options["listing"] or options["only_open"] or options["states"]):
         raise click.UsageError("--coordinator goes with neither --list, --open nor --state")
     read_once(paths)
-    output = Output()
+    output = output_for(options)
     run = _Run(options, output)
     carry_out(run, paths, output)
 
@@ -174,6 +175,8 @@ class _Run:
             tell_untold(self.untold)
         elif report is not None:
             report.finish()
+            if self.teller.failed:
+                return
             if not report.partitions:
                 complain(f"no transaction in {many(self.seen, 'partition')}")
             elif not report.shown:

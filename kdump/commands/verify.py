@@ -20,7 +20,7 @@ from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.params import SizeParam, duration, limit_options, read_once
 from kdump.commands.rate import RateParam
-from kdump.commands.state_options import matcher
+from kdump.commands.topics import matcher, topic_option
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render import jsonl
@@ -70,7 +70,7 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
     shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
     help="Leave these findings out.",
 )
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only partitions of these topics; repeatable.")
+@topic_option("Check only partitions of these topics")
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary.")
 @click.option("--info", is_flag=True, help="Show what is legal and unusual, too.")
@@ -137,8 +137,8 @@ class _Run:
         """The exit status."""
         began = time.monotonic()
         work = [unit for unit in units(self.paths, self.check, self._refused) if self._is_wanted(unit)]
-        if self.options["topics"] and all(unit.directory is not None for unit in work) and not self.totals.unread:
-            raise SourceError("no partition is of such a topic")
+        if not self.totals.unread:
+            self.of_topic.refuse_unmatched()
         with Progress("verify", self.output, always=not self.options["as_json"]) as progress:
             progress.total = sum(unit.size for unit in work)
             jobs = self.options["jobs"] or usual_processes(work)
@@ -148,9 +148,11 @@ class _Run:
         if self.options["as_json"]:
             self.output.line(jsonl.line(summary_object(self.totals, seconds)))
             self.output.flush()
-        elif not self.options["quiet"]:
+        nothing = not self.totals.files and not self.totals.batches and not any(self.totals.findings.values())
+        is_silent = self.options["quiet"] or (nothing and bool(self.totals.unread))
+        if not is_silent and not self.options["as_json"]:
             self.report.write(self.totals, seconds, self._families())
-        if self.options["as_json"] or self.options["quiet"]:
+        if is_silent or self.options["as_json"]:
             for unread in self.totals.unread:
                 complain(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options["fail_on"]) + 1]
@@ -173,6 +175,7 @@ class _Run:
 
     def _finding(self, finding: Finding) -> None:
         self.totals.findings[finding.severity] += 1
+        self.totals.missing.add(finding)
         if self.options["as_json"]:
             self.output.line(jsonl.line(finding_object(finding)))
         elif not self.options["quiet"]:

@@ -123,7 +123,7 @@ def diff(
     one_disk = all(identities) and all(each & identities[0] for each in identities)
     for group in groups(sides):
         topic = group.key[0] if group.key else group.copies[0].known.topic
-        if group.key and not wanted(topic or ""):
+        if not wanted(topic or ""):
             continue
         if len(group.copies) < 2:
             lone(group, one_disk)

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from kdump.log.disk import LogDirectory, Partition, place_of
 from kdump.log.listing import is_url, lies_in, same_place
+from kdump.signals import uninterrupted
 
 META = "meta.properties"
 PASSING = ".kdump-part"
@@ -94,29 +95,47 @@ class OutputFile:
 @contextmanager
 def _writing(path: str) -> Iterator[BinaryIO]:
     passing = path + PASSING
+    is_ours = False
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        file = open(passing, "xb")  # noqa: SIM115
-    except OSError as error:
-        raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with open(path, "xb"):  # or a rename would write over what has come there meanwhile
-            try:
-                os.replace(passing, path)
-            except OSError:
-                os.unlink(path)
+        try:
+            with uninterrupted():
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                file = open(passing, "xb")  # noqa: SIM115
+                is_ours = True
+        except OSError as error:
+            raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with uninterrupted():
+                _publish(passing, path)
+        except OSError as error:
+            if error.filename not in (None, passing, path):
                 raise
-    except OSError as error:
-        if error.filename not in (None, passing, path):
-            raise
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(passing)
+        if is_ours:
+            with suppress(FileNotFoundError):
+                os.unlink(passing)
+
+
+def _publish(passing: str, path: str) -> None:
+    """Give a file its name, unless a file has come there meanwhile: FileExistsError."""
+    try:
+        os.link(passing, path)
+        return
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        pass
+    with open(path, "xb"):
+        try:
+            os.replace(passing, path)
+        except OSError:
+            os.unlink(path)
+            raise
 
 
 def _refuse(root: str, sources: Iterable[str]) -> None:

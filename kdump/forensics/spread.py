@@ -43,14 +43,14 @@ def _size_class(number: int, count: int) -> Class:
     return Class(1 << number - 1 if number else 0, (1 << number) - 1, count)
 
 
-def quantile(counts: array[int], share: float) -> int | None:
-    """The largest size of the class that holds the one at that share of all; None for none."""
-    wanted = share * sum(counts)
+def median(counts: array[int]) -> Class | None:
+    """The class that holds the median size: more is not known of it. None for none."""
+    wanted = sum(counts) / 2
     done = 0
     for each in size_classes(counts):
         done += each.amount
         if each.amount and done >= wanted:
-            return each.last
+            return each
     return None
 
 

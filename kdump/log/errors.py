@@ -9,6 +9,15 @@ class SourceError(Exception):
     """One line: which path, where in it, and why. The command line shows it and exits with 2."""
 
 
+class Unread(str):
+    """What a SourceError says, among other problems that are text: something was not read at all."""
+
+
+def within(place: str, problem: str) -> str:
+    """The problem with where it is; an Unread stays one."""
+    return type(problem)(f"{place}: {problem}")
+
+
 Refused = Callable[[SourceError], None]
 """Is told of what could not be read, and the work goes on with the rest."""
 

@@ -13,6 +13,7 @@ from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.message import MessageHeader
 from kdump.format.runs import FURTHEST, run
 from kdump.log.claim import HEADER, LEAST, REACH, Claim, claim_at, near
+from kdump.log.errors import SourceError
 from kdump.log.nested import LOOK_BACK
 from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, Limits, Problem, Region, Stretch, make_batch
 from kdump.log.resync import NOT_ZERO, Resync
@@ -33,9 +34,27 @@ def regions(
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is asked for. `stretches` asks for a Stretch in place of v2 batches that are beyond doubt, where there are
-    several: WALKED if their headers tell, CHECKED if their checksums do. Raises SourceError when the device does.
+    several: WALKED if their headers tell, CHECKED if their checksums do. Raises SourceError when the device does;
+    and, in place of any region, for a file that does not look like Kafka's: see Window.is_nameless.
     """
-    return Reader(window, name_offset, limits or Limits(), stretches).regions(start)
+    found = Reader(window, name_offset, limits or Limits(), stretches).regions(start)
+    return _recognized(window, found) if window.is_nameless and start == 0 else found
+
+
+def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
+    """The regions, once one of them shows that they are of a log: a batch, or the beginning of one."""
+    strange: list[Region] = []
+    for region in found:
+        if region.kind in (JUNK, PADDING):
+            strange.append(region)
+            continue
+        yield from strange
+        yield region
+        yield from found
+        return
+    if window.source.error is None:
+        what = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
+        raise SourceError(f"{window.source.name}: {what}, and it is not named as a segment (<20 digits>.log)")
 
 
 class Reader:

@@ -38,6 +38,9 @@ class Scan:
     unshown_bytes: int = 0
     batches: int = 0
     """Batches met, chosen or not."""
+    lowest: int | None = None
+    highest: int | None = None
+    """Offsets of those batches."""
     keeps: bool = False
     """Whether batches are kept for later: those of a stretch would keep its buffer."""
     whole: bool = False
@@ -50,7 +53,9 @@ class Scan:
         refuse_pipe(target)
         source = open_source(target.path)
         source.keep = keep
-        return Window(source, self.window_size)
+        window = Window(source, self.window_size)
+        window.is_nameless = target.kind is None
+        return window
 
     def chosen(
         self, target: Target, window: Window, start: int | None = None, stream: Iterator[Region] | None = None
@@ -73,6 +78,7 @@ class Scan:
             )
         by_place = offsets is not None or positions is not None
         for region in self._apart(window, stream, offsets, positions, pending):
+            self._reached(region)
             if isinstance(region, Stretch):
                 last = region.run.last_offset
                 if not by_place:
@@ -140,6 +146,19 @@ class Scan:
                 yield region
             else:
                 yield from region.batches()
+
+    def _reached(self, region: Region) -> None:
+        if isinstance(region, Stretch):
+            first = int.from_bytes(region.buffer[region.start : region.start + 8], "big")
+            last: int | None = region.run.last_offset
+        elif isinstance(region, Batch):
+            last = region.lastOffset
+            first = last if region.baseOffset is None else region.baseOffset
+        else:
+            return
+        self.lowest = first if self.lowest is None else min(first, self.lowest)
+        if last is not None:
+            self.highest = last if self.highest is None else max(last, self.highest)
 
     def _unwanted(self, window: Window, stretch: Stretch) -> bool:
         """Whether the headers of large batches say that none of them is asked for."""

@@ -17,6 +17,9 @@ class Window:
         self.size = size
         self.ahead = size
         """Bytes that are read at once, at most `size`: fewer while those behind a header are not wanted."""
+        self.is_nameless = False
+        """Whether neither the file's name nor anybody says what kind of file it is: without a batch it is none of
+        Kafka's, where a segment would be damaged, or preallocated."""
         self.bytes_read = 0
         self._buffer = b""
         self._start = 0

@@ -49,11 +49,6 @@ class Ordered:
             self._changed.wait_for(lambda: self._error or self._turn == self._submitted)
             self._raise()
 
-    @property
-    def failed(self) -> bool:
-        """Whether a piece of work has raised; nothing more is done then."""
-        return self._error is not None
-
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error

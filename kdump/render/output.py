@@ -7,10 +7,9 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
-
-from kdump.log.errors import SourceError
 
 BUFFER = 64 * 1024
 PIPE = 1 << 20
@@ -20,12 +19,15 @@ PATIENCE = 0.1
 
 
 class Output:
-    """Lines or bytes to standard output. `terminal` says whether a person watches."""
+    """Lines or bytes to standard output, which kdump.streams makes fit. `terminal`: a person is watching."""
 
     def __init__(self) -> None:
-        if sys.stdout is None:
-            raise SourceError("standard output is closed")
         self.terminal = sys.stdout.isatty()
+        self.is_empty = True
+        """Whether nothing has been written."""
+        self.headline: Callable[[], str] | None = None
+        """Gives a line to write before all others, or an empty text: asked for when the first bytes go out, which in a
+        pipe is when there are BUFFER of them, or at the end."""
         self._parts: list[bytes] = []
         self._size = 0
         self._flushed = 0.0
@@ -72,7 +74,8 @@ class Output:
 
     def tick(self) -> None:
         """Called now and then while no line comes: what has waited long enough goes out."""
-        if self._size and time.monotonic() - self._flushed > PATIENCE:
+        waits = self.headline is not None and self.is_empty and not self.terminal
+        if self._size and not waits and time.monotonic() - self._flushed > PATIENCE:
             self.flush()
 
     def flush(self) -> None:
@@ -82,21 +85,12 @@ class Output:
         self._out(data)
 
     def _out(self, data: bytes | memoryview) -> None:
-        try:
-            left = memoryview(data)
-            while left:
-                done = self._stream.write(left)
-                if done is None:  # somebody has made it non-blocking, and it is full
-                    time.sleep(PATIENCE / 10)
-                else:
-                    left = left[done:]
-            self._stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            # Python would try once more, and complain, when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-            raise SourceError(f"standard output: {error.strerror}") from error
+        if self.is_empty and data and self.headline is not None:
+            line = self.headline()
+            self._stream.write(line.encode("utf-8", "backslashreplace") + b"\n" if line else b"")
+        self.is_empty = self.is_empty and not data
+        self._stream.write(data)
+        self._stream.flush()
         self._flushed = time.monotonic()
 
 

@@ -109,7 +109,7 @@ class TableOverview:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
             self._text(text, style)
-        self.output.flush()
+        self.output.tick()
         self._widest = max((len(path_text(row.name)) for row in rows), default=0)
 
     def partition(self, facts: PartitionFacts) -> None:
@@ -140,7 +140,7 @@ class TableOverview:
         if shown < of:
             self.output.line(self.paint(f"{shown:,} of {of:,} shown", "dim"))
         self.table, self._widest = None, 0
-        self.output.flush()
+        self.output.tick()
 
     def finish(self) -> None:
         if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):

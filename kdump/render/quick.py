@@ -267,11 +267,6 @@ class Quick:
         """Here and now; how many records. To be called behind `drain`."""
         return self.here.batch(at, batch)
 
-    @property
-    def failed(self) -> bool:
-        """Whether a thread could not write."""
-        return self.ordered is not None and self.ordered.failed
-
     def drain(self) -> None:
         """Wait until all stretches are written: the output may be used."""
         if self.ordered is not None:

@@ -21,6 +21,8 @@ STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
 """Bytes within which damage is one story: the block of a disk."""
 PLAIN_WIDTH = 120
+TOLD_UNREAD = 20
+"""Paths that could not be read and that are named."""
 EVERYWHERE = 5
 """Partitions beyond which the same warning is told once for all."""
 STORIES = 200
@@ -119,6 +121,10 @@ class Report:
 
     def write(self, totals: Totals, seconds: float, families: str) -> None:
         self._verdict(totals)
+        for unread in totals.unread[:TOLD_UNREAD]:
+            self._text(f"  not read: {printable(path_text(unread))}", "bad")
+        if len(totals.unread) > TOLD_UNREAD:
+            self._text(f"  … {len(totals.unread) - TOLD_UNREAD:,} more not read: --json has them", "bad")
         everywhere = self._everywhere()
         for group in self.groups:
             if group.stories:
@@ -131,11 +137,9 @@ class Report:
             self._text(f"legal and unusual: {kinds} (--info shows them)", "dim")
         if totals.known:
             self._text(f"{totals.known} findings of the baseline are not shown", "dim")
-        self._text(f"checked {families}: {checked(totals, seconds)}", "")
+        self._text(f"checked {families}: {checked(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
-        for unread in totals.unread:
-            self._text(f"not checked: {printable(path_text(unread))}", "bad")
         self.output.flush()
 
     def _everywhere(self) -> dict[str, list[tuple[Group, Story]]]:
@@ -169,7 +173,11 @@ class Report:
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
         word, style = verdict(errors, warnings, totals)
         said = ", ".join(parts) + (f" in {places}" if places and parts else "")
-        self.output.line(self.paint(word, style) + (f": {said}" if said else ""))
+        headline = "; ".join([word + (f": {said}" if said else ""), *incomplete(totals)])
+        first, *rest = wrap(headline, self.width, subsequent_indent="  ", break_on_hyphens=False)
+        self.output.line(self.paint(word, style) + first[len(word) :])
+        for line in rest:
+            self.output.line(line)
 
     def _group(self, group: Group) -> None:
         self.output.line("")
@@ -218,14 +226,23 @@ def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
         return "DAMAGED", "bad"
     if totals.unread and not totals.batches and not totals.files:
         return "NOTHING WAS READ", "bad"
-    if warnings:
-        return "NO DAMAGE", "torn"
-    return ("SOUND, as far as it could be read" if totals.unread else "SOUND"), "name"
+    if totals.missing:
+        return "INCOMPLETE", "bad"
+    if totals.unread:
+        return "NOT ALL WAS READ", "bad"
+    return ("NO DAMAGE", "torn") if warnings else ("SOUND", "name")
 
 
-def checked(totals: Totals, seconds: float) -> str:
-    """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s"""
+def incomplete(totals: Totals) -> list[str]:
+    """What is missing, and how much was not read: for the headline, whatever the verdict."""
+    unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
+    return [totals.missing.text, *unread] if totals.missing else unread
+
+
+def checked(totals: Totals, seconds: float | None) -> str:
+    """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s; `seconds` is None in a pipe, where the
+    same disk is to give the same bytes."""
     parts = [many(totals.partitions, "partition")] if totals.partitions else []
     parts += [many(totals.files, "file"), size_text(totals.bytes)]
     parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
-    return ", ".join(parts) + f" in {seconds:.1f} s"
+    return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")

@@ -72,8 +72,6 @@ class QuickRows:
     """Rows of batches (`records`: of records) that the selection takes. `view` has the table, if it is one, and writes
     what is out of the ordinary."""
 
-    failed = False
-
     def __init__(self, output: Output, view: View, selection: Selection, *, records: bool) -> None:
         self.output = output
         self.view = view

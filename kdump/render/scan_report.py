@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kdump.check.finding import Finding
+from kdump.check.missing import Missing
 from kdump.check.totals import Totals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -32,13 +33,16 @@ class ScanReport:
     def write(self, said: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """`units`: each with those of its findings that are told; `counts`: the codes that are only counted."""
         report = Report(self.output, info=False)
+        missing = Missing()
         for name, findings in units:
             report.unit(name)
             for finding in findings:
                 report.add(finding)
+                missing.add(finding)
         report.counts = Counter(said["findings"])
         report.told_info = counts
         totals = Totals(**{name: said[name] for name in ("partitions", "files", "bytes", "batches", "records")})
+        totals.missing = missing
         totals.unread, totals.notes = list(said["unread"]), list(said["notes"])
         report.write(totals, said["seconds"], "everything")
         self._copies(said)

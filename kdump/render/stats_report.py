@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import tzinfo
 
 from kdump.forensics.sketch import Frequent
-from kdump.forensics.spread import Class, late_classes, quantile, size_classes
+from kdump.forensics.spread import Class, late_classes, median, size_classes
 from kdump.forensics.stats import Evidence, Stats, codecs_of
 from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.format.counted import many
@@ -25,6 +25,15 @@ PIPE_WIDTH = 80
 MOST_TOLD = 5
 MARGIN = 30
 """Columns of a histogram before its bars."""
+
+
+def _median(counts: array[int], most: int, text: Callable[[int], str]) -> str:
+    """median 128 to 160: between the ends of its class, of which the upper is `most` at most."""
+    found = median(counts)
+    if found is None:
+        return "median unknown"
+    low, high = text(found.first), text(most if found.last is None else min(found.last, most))
+    return f"median {low}" if low == high else f"median {low} to {high}"
 
 
 class StatsReport:
@@ -151,14 +160,14 @@ class StatsReport:
             return
         self._head("batches")
         full, large = stats.fullestBatch, stats.largestBatch
-        half = min(quantile(stats.batchRecords, 0.5) or 0, full[0] if full else 0)
         mean = average(stats.records, stats.soundBatches)
         most = f"{full[0]:,}{self._at(stats, full[1])}" if full else ""
-        self._pair("records", f"{mean} on average, half up to {half:,}, most {most}")
+        half = _median(stats.batchRecords, full[0] if full else 0, "{:,}".format)
+        self._pair("records", f"{mean} on average, {half}, most {most}")
         size = size_text(round(stats.batchBytes / stats.soundBatches))
         largest = size_text(large.place.size) + self._at(stats, large) if large else ""
-        half = min(quantile(stats.batchSizes, 0.5) or 0, large.place.size if large else 0)
-        self._pair("bytes", f"{size} on average, half up to {size_text(half)}, largest {largest}")
+        half = _median(stats.batchSizes, large.place.size if large else 0, size_text)
+        self._pair("bytes", f"{size} on average, {half}, largest {largest}")
         ones = stats.batchRecords[1]
         if ones:
             self._pair("single", f"{ones:,} batches of one record, {share(ones, stats.soundBatches)}")

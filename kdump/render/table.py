@@ -12,10 +12,12 @@ from kdump.render.style import cut, painter, width
 
 GAP = "  "
 SAMPLE = 100
-"""Rows that are looked at before the first is written, unless they take too long to come."""
+"""Rows that are looked at before the first is written."""
+LARGE_SAMPLE = 1 << 20
+"""Characters of cells after which no more rows are looked at."""
 GAP_IN_ROWS, MOST_WAIT = 0.5, 2.0
-"""Seconds without a row, and since the first, after which they are not waited for. Long enough that a busy machine
-lays a table out as an idle one does."""
+"""On a terminal: seconds without a row, and since the first, after which they are not waited for. Nowhere else, so that
+a table has the same widths on every run."""
 
 
 class Column(NamedTuple):
@@ -56,6 +58,7 @@ class Table:
         self.paint = painter(output.colour)
         self._waiting: list[Row | tuple[str, str]] = []
         self._since = self._latest = 0.0
+        self._sampled = 0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
         self.placed: Placed | None = None
@@ -81,10 +84,11 @@ class Table:
             self._write_text(text, style)
 
     def tick(self) -> None:
-        """Called while no row comes: what waits long enough is written."""
-        now = time.monotonic()
-        if self._waiting and (now - self._latest > GAP_IN_ROWS or now - self._since > MOST_WAIT):
-            self.flush()
+        """Called while no row comes: what has waited long enough is written, if it is for a person."""
+        if self._waiting and self.output.terminal:
+            now = time.monotonic()
+            if now - self._latest > GAP_IN_ROWS or now - self._since > MOST_WAIT:
+                self.flush()
         self.output.tick()
 
     def flush(self) -> None:
@@ -104,7 +108,8 @@ class Table:
         if not self._waiting:
             self._since = self._latest = time.monotonic()
         self._waiting.append(item)
-        if len(self._waiting) >= SAMPLE:
+        self._sampled += sum(map(len, item.cells if isinstance(item, Row) else item))
+        if len(self._waiting) >= SAMPLE or self._sampled >= LARGE_SAMPLE:
             self.flush()
         else:
             self.tick()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.format.coordinator_record import decode_coordinator_record
+from kdump.log.errors import within
 from kdump.log.record import Record
 from kdump.state.groups import CLASSIC, Commit, Group, Groups
 from kdump.state.moment import Change, Told, differences
@@ -42,7 +43,7 @@ class OffsetReplay:
 
     def note(self, problem: str) -> None:
         if len(self.groups.problems) < MOST_PROBLEMS:
-            self.groups.problems.append(f"{self.name}: {problem}" if self.name else problem)
+            self.groups.problems.append(within(self.name, problem) if self.name else problem)
 
     def at(self, problem: str) -> None:
         self.note(f"at offset {self.offset}: {problem}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.log.disk import LogDirectory, Partition
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, Unread
 from kdump.log.region import Batch, Limits
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
@@ -88,14 +88,14 @@ def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | 
         try:
             window = scan.open(segment.log)
         except SourceError as error:
-            problems.append(str(error))
+            problems.append(Unread(error))
             continue
         try:
             for region, _ in reversed(scan.last(segment.log, window, 1)):
                 if isinstance(region, Batch) and region.crcValid:
                     return region.lastOffset + 1
         except SourceError as error:
-            problems.append(str(error))
+            problems.append(Unread(error))
         finally:
             window.source.close()
         if segment.offset:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
 from kdump.log.region import Limits
@@ -59,7 +60,7 @@ def _read(
     place = f"{log.topic}-{log.partition}" if os.path.isdir(path) else place
 
     def note(problem: str) -> None:
-        replay.note(f"{place}: {problem}")
+        replay.note(within(place, problem))
 
     replay.name = place
     if not log.segments:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, Unread
 from kdump.log.listing import is_url
 from kdump.log.paths import target
 from kdump.log.payload import records
@@ -50,7 +50,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
     try:
         source = open_source(path)
     except SourceError as error:
-        note(str(error))
+        note(Unread(error))
         yield None
         return
     zeros = None
@@ -76,7 +76,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
             note(source.error)
             yield None
     except SourceError as error:
-        note(str(error))
+        note(Unread(error))
         yield None
     finally:
         source.close()

@@ -92,10 +92,16 @@ def test_a_rename_that_fails_leaves_nothing(tmp_path, monkeypatch):
     def fails(*names):
         raise OSError(errno.EIO, os.strerror(errno.EIO), *names[:1])
 
+    monkeypatch.setattr(os, "link", fails)
+    out = OutputDirectory(str(tmp_path / "out"), [])
+    out.write("a", b"1")  # a file system without links
+    with pytest.raises(OutputError, match="File exists"):
+        out.write("a", b"2")
     monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(OutputError, match="cannot be written"):
-        OutputDirectory(str(tmp_path / "out"), []).write("a", b"1")
-    assert os.listdir(tmp_path / "out") == []
+        out.write("b", b"1")
+    assert os.listdir(tmp_path / "out") == ["a"]
+    assert (tmp_path / "out/a").read_bytes() == b"1"
 
 
 def test_not_beside_a_partition_on_a_brokers_disk(tmp_path):

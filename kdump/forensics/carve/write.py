@@ -64,8 +64,6 @@ class Writer:
 
     def abandon(self) -> None:
         """What is half written is removed."""
-        if self._file is None:
-            return
         for stack in (self._stack, self._together):
             with suppress(KeyboardInterrupt):
                 stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)

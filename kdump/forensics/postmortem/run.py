@@ -22,7 +22,7 @@ from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMort
 from kdump.forensics.sketch import Frequent
 from kdump.forensics.spread import Moments
 from kdump.log.disk import LogDirectory
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, raise_it
 from kdump.log.rate import Rate
 from kdump.state.logdir import was_clean
 from kdump.state.small_files import properties
@@ -68,14 +68,12 @@ def postmortem(
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(now=round(time.time() * 1000))
 
-    def refuse(error: SourceError) -> None:
-        if refused is None:
-            raise error
-        refused(error)
-
-    work = [unit for unit in units(tuple(named), options, refuse) if wanted(unit)]
+    unread: list[SourceError] = []
+    work = [unit for unit in units(tuple(named), options, unread.append) if wanted(unit)]
     if all(unit.directory is not None for unit in work):
-        raise SourceError("there is nothing to tell of: no partition is there, or none is of such a topic")
+        raise unread[0] if unread else SourceError("no partition here")
+    for error in unread:
+        (refused or raise_it)(error)
     total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)
@@ -157,6 +155,7 @@ def read_unit(unit: Unit, met: Callable[[int], None]) -> Done:
         check = unit.check
         if isinstance(check, PostMortemCheck):
             check.found(finding)
+        totals.missing.add(finding)
         facts.severities[finding.severity] += 1
         facts.codes[finding.severity, finding.code] += 1
         if len(kept[finding.severity]) < KEPT[finding.severity]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from kdump.check.catalogue import SEVERITIES
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
 from kdump.forensics.postmortem.strip import CONTROL, NO_BATCH, Cell, Look, coarser, joined
 from kdump.log.region import PADDING
@@ -91,8 +92,8 @@ class Maps:
                         "is": mark.severity,
                         "what": mark.code + (f" and {mark.findings - 1:,} more findings" if mark.findings > 1 else ""),
                     }
-                    for mark in segment.marks
-                ]
+                    for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity))
+                ]  # what is drawn last is seen: the worst
         used = {row["is"] for row in data}
         colours = {name: code for name, code in self._colours(by).items() if name in used}
         spec = {

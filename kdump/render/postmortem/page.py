@@ -21,7 +21,7 @@ from kdump.render.postmortem.charts import Drawn
 from kdump.render.postmortem.evidence import Evidence, Told
 from kdump.render.postmortem.flows import when
 from kdump.render.postmortem.names import Names, clean, second
-from kdump.render.report import checked, verdict
+from kdump.render.report import checked, incomplete, verdict
 from kdump.render.times import iso
 
 STYLES = {"bad": "bad", "torn": "warn", "name": "sound"}
@@ -116,7 +116,7 @@ def _context(made: PostMortem, told: Evidence, names: Names) -> dict[str, Any]:
     return {
         "word": word,
         "tone": STYLES[style],
-        "said": ", ".join(said) + where,
+        "said": "; ".join(filter(None, [", ".join(said) + where, *incomplete(totals)])),
         "first": [each for each in told.told if each.severity != INFO][:SHORT],
         "more": sum(each.severity != INFO for each in told.told[SHORT:]),
         "held": list(_held(made, names)),

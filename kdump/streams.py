@@ -1,0 +1,92 @@
+"""Standard output and standard error of a run: whether they are open, closed or full does not decide how the run ends.
+
+The exit status is an answer about the disk. What cannot be written to standard output is reported once, on standard
+error; what cannot be written there is lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import sys
+from typing import Any, TextIO
+
+
+class ReaderGone(BaseException):
+    """The reader of standard output has gone (`| head`), and nothing else is asked for."""
+
+
+class Lossy(io.FileIO):
+    """A file descriptor that takes every write: once one has failed, nothing more is written."""
+
+    def __init__(self, fd: int, name: str = "") -> None:
+        super().__init__(fd, "wb", closefd=False)
+        self._reported_as = name
+        """What the report of the first failure calls it; empty: it is not reported."""
+        self.is_lost = False
+        self.ends_with_reader = False
+        """Whether ReaderGone is raised, once, when the reader of a pipe has gone."""
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        left = view
+        while left and not self.is_lost:
+            try:
+                done = super().write(left)
+            except OSError as error:
+                self.is_lost = True
+                if error.errno != errno.EPIPE:
+                    self._report(error)
+                elif self.ends_with_reader:
+                    raise ReaderGone from None
+                break
+            if done is None:  # another process has made it non-blocking, and it is full
+                select.select([], [self.fileno()], [])
+            else:
+                left = left[done:]
+        return len(view)
+
+    def _report(self, error: OSError) -> None:
+        if self._reported_as:
+            reason = "closed" if error.errno == errno.EBADF else error.strerror
+            sys.stderr.write(f"kdump: {self._reported_as}: {reason}; nothing more is shown\n")
+            sys.stderr.flush()
+
+
+_output: Lossy | None = None
+
+
+def settle() -> None:
+    """Make standard output and standard error Lossy. What is closed is opened on the null device: otherwise the next
+    file that is opened, to be written perhaps, would have its number."""
+    global _output
+    stdout, stderr = sys.stdout, sys.stderr
+    for fd, stream in enumerate((sys.stdin, stdout, stderr)):
+        if stream is None:
+            _fill(fd)
+    sys.stderr = _text(Lossy(2), stderr)
+    _output = Lossy(1, "standard output")
+    sys.stdout = _text(_output, stdout)
+
+
+def end_with_reader(ends: bool) -> None:
+    """Whether ReaderGone ends the run when that happens. Otherwise it goes on, without output."""
+    if _output is not None:
+        _output.ends_with_reader = ends
+
+
+def _fill(fd: int) -> None:
+    """The null device as `fd`, which is closed. Not for writing, so that a write to it fails as it should."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    if null != fd:
+        os.dup2(null, fd)
+        os.close(null)
+    os.set_inheritable(fd, True)
+
+
+def _text(raw: Lossy, before: TextIO | None) -> TextIO:
+    encoding, errors = (before.encoding, before.errors) if before is not None else ("utf-8", "backslashreplace")
+    buffer = io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, encoding, errors, line_buffering=raw.fileno() == 2 or raw.isatty())

@@ -1,0 +1,148 @@
+"""Runs of `kdump`, each in a process of its own whose standard streams and signals are chosen; in one call, for many.
+
+A process of Python takes longer to start than most runs take: one is started, and forks for each run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tests.conftest import ROOT
+
+OPEN, CLOSED, FULL, GONE = "open", "closed", "full", "gone"
+"""What a stream is: a file, closed, on a full disk, or a pipe that nobody reads."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. `terminated_at`: SIGTERM arrives when so many lines of kdump/forensics and contextlib have been run;
+    `jumps`: the clock goes on by an hour each time that it is looked at."""
+
+    arguments: tuple[str, ...]
+    stdout: str = OPEN
+    stderr: str = OPEN
+    terminated_at: int | None = None
+    jumps: bool = False
+
+    def writing_to(self, out: str) -> Run:
+        """The same run with OUT in its arguments for that path."""
+        return replace(self, arguments=tuple(text.replace("OUT", out) for text in self.arguments))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`status` is negative for a run that a signal ended; `lines` were run of what `terminated_at` counts."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    lines: int
+
+
+def ended(runs: Sequence[Run], directory: Path) -> list[Ended]:
+    """How each run ended. `directory` is for what they print."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.streams", str(directory)],
+        input=json.dumps([asdict(run) for run in runs]).encode(),
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+    statuses = json.loads(done.stdout)
+    read = [[(directory / f"{number}.{name}").read_bytes() for name in ("out", "err")] for number in range(len(runs))]
+    return [Ended(status, out, err, lines) for (status, lines), (out, err) in zip(statuses, read)]
+
+
+def _child(run: Run, number: int, directory: str) -> None:
+    for fd, kind, name in ((1, run.stdout, "out"), (2, run.stderr, "err")):
+        stream = "stdout" if fd == 1 else "stderr"
+        target = os.open(f"{directory}/{number}.{name}", os.O_WRONLY | os.O_CREAT)
+        if kind == FULL:
+            target = os.open("/dev/full", os.O_WRONLY)
+        elif kind == GONE:
+            reader, target = os.pipe()
+            os.close(reader)
+        os.dup2(target, fd)
+        if kind == CLOSED:  # Python has no such stream then
+            os.close(fd)
+            setattr(sys, stream, None)
+            setattr(sys, f"__{stream}__", None)
+        else:
+            setattr(sys, stream, open(fd, "w", closefd=False))  # noqa: SIM115
+    sys.argv = ["kdump", *run.arguments]
+    if run.jumps:
+        import time
+
+        clock = iter(range(0, 1 << 40, 3600))
+        time.monotonic = lambda: float(next(clock))
+    if run.terminated_at is not None:
+        sys.settrace(_Lines(run.terminated_at, number, directory).call)
+    from kdump.cli import main
+
+    main()
+
+
+class _Lines:
+    """Counts lines that are run where files are written, and sends SIGTERM at one of them."""
+
+    def __init__(self, last: int, number: int, directory: str) -> None:
+        self.last = last
+        self.count = 0
+        self.file = os.open(f"{directory}/{number}.lines", os.O_WRONLY | os.O_CREAT)
+
+    def call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        return self.line if "kdump/forensics" in name or name.endswith("contextlib.py") else None
+
+    def line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            self.count += 1
+            os.pwrite(self.file, str(self.count).encode(), 0)
+            if self.count == self.last:
+                signal.raise_signal(signal.SIGTERM)
+        return self.line
+
+
+def _main(directory: str) -> None:
+    from importlib import import_module
+
+    from kdump.cli import COMMANDS
+
+    for name in COMMANDS:
+        import_module(f"kdump.commands.{name.replace('-', '_')}")
+    answers = []
+    for number, values in enumerate(json.load(sys.stdin)):
+        run = Run(**values)
+        pid = os.fork()
+        if not pid:
+            status = 99
+            try:
+                _child(run, number, directory)
+                status = 0
+            except SystemExit as error:
+                status = error.code if isinstance(error.code, int) else int(error.code is not None)
+            except BaseException:
+                sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            finally:
+                sys.settrace(None)
+                sys.stdout.flush()  # as Python does at its end
+                os._exit(status)
+        _, waited = os.waitpid(pid, 0)
+        lines = Path(directory, f"{number}.lines")
+        answers.append((os.waitstatus_to_exitcode(waited), int(lines.read_text()) if lines.exists() else 0))
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -1,0 +1,219 @@
+"""The first line of an answer says what is missing and what was not read, whatever the severity of that."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import found
+from kdump.cli import COMMANDS, cli
+from kdump.log.paths import target
+from tests import craft
+from tests.command import objects, run
+from tests.conftest import FIXTURES, ROOT, segment
+
+FIRST = f"{0:020}.log"
+DATA, MARKER = 0x10, 0x20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A healthy disk of a broker that did not shut down cleanly."""
+    shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk")
+    (tmp_path / "disk" / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    return tmp_path / "disk"
+
+
+def headline(*arguments: str | Path) -> str:
+    return run("verify", *arguments).stdout.splitlines()[0]
+
+
+def without(log: Path, *numbers: int) -> None:
+    """The log without some of its batches, and without indexes that would tell."""
+    batches = craft.split(log.read_bytes())
+    log.write_bytes(b"".join(batch for number, batch in enumerate(batches) if number not in numbers))
+    for ending in (".index", ".timeindex", ".txnindex"):
+        log.with_suffix(ending).unlink(missing_ok=True)
+
+
+def test_a_healthy_disk(disk: Path) -> None:
+    assert "missing" not in headline(disk)
+    assert "not read" not in headline(disk)
+
+
+@pytest.mark.parametrize("numbers", [(1,), (2, 3), (4,), (3, 4)])
+def test_records_that_are_gone(disk: Path, numbers: tuple[int, ...]) -> None:
+    """Within a log that is not compacted, or at its end, by what the checkpoints say."""
+    without(disk / "orders-none-0" / FIRST, *numbers)
+    said = headline(disk)
+    assert said.startswith("INCOMPLETE: ")
+    assert f"{60 * len(numbers)} offsets missing" in said
+
+
+def test_records_that_compaction_has_removed(disk: Path) -> None:
+    assert "missing" not in headline(disk / "users-0")
+
+
+def test_a_marker_that_is_gone(disk: Path) -> None:
+    log = disk / "payments-0" / FIRST
+    markers = [n for n, batch in enumerate(craft.split(log.read_bytes())) if batch[22] & MARKER]
+    without(log, markers[-1])
+    (disk / "payments-0" / f"{120:020}.snapshot").unlink(missing_ok=True)
+    said = headline(disk, "--ignore", "snapshot-mismatch")
+    assert "INCOMPLETE" in said
+    assert "missing" in said
+
+
+def test_a_transaction_that_hangs(tmp_path: Path) -> None:
+    """Without anything else that is missing: the marker never came."""
+    log = tmp_path / "t-0" / FIRST
+    log.parent.mkdir()
+    begun = craft.batch(
+        [craft.record(0)],
+        producerId=7,
+        producerEpoch=0,
+        baseSequence=0,
+        attributes=DATA,
+        baseTimestamp=1000,
+        maxTimestamp=1000,
+    )
+    later = craft.batch([craft.record(0)], baseOffset=1, baseTimestamp=10_000_000, maxTimestamp=10_000_000)
+    log.write_bytes(begun + later)
+    assert "1 transaction without a marker" in headline(log.parent, "--ignore", "index-missing")
+
+
+def test_verify_and_restart_plan_agree_on_a_torn_tail(disk: Path) -> None:
+    """Both name the offsets below the high watermark that the startup loses."""
+    log = disk / "orders-none-0" / FIRST
+    os.truncate(log, log.stat().st_size - 10)
+    plan = " ".join(run("restart-plan", disk).stdout.split())
+    check = " ".join(run("verify", disk).stdout.split())
+    assert "60 offsets of these lie below the high watermark 300" in plan
+    assert "the log then ends 60 offsets below the last checkpointed high watermark 300" in check
+    assert "60 offsets missing" in check.partition("/")[0]
+    assert "nobody has read" not in check
+
+
+AS_NOBODY = """
+import os, sys
+from click.testing import CliRunner
+from kdump.cli import cli, main
+CliRunner().invoke(cli, sys.argv[1:])  # imports all that it takes, which another user may not be allowed to read
+if os.geteuid() == 0:
+    os.setuid(65534)
+main()
+"""
+
+
+def as_nobody(*arguments: str | Path, status: int = 2) -> str:
+    """What a command prints for a user that does not own the files: the process gives its rights away once it runs."""
+    command = [sys.executable, "-c", AS_NOBODY, *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def open_disk(disk: Path) -> Path:
+    """The disk where everybody may read it."""
+    for path in (disk, *disk.parents):
+        if path.is_relative_to("/tmp") and path != Path("/tmp"):
+            path.chmod(0o755)
+    return disk
+
+
+OF_DISKS = ("ls", "verify", "stats", "transactions", "producers", "retention", "restart-plan", "reindex", "diff")
+"""Commands that read every partition of a disk, and answer in text. The others: salvage and report, which write, and
+those of streams of bytes, where each file has its own line."""
+
+
+@pytest.mark.parametrize("command", OF_DISKS)
+def test_what_was_not_read_is_in_the_first_line(command: str, open_disk: Path) -> None:
+    (open_disk / "payments-0" / FIRST).chmod(0)
+    said = as_nobody(command, *([open_disk, open_disk] if command == "diff" else [open_disk]))
+    first = said.splitlines()[0]
+    assert "NOT ALL WAS READ" in first or "not all" in first
+    assert "SOUND" not in said
+    assert as_nobody("transactions", open_disk / "payments-0").splitlines()[:1] != ["no transaction"]
+
+
+@pytest.mark.parametrize("command", ["groups", "cluster"])
+def test_the_log_that_is_asked_for_cannot_be_read(command: str, open_disk: Path) -> None:
+    name = "__consumer_offsets-0" if command == "groups" else "__cluster_metadata-0"
+    (open_disk / name / FIRST).chmod(0)
+    said = as_nobody(command, open_disk)
+    assert not said or said.startswith("NOT ALL WAS READ: ")
+
+
+def test_a_partition_that_cannot_be_listed(open_disk: Path) -> None:
+    (open_disk / "payments-0").chmod(0)
+    assert as_nobody("verify", open_disk).splitlines()[0].startswith("NOT ALL WAS READ")
+
+
+def test_markers_in_what_was_not_read_are_not_missing(open_disk: Path) -> None:
+    """Nor offsets, nor what a snapshot or a coordinator knows of them: no rule judges across bytes that it has not
+    seen."""
+    for part in ("payments-0", "users-0"):
+        for log in sorted((open_disk / part).glob("*.log")):
+            log.chmod(0)
+            assert "no marker" not in as_nobody("transactions", open_disk), log
+            said = as_nobody("verify", open_disk)
+            assert said.startswith("NOT ALL WAS READ"), log
+            assert "missing" not in said.splitlines()[0], log
+            log.chmod(0o644)
+
+
+def test_every_command_is_considered() -> None:
+    context = click.Context(cli)
+    assert all(cli.get_command(context, name) is not None for name in OF_DISKS)
+    assert set(OF_DISKS) <= set(COMMANDS)
+
+
+# Sums and words.
+
+
+def test_records_that_a_header_claims_are_not_counted(tmp_path: Path) -> None:
+    log = tmp_path / "t-0" / FIRST
+    log.parent.mkdir()
+    log.write_bytes(craft.one(b"a", 0) + craft.batch([craft.record(0)], baseOffset=1, recordCount=1_000_000_000))
+    summary = objects("verify", log, status=1)[-1]
+    assert (summary["batches"], summary["records"]) == (2, 1)
+
+
+@pytest.mark.parametrize("sizes", [(160,) * 9, (1, 160, 160, 200), (5, 255, 256), (1,)])
+def test_the_median_is_within_what_stats_says(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    log = tmp_path / "t-0" / FIRST
+    log.parent.mkdir()
+    log.write_bytes(b"".join(craft.one(bytes(size), number) for number, size in enumerate(sizes)))
+    middle = sorted(len(batch) for batch in craft.split(log.read_bytes()))[(len(sizes) - 1) // 2]
+    line = next(line for line in run("stats", log).stdout.splitlines() if line.startswith("  bytes  "))
+    words = line.partition("median ")[2].partition(",")[0].replace("bytes", "").split(" to ")
+    low, high = int(words[0]), int(words[-1])
+    assert low <= middle <= high
+
+
+def test_a_timestamp_before_minus_one(tmp_path: Path) -> None:
+    log = tmp_path / "t-0" / FIRST
+    log.parent.mkdir()
+    log.write_bytes(craft.batch([craft.record(0)], baseTimestamp=-5000, maxTimestamp=7))
+    (wrong,) = [each for each in objects("verify", log, status=1) if each.get("code") == "timestamp-mismatch"]
+    assert wrong["message"].endswith("the records' largest is -5000")
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_no_consequence_without_its_offset(code: str) -> None:
+    """Whether an offset is known or not, the sentence is whole."""
+    at = target(str(segment("clean-1/payments-0")))
+    for offset in (None, 12):
+        text = found(code, at, "", offset=offset).consequence
+        assert "?" not in text
+        assert "{" not in text
+        assert ("12" in text) == (offset is not None and "{offset}" in CATALOGUE[code].consequence)
