@@ -28,25 +28,36 @@ def regions(
     start: int = 0,
     limits: Limits | None = None,
     stretches: str = "",
+    unordered: bool = False,
 ) -> Iterator[Region]:
     """The regions of the file behind `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is asked for. `stretches` asks for a Stretch in place of v2 batches that are beyond doubt, where there are
-    several: WALKED if their headers tell, CHECKED if their checksums do. Raises SourceError when the device does.
+    several: WALKED if their headers tell, CHECKED if their checksums do. `unordered`: the batch that follows damage may
+    have any offset; by default one that is above those before it, and near the file's name. Raises SourceError when the
+    device does.
     """
-    return Reader(window, name_offset, limits or Limits(), stretches).regions(start)
+    return Reader(window, name_offset, limits or Limits(), stretches, unordered=unordered).regions(start)
 
 
 class Reader:
     """The walk over one file."""
 
-    def __init__(self, window: Window, name_offset: int | None, limits: Limits, stretches: str = "") -> None:
+    def __init__(
+        self,
+        window: Window,
+        name_offset: int | None,
+        limits: Limits,
+        stretches: str = "",
+        *,
+        unordered: bool = False,
+    ) -> None:
         self.window = window
         self.stretches = stretches
         self.name_offset = name_offset
         self.limits = limits
-        self.resync = Resync(window, limits, name_offset)
+        self.resync = Resync(window, limits, name_offset, unordered=unordered)
         self.latest: int | None = None
         self.last_good: int | None = None
         self.strange: int | None = None

@@ -18,6 +18,7 @@ from kdump.forensics.salvage.fates import (
     DUPLICATE,
     KEPT,
     MENDED,
+    OVERLAPS,
     RECOVERED,
     SUPERSEDED,
     UNDECIDED,
@@ -168,7 +169,7 @@ def test_what_no_checksum_covers_is_put_right(tmp_path: Path) -> None:
 
 def test_an_offset_that_fits_nowhere_is_lost(tmp_path: Path) -> None:
     run = Run(tmp_path / "out", place(tmp_path, "t-0", ten(0), craft.rebase(ten(10), 3), ten(30)))
-    assert [(span["code"], span["offset"]) for span in run.lost()] == [("offset-not-monotonic", None)]
+    assert [(span["fate"], span["offset"]) for span in run.lost()] == [(OVERLAPS, 3)]
     assert run.holes == [(10, 29)]
     assert run.offsets() == {*range(10), *range(30, 40)}
 
