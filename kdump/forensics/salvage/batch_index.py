@@ -15,7 +15,7 @@ from typing import NamedTuple
 CHAIN, RESCUED, MENDED, LEFT_OUT, FIXED = 1, 2, 4, 8, 16
 """Marks of a batch: it is in the chain; it was made of a damaged one; its base offset is corrected; it is written
 nowhere; its base offset cannot be corrected."""
-SORTED_AT_ONCE = 1 << 16
+SORTED_AT_ONCE = 1 << 13
 """Numbers that are sorted as objects, before they go into an array."""
 
 

@@ -86,7 +86,9 @@ class Merge:
             if first is None:
                 return
             other = self._of_other(first)
-            if other is not None:
+            if self.taken is not None and _is_same(self.taken, first):
+                self._drop(first, DUPLICATE, f"offsets up to {self.last} had been taken")
+            elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
                 self._behind(first)

@@ -20,6 +20,7 @@ from kdump.forensics.salvage.fates import (
     LOST,
     MENDED,
     RECOVERED,
+    UNDECIDED,
     UNTAKEN,
     UNUSED,
     Hole,
@@ -121,8 +122,10 @@ class PartitionRun:
         """The offset that comes next, if nothing is missing."""
         self.lost_since = False
         """Whether something was lost since the last batch that was written."""
-        self.diverged = -1
-        """The last offset that a batch of another history has since then."""
+        self.dropped: list[tuple[int, int]] = []
+        """Offsets of valid batches that were not written, as far as they are not written from elsewhere."""
+        self.dropped_to = -1
+        """The last of them, another history's aside: after its end, this history lacks nothing of what that one has."""
         self.lost_behind = -2
         """The offset behind which something was lost last; -2: nothing was."""
         self.doubtful: list[DoubtfulTransaction] = []
@@ -140,6 +143,8 @@ class PartitionRun:
         self.strands = list(self._strands())
         if self.losses is not None:
             self.strands = survey(self.strands, self.losses)
+            if not self.histories.noted and any(strand.surveyed and strand.tier == 0 for strand in self.strands):
+                self.histories.epochs = []  # batches out of order do not show where an epoch begins
         self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
         named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
         self.next = min(named, default=None)
@@ -205,7 +210,8 @@ class PartitionRun:
         if not head.strand.astray:
             self.used.add(head.strand.place.name)
         self.next = head.last + 1
-        self.lost_since, self.claimed, self.diverged = False, None, -1
+        self.lost_since, self.claimed = False, None
+        self.dropped = [each for each in self.dropped if each[1] >= self.next]
         falls = epochs.add(head.epoch, head.base)
         odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
         if head.recovered is not None:
@@ -220,7 +226,7 @@ class PartitionRun:
 
     def _is_lost(self, first: int, last: int) -> bool:
         """Whether something lost may have been at offsets that are missing."""
-        if self.lost_since or self.diverged >= first:
+        if self.lost_since or any(base <= last and behind >= first for base, behind in self.dropped):
             return True
         return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
 
@@ -243,11 +249,22 @@ class PartitionRun:
             self.ledger.span(self._span(head, fate, "", reason))
 
     def _told(self, head: Head, fate: str, reason: str) -> None:
-        if fate == DIVERGED:  # behind its end, this history lacks nothing of what another one has
-            self.diverged = max(self.diverged, head.last)
-        elif self.next is None or head.last >= self.next:
-            self._has_lost(head.strand, head.last)
+        if self.next is None or head.last >= self.next:
+            self._not_written(head, fate)
         self.ledger.span(self._span(head, fate, "", reason))
+
+    def _not_written(self, head: Head, fate: str) -> None:
+        """A valid batch of which some offsets have not been written."""
+        if fate != DIVERGED:
+            self.dropped_to = max(self.dropped_to, head.last)
+            self.merge.damaged = self.merge.damaged or head.strand.tier == 0
+        if fate == UNDECIDED:
+            return  # so is all that follows
+        if self.dropped and head.base <= self.dropped[-1][1] + 1:
+            base, last = self.dropped.pop()
+            self.dropped.append((min(base, head.base), max(last, head.last)))
+        else:
+            self.dropped.append((head.base, head.last))
 
     def _span(
         self,
@@ -282,9 +299,10 @@ class PartitionRun:
 
     def _end(self, made: Salvaged, epochs: EpochsWritten, newest: int | None) -> None:
         start, losses = self.next or 0, self.losses
+        furthest = max(self.dropped_to, -1 if losses is None else losses.last)
+        if furthest >= start:
+            self.lost_since, self.claimed = True, max(furthest, self.claimed or 0)
         if losses is not None:
-            if losses.last >= start:
-                self.lost_since, self.claimed = True, max(losses.last, self.claimed or 0)
             self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
         if self.lost_since:
             self.lost_behind = start - 1
