@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Kafka's own jars, which Maven fetches, the disks that real brokers left, and which trials `make test-all` repeats.
+# Kafka's own jars, which Maven fetches, the disks that real brokers left (tests/corpus), and which trials `make test-all`
+# repeats.
 JARS ?= build/kafka-jars
-DISKS ?= ../shared/disks
+DISKS ?= build/corpus/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/format/test_head_columns.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/log
@@ -46,10 +47,11 @@ test: lint
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(ON_CORE)
 
 # The rest as plain Python, and what needs Chromium, Maven and a real broker: some trials, held against docs/broker-trials.json.
-test-all: test $(JARS) pex
+test-all: test $(JARS) $(DISKS) pex
 	KDUMP_CARRIED=$(abspath $(CARRIED)) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	$(BIN)/python -m pytest -n 2 -m 'every_disk or cluster or browser'
 	$(BIN)/python -m pytest -m site
+	KDUMP_JARS=$(abspath $(JARS)) $(BIN)/python -m pytest -m jars
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ON_CORE))
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
@@ -57,6 +59,10 @@ test-all: test $(JARS) pex
 
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
+
+$(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst | $(VENV)/.ready
+	$(BIN)/python -m tools.corpus
+	@touch $@
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -85,7 +91,7 @@ site: $(VENV)/.ready
 	$(BIN)/python -m tools.site build/site
 
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.
-trials: $(VENV)/.ready $(JARS)
+trials: $(VENV)/.ready $(JARS) $(DISKS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)

@@ -72,7 +72,7 @@ def main() -> None:
     options = parser.parse_args()
     compileall.compile_dir(ROOT / "kdump", quiet=1)  # as installing it does; else each run would begin with that
     kafka = find(options.jars or None, options.dir)
-    writer = "kafka" if kafka and kafka.can_write else "fixtures"
+    writer = "kafka" if kafka else "fixtures"
     # What takes memory is done elsewhere: a process begins its life with the peak of the one that starts it.
     with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
         paths = elsewhere.submit(all_segments, options.dir / f"{options.size}-{writer}", options.size, kafka).result()

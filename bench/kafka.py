@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = Path(os.environ.get("KDUMP_SHARED") or ROOT.parent / "shared")
-WRITER = SHARED / "kafka" / "BigSegment.java"
+WRITER = ROOT / "bench" / "BigSegment.java"
 VERSION = "4.3.1"
 
 
@@ -27,10 +25,6 @@ class Kafka:
         """A segment by Kafka's own writer."""
         sizes = map(str, (megabytes, value_bytes, batch_records))
         subprocess.run([*self.java, str(WRITER), str(path), codec, *sizes], check=True, capture_output=True)
-
-    @property
-    def can_write(self) -> bool:
-        return WRITER.is_file()
 
 
 def find(jars: str | None, cache: Path) -> Kafka | None:

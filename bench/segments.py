@@ -49,7 +49,7 @@ def make(kind: Kind, directory: Path, kafka: Kafka | None) -> Path:
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
         part = directory / "part"
-        if kafka is not None and kafka.can_write and kind.codec != "legacy":
+        if kafka is not None and kind.codec != "legacy":
             kafka.write(part, kind.codec, kind.megabytes, kind.value_bytes, kind.batch_records)
         else:
             repeat(ROOT / "fixtures" / kind.fixture / FIRST, part, kind.megabytes * MIB)

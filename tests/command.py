@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from kdump.cli import cli
 from tests.conftest import FIXTURES
-from tests.test_docs import run as shell
+from tests.shell import run as shell
 
 
 def run(command: str, *arguments: str | Path, stdin: bytes | None = None) -> Result:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import sys
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +21,21 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Limits, Region
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
+from tools.corpus import changes, unpack
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
-SHARED = Path(os.environ.get("KDUMP_SHARED") or ROOT.parent / "shared").resolve()
+CORPUS = unpack()
+DISKS, ORACLE = CORPUS / "disks", CORPUS / "oracle"
+"""The disks of real brokers, and what kafka-dump-log printed about their files (tests/corpus/README.md)."""
+ORACLE_DISKS = {
+    "kafka-4.3-clean-1": "kafka-4.3/clean-1",
+    "kafka-4.3-diverged-1": "kafka-4.3/diverged-1",
+    "kafka-4.3-diverged-2": "kafka-4.3/diverged-2",
+    "kafka-2.8-legacy": "kafka-2.8-legacy",
+    "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
+}
+"""The directories of ORACLE, and the disk in DISKS that each is about."""
 
 WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """The default, one that splits things, and the smallest that holds a header."""
@@ -50,12 +63,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
-@pytest.fixture
-def shared() -> Path:
-    """The disks and oracles beside the checkout; skips where they are not."""
-    if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not there")
-    return SHARED
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """No test may change the corpus: the next one would read something else."""
+    if hasattr(session.config, "workerinput"):
+        return
+    if found := changes():
+        shutil.rmtree(CORPUS)
+        listed = "".join(f"\n  {each}" for each in found[:20])
+        print(f"\n{CORPUS} was changed by a test, and has been removed:{listed}", file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def oracle_files(*disks: str) -> Iterator[tuple[str, Path, Path]]:
+    """(DIRECTORY/PATH, what kafka-dump-log printed, the file that it read): those of some directories, else of all."""
+    for name in disks or ORACLE_DISKS:
+        for printed in sorted((ORACLE / name).rglob("*.txt")):
+            path = printed.relative_to(ORACLE / name).with_suffix("")
+            yield f"{name}/{path}", printed, DISKS / ORACLE_DISKS[name] / path
 
 
 def segments(pattern: str = "") -> list[Path]:

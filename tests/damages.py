@@ -38,13 +38,13 @@ from tests.craft import (
     wrapper,
 )
 
-DISKS = {
+DISK_PATHS = {
     "clean-0": "kafka-4.3/clean-0",
     "clean-1": "kafka-4.3/clean-1",
     "crash-1": "kafka-4.3/crash-1",
     "legacy": "kafka-2.8-legacy",
 }
-"""Where each disk lies under shared/disks. clean-0 is the controller's."""
+"""Where each disk lies under conftest's DISKS. clean-0 is the controller's."""
 
 ZERO = f"{0:020}"
 METADATA = "__cluster_metadata-0"

@@ -12,7 +12,7 @@ import pytest
 
 from kdump.render.state_keys import STATE_TYPES
 from tests import command
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES
 from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
 from tests.state.test_metadata import (
     CHECKPOINT,
@@ -127,9 +127,9 @@ def test_paths(tmp_path: Path) -> None:
     assert str(folder / CHECKPOINT) in both
 
 
-def test_what_the_factory_made(shared: Path) -> None:
+def test_what_the_factory_made() -> None:
     """factory.sh: one controller, two brokers; ledger on both; on live-1 both ran, on clean-1 both were shut down."""
-    live = objects(shared / "disks/kafka-4.3/live-1")
+    live = objects(DISKS / "kafka-4.3/live-1")
     [cluster] = [each for each in live if each["type"] == "cluster"]
     assert (cluster["topics"], cluster["offlinePartitions"], cluster["underReplicatedPartitions"]) == (44, 0, 0)
     assert [(each["brokerId"], each["state"]) for each in live if each["type"] == "clusterBroker"] == [
@@ -140,7 +140,7 @@ def test_what_the_factory_made(shared: Path) -> None:
     assert (ledger["leader"], ledger["replicas"], ledger["isr"]) == (1, [1, 2], [1, 2])
     assert [each["voterId"] for each in live if each["type"] == "clusterVoter"] == [0]
     # The unclean election of the factory: broker 2 takes over what broker 1 led.
-    changes = objects(shared / "disks/kafka-4.3/clean-0", "--history", "--topic", "ledger")
+    changes = objects(DISKS / "kafka-4.3/clean-0", "--history", "--topic", "ledger")
     leaders = [field["new"] for each in changes for field in each["fields"] if field["name"] == "leader"]
     assert leaders[0] == 1
     assert 2 in leaders[1:]
@@ -208,8 +208,8 @@ def test_contradictions(options: list[str]) -> None:
     assert "Error" in result.stderr
 
 
-def test_what_is_not_there(tmp_path: Path, shared: Path) -> None:
-    for path in (CLEAN / "payments-0", tmp_path, tmp_path / "none", Path("-"), shared / "disks" / "kafka-2.8-legacy"):
+def test_what_is_not_there(tmp_path: Path) -> None:
+    for path in (CLEAN / "payments-0", tmp_path, tmp_path / "none", Path("-"), DISKS / "kafka-2.8-legacy"):
         result = run(path)
         assert (result.exit_code, result.stdout) == (2, ""), path
         assert "kdump: " in result.stderr

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES
 
 LARGE = 300_000
 """Bytes above which a file is left out of the damaged runs, and its like tested through the smaller ones."""
@@ -54,12 +54,8 @@ FORMS += [["--read-committed"], ["--read-committed", "--records", "--json"]]
 FORMS += [["--hex", "--decoder", "cluster-metadata"], ["--records", "--value-format", "json", "--key-format", "int64"]]
 
 
-def roots() -> list[Path]:
-    return [FIXTURES, *([SHARED / "disks"] if (SHARED / "disks").is_dir() else [])]
-
-
 def files() -> list[Path]:
-    return sorted(path for root in roots() for path in root.rglob("*") if path.is_file())
+    return sorted(path for root in (FIXTURES, DISKS) for path in root.rglob("*") if path.is_file())
 
 
 def inspect(path: Path, *options: str) -> tuple[int, str, str]:
@@ -113,13 +109,12 @@ def test_read_only_and_unchanged(tmp_path: Path) -> None:
         copy.chmod(0o755)
 
 
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_verify_of_a_disk_with_every_file_damaged(
     damage: Callable[[bytearray, random.Random], None], tmp_path: Path
 ) -> None:
     dice = random.Random(damage.__name__)
-    for disk in (SHARED / "disks" / "kafka-4.3" / "crash-1", SHARED / "disks" / "kafka-2.8-legacy"):
+    for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"):
         copy = tmp_path / disk.name
         for path in sorted(disk.rglob("*")):
             if not path.is_file() or not 0 < path.stat().st_size < LARGE:

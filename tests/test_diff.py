@@ -18,7 +18,7 @@ import pytest
 from kdump.commands.diff import EXAMPLES
 from kdump.render.diff_keys import DIFF_TYPES
 from tests import command, craft
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}.log"
@@ -114,9 +114,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every file of a disk damaged: an answer, never a traceback, and never that both are the same."""
-    disks = [FIXTURES / "clean-2"]
-    if (SHARED / "disks").is_dir():
-        disks = [SHARED / "disks" / "kafka-4.3" / "crash-1", SHARED / "disks" / "kafka-2.8-legacy"]
+    disks = [DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"]
     dice = random.Random(damage.__name__)
     for disk in disks:
         copy = tmp_path / disk.name

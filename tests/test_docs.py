@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kdump.render.objects import TYPES
+from tests.shell import run, run_forked, run_in_bash
 from tools.incident import INCIDENTS, lay_out
 
 ROOT = Path(__file__).parent.parent
@@ -30,25 +30,6 @@ WRITTEN = re.compile(r"\bwritten \d{4}-[0-9T:.-]+Z")
 """A copy of the repository has other file times."""
 MARKDOWN_ONLY = ("make ", "git ", "pip ")
 """Commands that set kdump up: the tests themselves have run through them."""
-
-
-def run(command: str, directory: Path = ROOT / "fixtures") -> str:
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    if shutil.which("jq", path=path) is None:
-        path += os.pathsep + str(ROOT / "tests" / "bin")
-    environment = {**os.environ, "PATH": path, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-    environment.pop("COLUMNS", None)
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=directory,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout.decode()
 
 
 def disk_of(name: str) -> str:
@@ -86,6 +67,26 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
         page.write_text(rewritten)
         return
     assert rewritten == text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "inspect clean-1/payments-0 --limit 3",
+        "verify disk-1",
+        "inspect missing.log",
+        "ls --nonsense",
+        "groups clean-1 --tz Europe/Paris",
+    ],
+)
+def test_a_fork_prints_what_a_shell_shows(line: str) -> None:
+    """Most lines are run by a fork of one process (tests/shell.py), and not each by a Python of its own."""
+    forked, shell = (
+        SECONDS.sub("", each)
+        for each in (run_forked(line.split(), ROOT / "fixtures"), run_in_bash(f"kdump {line}", ROOT / "fixtures"))
+    )
+    assert forked == shell
+    assert forked
 
 
 def test_some_commands_are_shown() -> None:

@@ -21,10 +21,9 @@ from click.testing import CliRunner, Result
 from kdump import __version__
 from kdump.cli import cli
 from kdump.render.java import double, file_text, jackson
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, oracle_files
 from tests.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
 from tests.test_damaged_disks import DAMAGES, LARGE, files
-from tests.test_oracle import DISKS
 
 RUNS: dict[str, Any] = json.loads((GOLDEN / "runs.json").read_text())
 ORACLE_DECODERS = {
@@ -53,12 +52,10 @@ def dump(*arguments: str | Path) -> Result:
 
 def oracle() -> list[Any]:
     found = []
-    for name, disk in DISKS.items():
-        root = SHARED / "oracle" / name
-        for words in sorted(root.rglob("*.txt")):
-            path = str(words.relative_to(root))[: -len(".txt")]
-            found.append(pytest.param(words, SHARED / "disks" / disk, path, id=f"{name}/{path}"))
-    return found or [pytest.param(None, None, "", marks=pytest.mark.skip(reason="no ../shared/oracle"))]
+    for name, printed, path in oracle_files():
+        disk = DISKS / ORACLE_DISKS[name.split("/")[0]]
+        found.append(pytest.param(printed, disk, str(path.relative_to(disk)), id=name))
+    return found
 
 
 @pytest.mark.parametrize(("words", "disk", "path"), oracle())

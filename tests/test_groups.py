@@ -13,7 +13,7 @@ import pytest
 
 from kdump.render.state_keys import STATE_TYPES
 from tests import command
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES
 from tests.craft import batch, record, split
 from tests.state.test_groups import LOG, commit, modern, segment
 from tests.state.test_metadata import log as metadata_log
@@ -73,9 +73,9 @@ def test_json_says_all_of_it() -> None:
     assert {each["type"] for each in objects(CLEAN, "--offsets")} == {"group", "groupOffset", "groupShare"}
 
 
-def test_the_lag_is_that_of_the_whole_disk(shared: Path) -> None:
+def test_the_lag_is_that_of_the_whole_disk() -> None:
     """What the factory left: orders-zstd has 300 records, payments 120, of which the groups read 42 and 120."""
-    found = {each["groupId"]: each for each in objects(shared / "disks/kafka-4.3/clean-1") if each["type"] == "group"}
+    found = {each["groupId"]: each for each in objects(DISKS / "kafka-4.3/clean-1") if each["type"] == "group"}
     assert {name: (each["lag"], each["lagUnknown"], each["remarks"]) for name, each in found.items()} == {
         "group-classic": (258, 0, 0),
         "group-consumer": (258, 0, 0),

@@ -19,18 +19,15 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.render.objects import TYPES
 from kdump.state import overview, partition_log
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS
 from tests.test_damaged_disks import DAMAGES, LARGE
-from tests.test_oracle import DISKS as ORACLES
 
-DISK = SHARED / "disks"
 HEALTHY = [
-    *(DISK / "kafka-4.3" / name for name in ("clean-0", "clean-1", "clean-2", "crash-1", "live-1")),
-    *(DISK / "kafka-4.3" / name for name in ("diverged-1", "diverged-2")),
-    DISK / "kafka-2.8-legacy",
-    DISK / "kafka-4.3-tiered" / "disk",
+    *(DISKS / "kafka-4.3" / name for name in ("clean-0", "clean-1", "clean-2", "crash-1", "live-1")),
+    *(DISKS / "kafka-4.3" / name for name in ("diverged-1", "diverged-2")),
+    DISKS / "kafka-2.8-legacy",
+    DISKS / "kafka-4.3-tiered" / "disk",
 ]
-disks = pytest.mark.skipif(not DISK.is_dir(), reason="the disks are not there")
 
 
 def ls(*arguments: str | Path, command: str = "ls") -> tuple[int, str, str]:
@@ -77,7 +74,6 @@ def test_a_path_that_is_not_there(tmp_path: Path) -> None:
 # --- Real disks -------------------------------------------------------------------------------------------------------
 
 
-@disks
 @pytest.mark.parametrize("disk", HEALTHY, ids=lambda disk: disk.name)
 def test_a_healthy_disk(disk: Path) -> None:
     """Totals are verify's, checkpoints are the files', sizes are those of the files."""
@@ -131,14 +127,13 @@ def test_a_healthy_disk(disk: Path) -> None:
     assert directory["nodeId"] == properties.get("node.id", properties.get("broker.id"))
 
 
-@disks
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", ORACLE_DISKS)
 def test_the_oracle_says_the_same(name: str) -> None:
     """Each segment's batches, offsets, formats, codecs and largest timestamp, by kafka-dump-log."""
-    disk = DISK / ORACLES[name]
+    disk = DISKS / ORACLE_DISKS[name]
     count = 0
     for row in of_type(objects("--segments", disk), "logSegment"):
-        words = SHARED / "oracle" / name / (os.path.relpath(row["file"], disk) + ".txt")
+        words = ORACLE / name / (os.path.relpath(row["file"], disk) + ".txt")
         if not words.exists():
             continue
         count += 1
@@ -158,7 +153,6 @@ def test_the_oracle_says_the_same(name: str) -> None:
     assert count
 
 
-@disks
 def test_rows_add_up() -> None:
     disk = HEALTHY[3]
     rows = [row for row in of_type(objects(disk), "partitionLog") if row["state"] == "live"]
@@ -173,7 +167,6 @@ def test_rows_add_up() -> None:
         assert max(each["newestTimestamp"] or 0 for each in own) == (row["newestTimestamp"] or 0)
 
 
-@disks
 def test_what_is_unusual_about_a_disk() -> None:
     crashed = objects(HEALTHY[3])[0]
     assert [(each["name"].partition(".")[0], each["state"]) for each in crashed["notLive"]] == [("gone-0", "delete")]
@@ -191,7 +184,6 @@ def test_what_is_unusual_about_a_disk() -> None:
     assert "no clean shutdown" not in ls(HEALTHY[0])[1]  # a controller's
 
 
-@disks
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
     dice = random.Random(damage.__name__)

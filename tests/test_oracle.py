@@ -22,15 +22,8 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from tests.conftest import SHARED
+from tests.conftest import oracle_files
 
-DISKS = {
-    "kafka-4.3-clean-1": "kafka-4.3/clean-1",
-    "kafka-4.3-diverged-1": "kafka-4.3/diverged-1",
-    "kafka-4.3-diverged-2": "kafka-4.3/diverged-2",
-    "kafka-2.8-legacy": "kafka-2.8-legacy",
-    "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
-}
 BATCH_LINE = re.compile(r"^(?:baseOffset|offset): \d+ ")
 FIELD = re.compile(r"(\w+): (\S+)")
 DECODED = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state", ".checkpoint")
@@ -42,14 +35,12 @@ BATCH_NUMBERS = {
 """kafka-dump-log's names for numbers of a batch, and ours."""
 
 
-def oracle_files() -> list[Any]:
-    found = []
-    for name, disk in DISKS.items():
-        for words in sorted((SHARED / "oracle" / name).rglob("*.txt")):
-            path = str(words.relative_to(SHARED / "oracle" / name))[: -len(".txt")]
-            if path.endswith((".log", ".checkpoint")):
-                found.append(pytest.param(words, SHARED / "disks" / disk / path, id=f"{name}/{path}"))
-    return found or [pytest.param(None, None, marks=pytest.mark.skip(reason="no ../shared/oracle"))]
+def logs() -> list[Any]:
+    return [
+        pytest.param(printed, path, id=name)
+        for name, printed, path in oracle_files()
+        if path.suffix in (".log", ".checkpoint")
+    ]
 
 
 def objects(path: Path, *options: str) -> list[dict[str, Any]]:
@@ -150,7 +141,7 @@ def check_control(said: str, ours: dict[str, Any]) -> None:
     assert {key: control["value"][key] for key in theirs} == theirs
 
 
-@pytest.mark.parametrize(("words", "path"), oracle_files())
+@pytest.mark.parametrize(("words", "path"), logs())
 def test_batches(words: Path, path: Path) -> None:
     said, _ = entries(words)
     ours = objects(path)
@@ -159,7 +150,7 @@ def test_batches(words: Path, path: Path) -> None:
         check_batch(line, batch)
 
 
-@pytest.mark.parametrize(("words", "path"), oracle_files())
+@pytest.mark.parametrize(("words", "path"), logs())
 def test_records(words: Path, path: Path) -> None:
     _, said = entries(words)
     ours = objects(path, "--records")
@@ -176,7 +167,7 @@ def invalid(path: Path, *options: str) -> tuple[list[int], int]:
     return [row["position"] for row in rows if row.get("code") == "crc-mismatch"], rows[-1]["batches"]
 
 
-@pytest.mark.parametrize(("words", "path"), oracle_files())
+@pytest.mark.parametrize(("words", "path"), logs())
 def test_verify_crc_agrees_with_isvalid(words: Path, path: Path, tmp_path: Path) -> None:
     """Batch by batch; then again with the last byte of one batch changed, which only that batch may show."""
     said = [dict(FIELD.findall(line)) for line in entries(words)[0]]

@@ -15,9 +15,9 @@ from kdump.cli import cli
 from kdump.commands.reindex import EXAMPLES
 from kdump.render.reindex_keys import REINDEX_TYPES
 from tests import command, craft
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES
 from tests.damages import DAMAGES as RECIPES
-from tests.damages import DISKS, DOUBTS, Damage, copy_disk
+from tests.damages import DISK_PATHS, DOUBTS, Damage, copy_disk
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}"
@@ -106,11 +106,10 @@ LEGAL = ("index-zeros-deleted", "index-alone")
 
 
 @pytest.mark.every_disk
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="needs the disks")
 @pytest.mark.parametrize("damage", [*RECIPES, *DOUBTS], ids=lambda damage: damage.name)
 def test_every_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     """No traceback, of this and of kdump carve; and what is wrong with an index is said."""
-    root = copy_disk(SHARED / "disks" / DISKS[damage.disk], tmp_path / "disk")
+    root = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(root)
     for form in (["--full"], ["--json", "--past-damage"]):
         result = run(root, *form)

@@ -30,7 +30,7 @@ from kdump.render.postmortem import chart, page
 from kdump.render.postmortem.charts import draw
 from kdump.render.postmortem.evidence import evidence
 from kdump.render.postmortem.names import Names
-from tests.conftest import FIXTURES, segments
+from tests.conftest import DISKS, FIXTURES, segments
 from tests.craft import batch, flip, record, split
 from tests.damages import DAMAGES as RECIPES
 from tests.forensics.disks import coordinator, data, partition
@@ -429,12 +429,10 @@ def test_numbers_on_many_damaged_disks(tmp_path: Path) -> None:
 
 @pytest.mark.every_disk
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_every_damage_is_in_the_page(
-    recipe: Any, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.damages import DISKS, copy_disk, second_directory
+def test_every_damage_is_in_the_page(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.damages import DISK_PATHS, copy_disk, second_directory
 
-    root = copy_disk(shared / "disks" / DISKS[recipe.disk], tmp_path / recipe.disk)
+    root = copy_disk(DISKS / DISK_PATHS[recipe.disk], tmp_path / recipe.disk)
     expected = recipe.apply(root)
     other = second_directory(root)
     options = Options(now=NOW, max_message_bytes=1_048_588)

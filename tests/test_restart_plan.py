@@ -25,13 +25,12 @@ from kdump.forensics.restart.plan import Epoch, PartitionPlan, Stopped
 from kdump.log.errors import SourceError
 from kdump.render.restart_keys import RESTART_TYPES
 from tests import command, craft
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES
 from tests.test_damaged_disks import DAMAGES, LARGE
 
 ZERO = f"{0:020}"
 FIRST = ZERO + ".log"
 DISK = FIXTURES / "clean-2"
-DISKS = SHARED / "disks"
 
 
 run = partial(command.run, "restart-plan")
@@ -163,7 +162,6 @@ def test_control_characters_do_not_reach_a_terminal(disk: Path) -> None:
         assert "\x1b" not in run(disk, *options).stdout
 
 
-@pytest.mark.skipif(not DISKS.is_dir(), reason="the disks are not there")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_disks_with_every_file_damaged(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     dice = random.Random(damage.__name__)

@@ -13,7 +13,7 @@ import pytest
 from kdump.forensics.retention.properties import read_properties
 from kdump.render.objects import TYPES
 from tests import command
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES
 from tests.craft import batch, flip, one, record
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
@@ -282,10 +282,9 @@ def test_tables(tmp_path: Path) -> None:
     assert run(CLEAN, "--tz", "+02:00", *NOW, "--topic", "future").stdout.count("+02:00") == 3
 
 
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
 def test_a_tier(tmp_path: Path) -> None:
     """The broker's own __remote_log_metadata says that the tier has the offsets below the active segment's."""
-    source, disk = SHARED / "disks" / "kafka-4.3-tiered" / "disk", tmp_path / "disk"
+    source, disk = DISKS / "kafka-4.3-tiered" / "disk", tmp_path / "disk"
     shutil.copytree(source, disk)
     for path in (disk, *disk.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -313,10 +312,9 @@ def test_a_tier(tmp_path: Path) -> None:
     assert (json.loads(result.stdout.splitlines()[0])["deletion"], result.exit_code) == ("unknown", 2)
 
 
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
 def test_what_the_disks_hold() -> None:
     """The brokers that wrote them ran with log.retention.ms=-1."""
-    disks = SHARED / "disks" / "kafka-4.3"
+    disks = DISKS / "kafka-4.3"
     paths = [path for path in disks.iterdir() if path.name != "clean-0"]
     found = told(*paths, status=1)
     held = {(each["topic"], each["hold"]) for each in found["retentionHold"]}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
 import re
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,11 @@ from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, Row, rows
 from kdump.format.structs import MESSAGES, Named, UnknownStruct, find, structs
 from kdump.render.objects import TYPES
-from tests.conftest import SHARED
+from tools.condense_schemas import condense
 
 ALL = list(structs())
 KAFKAS = [each for each in ALL if each.schema]
-COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
+SCHEMAS = Path(kdump.format.__file__).parent / "schemas"
 
 
 def schema(*arguments: str) -> tuple[int, str, str]:
@@ -43,10 +45,9 @@ def test_every_declaration_is_told() -> None:
     told = [each.name for each in ALL]
     assert declared <= set(told)
     assert len(told) == len(set(told))
-    folder = Path(kdump.format.__file__).parent / "schemas"
-    assert set(MESSAGES) <= {path.stem for path in folder.glob("*.json")}
+    assert set(MESSAGES) <= {path.stem for path in SCHEMAS.glob("*.json")}
     assert {each.name for each in KAFKAS} == {
-        name for path in folder.glob("*.json") for name in json.loads(path.read_text())
+        name for path in SCHEMAS.glob("*.json") for name in json.loads(path.read_text())
     }
     _, out, _ = schema()
     assert all(f"\n  {name} " in f"\n{out}" for name in told)
@@ -101,12 +102,10 @@ def test_of_records_the_order_is_told() -> None:
 
 
 def originals() -> dict[str, dict[str, Any]]:
-    found = {}
-    for path in sorted((SHARED / "schemas").rglob("*.json")):
-        text = COMMENT.sub(lambda match: "" if match[0].startswith("//") else match[0], path.read_text())
-        original = json.loads(text)
-        found[original["name"]] = original
-    return found
+    """The schemas as JSON: in the words of Kafka's own files, as the test of the jars below says."""
+    return {
+        name: each for path in sorted(SCHEMAS.glob("*.json")) for name, each in json.loads(path.read_text()).items()
+    }
 
 
 def holds(text: str | None, version: int) -> bool:
@@ -120,7 +119,7 @@ def holds(text: str | None, version: int) -> bool:
 
 def expected(original: dict[str, Any], fields: list[dict[str, Any]], version: int, depth: int) -> list[tuple[Any, ...]]:
     """(name, depth, nullable, tag) of a version's fields, the tagged ones behind the others and one deeper."""
-    common = {each["name"]: each["fields"] for each in original.get("commonStructs", [])}
+    common = original.get("commonStructs", {})
     plain: list[tuple[Any, ...]] = []
     tagged: list[tuple[int, list[tuple[Any, ...]]]] = []
     for field in fields:
@@ -144,7 +143,6 @@ def told(struct: Named, version: int) -> list[tuple[Any, ...]]:
     return [(row.name, row.depth, row.type.startswith(("NULLABLE", "COMPACT_NULLABLE")), row.tag) for row in found]
 
 
-@pytest.mark.skipif(not (SHARED / "schemas").is_dir(), reason="Kafka's schemas are not there")
 def test_each_version_has_what_kafkas_file_says() -> None:
     known = originals()
     for struct in KAFKAS:
@@ -152,8 +150,23 @@ def test_each_version_has_what_kafkas_file_says() -> None:
         original = known[struct.name]
         for version in range(struct.schema.valid.lowest, struct.schema.valid.highest + 1):
             assert told(struct, version) == expected(original, original["fields"], version, 0), (struct.name, version)
-        defaults = {field["name"].lower() for field in original["fields"] if field.get("default") not in (None, "")}
+        defaults = {field["name"].lower() for field in original["fields"] if "default" in field}
         assert {row.name.lower() for row in rows(struct) if not row.depth and row.default is not NOT_GIVEN} == defaults
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize("package", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_schemas_are_those_in_kafkas_jars(package: Path, tmp_path: Path) -> None:
+    """Condensed from the files of the release, they are what the package has, byte for byte."""
+    wanted = set(json.loads(package.read_text()))
+    for jar in sorted(Path(os.environ["KDUMP_JARS"]).glob("kafka-*.jar")):
+        with zipfile.ZipFile(jar) as files:
+            for member in files.namelist():
+                text = files.read(member) if member.endswith(".json") else b""
+                named = re.search(rb'^  "name": "(\w+)"', text, re.MULTILINE)
+                if named and named[1].decode() in wanted:
+                    (tmp_path / Path(member).name).write_bytes(text)
+    assert condense(tmp_path) == package.read_text()
 
 
 def test_the_versions_together_are_each_of_them() -> None:

@@ -19,9 +19,9 @@ import pytest
 from kdump.commands.stats import EXAMPLES
 from kdump.render.stats_keys import STATS_KEYS
 from tests import command, craft
-from tests.conftest import FIXTURES, SHARED, each_segment
+from tests.conftest import DISKS, FIXTURES, each_segment
 from tests.test_damaged_disks import DAMAGES
-from tests.test_oracle import DECODED, FIELD, entries, oracle_files
+from tests.test_oracle import DECODED, FIELD, entries, logs
 
 FIRST = f"{0:020}.log"
 
@@ -108,7 +108,7 @@ def test_naive_sums(path: Path) -> None:
     assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
 
 
-@pytest.mark.parametrize(("words", "path"), oracle_files())
+@pytest.mark.parametrize(("words", "path"), logs())
 def test_kafka_dump_log_says_the_same(words: Path, path: Path) -> None:
     batch_lines, record_lines = entries(words)
     (said,) = stats(path)
@@ -158,11 +158,10 @@ def test_damaged_files_count_as_verify_counts_them(
         assert command.run("stats", copy, "--full").exit_code == 0
 
 
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="the disks are not there")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     dice = random.Random(damage.__name__)
-    for disk in (SHARED / "disks" / "kafka-4.3" / "crash-1", SHARED / "disks" / "kafka-2.8-legacy"):
+    for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"):
         copy = tmp_path / disk.name
         for path in sorted(disk.rglob("*")):
             if path.is_file() and 0 < path.stat().st_size < 300_000:

@@ -21,16 +21,16 @@ from kdump.check.run import units
 from kdump.cli import cli
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import FIXTURES, SHARED, read_regions
-from tests.damages import DAMAGES, DISKS, DOUBTS, Damage, Expected, second_directory
+from tests.conftest import DISKS, FIXTURES, read_regions
+from tests.damages import DAMAGES, DOUBTS, Damage, Expected
 from tests.lookalikes import LOOKALIKES, Lookalike
+from tests.restored_disk import RestoredDisks
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
-KAFKA = SHARED / "disks" / "kafka-4.3"
+KAFKA = DISKS / "kafka-4.3"
 HEALTHY = [
     *(KAFKA / name for name in ("clean-0", "clean-1", "clean-2", "live-1", "crash-1", "diverged-1", "diverged-2")),
-    SHARED / "disks" / "kafka-2.8-legacy",
-    SHARED / "disks" / "kafka-4.3-tiered",
+    DISKS / "kafka-2.8-legacy",
+    DISKS / "kafka-4.3-tiered",
 ]
 TRUE_WARNINGS = {("timestamp-in-future", "future"), ("directory-stray", "gone")}
 
@@ -72,13 +72,6 @@ def is_at(expected: Expected, disk: Path, row: dict[str, Any], sizes: dict[int, 
     return same and expected.position <= row["position"] < expected.position + reach
 
 
-def copy_disk(name: str, to: Path) -> Path:
-    target = to / name
-    subprocess.run(["cp", "-r", "--sparse=always", str(SHARED / "disks" / DISKS[name]), str(target)], check=True)
-    subprocess.run(["chmod", "-R", "u+w", str(target)], check=True)
-    return target
-
-
 @pytest.mark.parametrize("disk", HEALTHY, ids=lambda disk: disk.name)
 def test_a_healthy_disk(disk: Path) -> None:
     code, findings, summary = rows(disk)
@@ -100,12 +93,9 @@ def test_each_family_alone(only: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A pristine copy of each disk, which the damaged ones are copied from."""
+def disks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestoredDisks]:
     root = tmp_path_factory.mktemp("disks")
-    for name in {damage.disk for damage in DAMAGES}:
-        copy_disk(name, root)
-    yield root
+    yield RestoredDisks(root)
     shutil.rmtree(root)
 
 
@@ -118,18 +108,13 @@ UNSEEN = {"index-zeros-deleted"}
     [damage for damage in DAMAGES if damage.name not in UNSEEN],
     ids=lambda damage: f"{damage.code}-{damage.name}",
 )
-def test_each_damage(damage: Damage, copies: Path, tmp_path: Path) -> None:
-    disk = tmp_path / damage.disk
-    subprocess.run(["cp", "-r", "--sparse=always", str(copies / damage.disk), str(disk)], check=True)
-    try:
-        expected = damage.apply(disk)
-        others = [second_directory(disk)] if damage.code == "partition-duplicate" else []
-        path = disk / expected.file
-        sizes = {} if path.suffix != ".log" else batch_sizes(path)
-        limit = ["--max-message-bytes", "1048588"] if damage.code == "size-over-limit" else []
-        code, findings, _ = rows(disk, *others, *limit)
-    finally:
-        shutil.rmtree(disk)
+def test_each_damage(damage: Damage, disks: RestoredDisks) -> None:
+    here, expected = disks.damaged(damage)
+    disk = here.root
+    path = disk / expected.file
+    sizes = {} if path.suffix != ".log" else batch_sizes(path)
+    limit = ["--max-message-bytes", "1048588"] if damage.code == "size-over-limit" else []
+    code, findings, _ = rows(*here.directories_of_broker, *limit)
     findings = [row for row in findings if Path(row["file"]).is_relative_to(disk)]
     loud = [(row["code"], row["severity"], row["file"], row["position"], row["message"]) for row in findings]
     loud = [row for row in loud if row[0] == expected.code or row[1] == "error"]
@@ -341,16 +326,17 @@ def test_the_page_of_findings_is_current() -> None:
     assert (FIXTURES.parent / "docs" / "findings.md").read_text() == page()
 
 
-def test_nothing_is_written(copies: Path) -> None:
-    before = sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in copies.rglob("*"))
-    assert verify(copies / "clean-1")[0] == 0
-    assert sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in copies.rglob("*")) == before
+def test_nothing_is_written(disks: RestoredDisks) -> None:
+    disk = disks.get("clean-1").root
+    before = sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in disk.rglob("*"))
+    assert verify(disk)[0] == 0
+    assert sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in disk.rglob("*")) == before
 
 
-def test_a_segment_that_goes_away_is_noted(copies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_that_goes_away_is_noted(disks: RestoredDisks, monkeypatch: pytest.MonkeyPatch) -> None:
     from kdump.check import workers
 
-    gone = copies / "clean-1" / "clicks-0" / f"{11263:020}.log"
+    gone = disks.get("clean-1", whole=True).root / "clicks-0" / f"{11263:020}.log"
     real = workers.careful_source
 
     def open_source(path: str, rate: Any = None) -> Any:
@@ -359,8 +345,7 @@ def test_a_segment_that_goes_away_is_noted(copies: Path, monkeypatch: pytest.Mon
         return real(path, rate)
 
     monkeypatch.setattr(workers, "careful_source", open_source)
-    code, _, summary = rows("--only", "log", copies / "clean-1" / "clicks-0")
-    shutil.copy(KAFKA / "clean-1" / "clicks-0" / gone.name, gone)
+    code, _, summary = rows("--only", "log", gone.parent)
     assert code == 0
     assert "went away" in summary["notes"][0]
 
@@ -381,14 +366,10 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("twin", LOOKALIKES, ids=lambda twin: twin.code)
-def test_each_lookalike(twin: Lookalike, copies: Path, tmp_path: Path) -> None:
-    disk = tmp_path / twin.disk
-    subprocess.run(["cp", "-r", "--sparse=always", str(copies / twin.disk), str(disk)], check=True)
-    try:
-        twin.act(disk)
-        code, findings, _ = rows(disk)
-    finally:
-        shutil.rmtree(disk)
+def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
+    disk = disks.get(twin.disk, whole=True).root
+    twin.act(disk)
+    code, findings, _ = rows(disk)
     errors = [(row["code"], row["file"], row["message"]) for row in findings if row["severity"] == "error"]
     assert (code, errors) == (0, [])
     usual = CATALOGUE[twin.code].severity

@@ -30,8 +30,8 @@ def trial(jars: Path, disks: Path, recipe: Any, recipes: Any) -> dict[str, Any]:
     base = importlib.import_module("tests.damages")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        controller = recipes.copy_disk(disks / base.DISKS["clean-0"], work / "disk-0")
-        root = recipes.copy_disk(disks / base.DISKS[recipe.disk], work / "disk-1")
+        controller = recipes.copy_disk(disks / base.DISK_PATHS["clean-0"], work / "disk-0")
+        root = recipes.copy_disk(disks / base.DISK_PATHS[recipe.disk], work / "disk-1")
         recipe.apply(root)
         second = recipes.second_directory(root)
         dirs = [root, *([second] if second.exists() else [])]
@@ -58,7 +58,7 @@ def again(disks: Path, recipe: Any, recipes: Any, known: dict[str, Any]) -> dict
     """A result with what is foretold now, beside what the broker did then."""
     base = importlib.import_module("tests.damages")
     with tempfile.TemporaryDirectory() as name:
-        root = recipes.copy_disk(disks / base.DISKS[recipe.disk], Path(name) / "disk-1")
+        root = recipes.copy_disk(disks / base.DISK_PATHS[recipe.disk], Path(name) / "disk-1")
         recipe.apply(root)
         second = recipes.second_directory(root)
         dirs = [root, *([second] if second.exists() else [])]

@@ -155,7 +155,7 @@ def groups(found: Iterable[Recipe], disks: Path, recipes: Any) -> Iterator[list[
     open_groups: dict[str, list[tuple[set[str], list[Recipe]]]] = {}
     for recipe in found:
         with tempfile.TemporaryDirectory() as name:
-            root = recipes.copy_disk(disks / recipes.DISKS[recipe.disk], Path(name) / "disk")
+            root = recipes.copy_disk(disks / recipes.DISK_PATHS[recipe.disk], Path(name) / "disk")
             place = recipe.apply(root).file.split("/")[0]
             if not (root / place).is_dir() or place.startswith("__") or not any((root / place).glob("0*.log")):
                 continue
@@ -191,7 +191,7 @@ class Lab:
         self.jars, self.disks, self.recipes = jars, disks, recipes
 
     def copy(self, disk: str, target: Path) -> Path:
-        return Path(self.recipes.copy_disk(self.disks / self.recipes.DISKS[disk], target))
+        return Path(self.recipes.copy_disk(self.disks / self.recipes.DISK_PATHS[disk], target))
 
     def run(self, group: list[Recipe]) -> list[Result]:
         print(f"{group[0].disk}: {', '.join(recipe.name for recipe in group)}", file=sys.stderr)

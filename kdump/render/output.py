@@ -90,6 +90,7 @@ class Output:
                     time.sleep(PATIENCE / 10)
                 else:
                     left = left[done:]
+            self._stream.flush()
         except BrokenPipeError:
             raise
         except OSError as error:

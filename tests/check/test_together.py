@@ -17,11 +17,10 @@ from kdump.cli import cli
 from kdump.format.batch import CODECS
 from kdump.format.heads import Heads
 from tests import craft
-from tests.conftest import SHARED
+from tests.conftest import DISKS
 from tests.test_damaged_disks import DAMAGES
 
-KAFKA = SHARED / "disks" / "kafka-4.3"
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
+KAFKA = DISKS / "kafka-4.3"
 
 
 def verify(path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:

@@ -23,7 +23,7 @@ from kdump.log.paths import target
 from kdump.log.payload import records
 from kdump.log.record import Record
 from tests import command
-from tests.conftest import FIXTURES, SHARED, batches, read_regions, segments
+from tests.conftest import FIXTURES, batches, oracle_files, read_regions, segments
 from tests.craft import batch, flip, record
 from tests.test_inspect import in_terminal, plain
 
@@ -44,13 +44,10 @@ def objects(*arguments: str | Path, stdin: bytes | None = None) -> list[dict[str
 
 def pairs() -> Iterator[Any]:
     """The files of Kafka's own topics, each with what kafka-dump-log says of it."""
-    disks = {"kafka-4.3-clean-1": "kafka-4.3/clean-1", "kafka-4.3-tiered": "kafka-4.3-tiered/disk"}
-    for oracle, disk in disks.items():
-        for said in sorted((SHARED / "oracle" / oracle).rglob("*.txt")):
-            name = str(said.relative_to(SHARED / "oracle" / oracle))[: -len(".txt")]
-            internal = name.startswith("__") and name.endswith(".log") and "remote_log" not in name
-            if internal or name.endswith(".checkpoint"):
-                yield pytest.param(SHARED / "disks" / disk / name, said, id=f"{oracle}/{name}")
+    for name, printed, path in oracle_files("kafka-4.3-clean-1", "kafka-4.3-tiered"):
+        internal = "/__" in name and path.suffix == ".log" and "remote_log" not in name
+        if internal or path.suffix == ".checkpoint":
+            yield pytest.param(path, printed, id=name)
 
 
 @pytest.mark.parametrize(("path", "oracle"), list(pairs()))

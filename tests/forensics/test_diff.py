@@ -19,10 +19,10 @@ from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.log.payload import records
 from kdump.log.region import PADDING, TORN, Batch, Limits
 from tests import craft
-from tests.conftest import FIXTURES, SHARED, iter_regions
+from tests.conftest import DISKS, FIXTURES, iter_regions
 from tests.test_damaged_disks import DAMAGES
 
-DISKS = SHARED / "disks" / "kafka-4.3"
+KAFKA = DISKS / "kafka-4.3"
 OF_ONE_CLUSTER = ("clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2")
 FIRST = f"{0:020}.log"
 LEDGER = FIXTURES / "diverged-1" / "ledger-0" / FIRST
@@ -90,13 +90,12 @@ LARGE = 1 << 20
 
 def pairs() -> Iterator[Any]:
     for one, other in combinations(OF_ONE_CLUSTER, 2):
-        if (DISKS / one).is_dir() and (DISKS / other).is_dir():
-            for path in sorted((DISKS / one).iterdir()):
-                there = DISKS / other / path.name
-                if path.is_dir() and any(path.glob("*.log")) and there.is_dir():
-                    size = sum(file.stat().st_size for file in there.glob("*.log"))
-                    marks = [pytest.mark.every_disk] if size > LARGE else []
-                    yield pytest.param(path, there, id=f"{one}-{other}-{path.name}", marks=marks)
+        for path in sorted((KAFKA / one).iterdir()):
+            there = KAFKA / other / path.name
+            if path.is_dir() and any(path.glob("*.log")) and there.is_dir():
+                size = sum(file.stat().st_size for file in there.glob("*.log"))
+                marks = [pytest.mark.every_disk] if size > LARGE else []
+                yield pytest.param(path, there, id=f"{one}-{other}-{path.name}", marks=marks)
 
 
 @pytest.mark.parametrize(("one", "other"), list(pairs()))
@@ -110,9 +109,9 @@ def test_disks_of_one_cluster(one: Path, other: Path) -> None:
     assert not any(copy.damaged for copy in found.copies)
 
 
-def test_the_two_replicas_after_an_unclean_election(shared: Path) -> None:
+def test_the_two_replicas_after_an_unclean_election() -> None:
     """They part at 50: the second was elected in epoch 2 with 50 records, and the first had 20 more of epoch 0."""
-    found = only(DISKS / "diverged-1" / "ledger-0", DISKS / "diverged-2" / "ledger-0")
+    found = only(KAFKA / "diverged-1" / "ledger-0", KAFKA / "diverged-2" / "ledger-0")
     assert (found.relation, found.firstDivergentOffset, found.cause) == ("divergent", 50, "records")
     assert [found.standing(number).leaderEpoch for number in (0, 1)] == [0, 2]  # type: ignore[union-attr]
     assert [copy.checkpoint_epoch(50) for copy in found.copies] == [0, 2]

@@ -17,6 +17,7 @@ from kdump.check.options import Options
 from kdump.check.run import units
 from kdump.check.totals import Totals
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
+from tests.conftest import DISKS, ORACLE
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, snapshot
 
@@ -73,13 +74,13 @@ def known(row: Producer) -> dict[str, int | None]:
 # --- Real disks -------------------------------------------------------------------------------------------------------
 
 
-def test_the_log_gives_what_the_broker_wrote_down(shared: Path, tmp_path: Path) -> None:
+def test_the_log_gives_what_the_broker_wrote_down(tmp_path: Path) -> None:
     """Every partition without its snapshots, replayed, beside kafka-dump-log's words of the snapshot at its end."""
     compared = 0
     different = set()
-    for path in sorted((shared / "oracle" / "kafka-4.3-clean-1").glob("*/*.snapshot.txt")):
+    for path in sorted((ORACLE / "kafka-4.3-clean-1").glob("*/*.snapshot.txt")):
         said, name = words(path), path.parent.name
-        here = shared / "disks" / "kafka-4.3" / "clean-1" / name
+        here = DISKS / "kafka-4.3" / "clean-1" / name
         folder = tmp_path / name
         folder.mkdir(parents=True, exist_ok=True)
         for log in here.glob("*.log"):
@@ -101,10 +102,10 @@ def test_the_log_gives_what_the_broker_wrote_down(shared: Path, tmp_path: Path) 
     assert different == set()
 
 
-def test_what_the_broker_begins_with(shared: Path) -> None:
+def test_what_the_broker_begins_with() -> None:
     """After a clean shutdown, the words of the newest snapshot, entry by entry; and nothing contradicts it."""
-    root = shared / "disks" / "kafka-4.3" / "clean-1"
-    paths = sorted((shared / "oracle" / "kafka-4.3-clean-1").glob("*/*.snapshot.txt"))
+    root = DISKS / "kafka-4.3" / "clean-1"
+    paths = sorted((ORACLE / "kafka-4.3-clean-1").glob("*/*.snapshot.txt"))
     compared = 0
     for path in paths:
         if path.parent.name in NOT_ASKED:
@@ -125,8 +126,8 @@ NOT_ASKED = ("__cluster_metadata-0", "__transaction_state-0")
 """Logs without producers."""
 
 
-def test_producers_of_payments(shared: Path) -> None:
-    found = rows(ask(shared / "disks" / "kafka-4.3" / "clean-1", topics=["payments"], now=1_795_248_000_000))
+def test_producers_of_payments() -> None:
+    found = rows(ask(DISKS / "kafka-4.3" / "clean-1", topics=["payments"], now=1_795_248_000_000))
     assert {number: row.transactionalId for number, row in found.items()} == {
         9: "tx-a",
         10: "tx-b",

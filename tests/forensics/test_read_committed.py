@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import kdump.forensics.committed_view as module
 from kdump.cli import cli
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES
 from tests.craft import flip
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, txn_index
@@ -47,9 +47,9 @@ def folders(root: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("disk", ["clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2"])
-def test_every_disk_as_the_naive_twin_has_it(shared: Path, disk: str) -> None:
+def test_every_disk_as_the_naive_twin_has_it(disk: str) -> None:
     hidden = 0
-    for folder in folders(shared / "disks" / "kafka-4.3" / disk):
+    for folder in folders(DISKS / "kafka-4.3" / disk):
         if folder.name.startswith("clicks"):
             continue  # a long log without transactions
         log = naive.batches(*sorted(folder.glob("*.log")))

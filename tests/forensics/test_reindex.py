@@ -21,7 +21,7 @@ from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDE
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import FIXTURES, SHARED, read_regions
+from tests.conftest import DISKS, FIXTURES, read_regions
 from tools.reindex_trials import DAMAGED, GOLDEN, copy, digest
 
 FIRST = f"{0:020}"
@@ -72,11 +72,10 @@ def test_bytes_are_those_of_kafkas_recovery(seed: int | None, tmp_path: Path) ->
     assert found == {name: (said if said.isdigit() else "", hash) for name, (said, hash) in golden.items()}
 
 
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="needs the disks")
 @pytest.mark.parametrize("disk", ["clean-0", "clean-1", "clean-2", "crash-1", "diverged-1", "diverged-2", "live-1"])
 def test_brokers_own_files(disk: str) -> None:
     """None of a healthy disk is wrong; each is identical, or differs by a rule that has a name."""
-    for made in kdump.reindex(str(SHARED / "disks" / "kafka-4.3" / disk)):
+    for made in kdump.reindex(str(DISKS / "kafka-4.3" / disk)):
         for each in made.verdicts:
             assert each.status in (IDENTICAL, LEGAL, NOT_NEEDED), (each.path, each.wrong)
             assert bool(each.reasons) == (each.status == LEGAL), each.path
@@ -84,12 +83,11 @@ def test_brokers_own_files(disk: str) -> None:
         assert not made.is_cut
 
 
-@pytest.mark.skipif(not (SHARED / "disks").is_dir(), reason="needs the disks")
 def test_older_releases_and_tiers() -> None:
     """2.8 has one entry for what was appended together."""
     reasons = set()
     for disk in ("kafka-2.8-legacy", "kafka-4.3-tiered"):
-        for made in kdump.reindex(str(SHARED / "disks" / disk)):
+        for made in kdump.reindex(str(DISKS / disk)):
             assert made.is_sound, made.file
             reasons |= {reason for each in made.verdicts for reason in each.reasons}
     assert reasons == {"perAppend", "withIndex"}

@@ -14,7 +14,7 @@ from kdump.forensics.restart.plan import DELETED, STOPPED, TRUNCATED, PartitionP
 from tests import restart_damages
 from tests.conftest import ROOT
 from tests.damages import DAMAGES, DOUBTS
-from tests.forensics.restart_disks import Disk, served
+from tests.restored_disk import RestoredDisks, served
 from tools.trials.disk import files
 from tools.trials.restart import differences, foretold, recorded, renamed
 
@@ -29,27 +29,12 @@ UNKNOWABLE = {
 """Recipes for which the plan says something else than the record, and why."""
 
 
-def disk(disks: dict[str, Disk], shared: Path, tmp: Path, name: str, whole: bool) -> Disk:
-    key = name + "+" * whole
-    if key not in disks:
-        disks[key] = Disk(shared, name, tmp, whole=whole)
-    disks[key].restore()
-    return disks[key]
-
-
-def plan_of(damage: Any, disks: dict[str, Disk], shared: Path, tmp: Path) -> tuple[RestartPlan, str | None]:
+def plan_of(damage: Any, disks: RestoredDisks) -> tuple[RestartPlan, str | None]:
+    here, expected = disks.damaged(damage)
     if damage.disk == "legacy":
-        source = disk(disks, shared, tmp, "legacy", False)
-        here = disk(disks, shared, tmp, "clean-1", False)
-        expected = damage.apply(source.root)
+        source, here = here, disks.get("clean-1")
         here.graft(source.root / expected.file.split("/")[0], HOST)
         return kdump.restart_plan(here.directories_of_broker), HOST
-    here = disk(disks, shared, tmp, damage.disk, False)
-    try:
-        expected = damage.apply(here.root)
-    except FileNotFoundError:
-        here = disk(disks, shared, tmp, damage.disk, True)
-        expected = damage.apply(here.root)
     return kdump.restart_plan(here.directories_of_broker), served(damage, expected)
 
 
@@ -91,13 +76,12 @@ PARTS = [TELLING[:45], TELLING[45:], QUIET[::4], [damage for number, damage in e
 
 
 @pytest.mark.parametrize("part", [0, 1, 2, pytest.param(3, marks=pytest.mark.every_disk)])
-def test_every_recipe_of_verify(part: int, shared: Path, tmp_path_factory: Any) -> None:
+def test_every_recipe_of_verify(part: int, tmp_path_factory: Any) -> None:
     """What a start does to each damage of tests/damages.py is foretold."""
-    tmp = tmp_path_factory.mktemp("disks")
-    disks: dict[str, Disk] = {}
+    disks = RestoredDisks(tmp_path_factory.mktemp("disks"))
     wrong = {}
     for damage in PARTS[part]:
-        plan, partition = plan_of(damage, disks, shared, tmp)
+        plan, partition = plan_of(damage, disks)
         found = disagrees(plan, partition, TRIALS[damage.name])
         if bool(found) != (damage.name in UNKNOWABLE):
             wrong[damage.name] = found
@@ -105,14 +89,13 @@ def test_every_recipe_of_verify(part: int, shared: Path, tmp_path_factory: Any) 
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_every_recipe_of_restarts(part: int, shared: Path, tmp_path_factory: Any) -> None:
+def test_every_recipe_of_restarts(part: int, tmp_path_factory: Any) -> None:
     """The plan of today says what the broker did when docs/restart-trials.json was made, or what is explained."""
-    tmp = tmp_path_factory.mktemp("disks")
-    disks: dict[str, Disk] = {}
+    disks = RestoredDisks(tmp_path_factory.mktemp("disks"))
     wrong = {}
     chosen = [recipe for recipe in restart_damages.chosen() if recipe.name in RESTARTS]
     for recipe in sorted(chosen, key=lambda recipe: (recipe.disk, recipe.name))[part::3]:
-        here = disk(disks, shared, tmp, recipe.disk, True)
+        here = disks.get(recipe.disk, whole=True)
         recipe.apply(here.root)
         record = RESTARTS[recipe.name]
         before = {Path(path).name: files(Path(path)) for path in here.directories_of_broker}

@@ -35,7 +35,7 @@ from kdump.format.batch import BATCH_HEADER
 from kdump.log.careful import BLOCK, CarefulSource
 from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES
 from tests.forensics.salvaging import Run, offsets
 
 FIRST = f"{0:020}.log"
@@ -101,7 +101,7 @@ def test_a_name_above_its_first_offset_moves_no_end(tmp_path: Path) -> None:
 
 # --- Damaged disks ----------------------------------------------------------------------------------------------------
 
-RECIPES = [each for each in (*damages.DAMAGES, *damages.DOUBTS) if each.disk in damages.DISKS]
+RECIPES = [each for each in (*damages.DAMAGES, *damages.DOUBTS) if each.disk in damages.DISK_PATHS]
 USUAL = (
     "value-bit",
     "crc-magic-1-wrapper",
@@ -137,8 +137,8 @@ def each_recipe() -> list[Any]:
 
 
 @pytest.mark.parametrize("damage", each_recipe())
-def test_what_a_recipe_leaves(damage: Any, shared: Path, tmp_path: Path) -> None:
-    source = shared / "disks" / damages.DISKS[damage.disk]
+def test_what_a_recipe_leaves(damage: Any, tmp_path: Path) -> None:
+    source = DISKS / damages.DISK_PATHS[damage.disk]
     root = damages.copy_disk(source, tmp_path / "disk")
     hit = damage.apply(root).file.split("/")[0]
     if not (root / hit).is_dir() or not any((root / hit).glob("*.log")):

@@ -18,7 +18,7 @@ from kdump.forensics.ledger import DAMAGE_WITHIN, NO_DATA, NO_DATA_BELOW, NO_DAT
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
 from tests import craft
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, split
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, coordinator, cut, data, marker, partition, snapshot, txn_index
@@ -72,10 +72,10 @@ def prepared(oracle: Path) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
     return decided, ongoing
 
 
-def test_clean_1_agrees_with_its_coordinator(shared: Path) -> None:
+def test_clean_1_agrees_with_its_coordinator() -> None:
     """Every marker was decided, every decision has its marker, but for those that the cleaner has removed."""
-    disk = shared / "disks" / "kafka-4.3" / "clean-1"
-    decided, ongoing = prepared(shared / "oracle" / "kafka-4.3-clean-1" / "__transaction_state-0" / f"{0:020}.log.txt")
+    disk = DISKS / "kafka-4.3" / "clean-1"
+    decided, ongoing = prepared(ORACLE / "kafka-4.3-clean-1" / "__transaction_state-0" / f"{0:020}.log.txt")
     answers = ask(disk)
     found = {
         (row.transactionalId, row.producerId, row.markerEpoch, row.state, row.topic, row.partition)
@@ -98,8 +98,8 @@ def test_clean_1_agrees_with_its_coordinator(shared: Path) -> None:
     assert said["tx-hang"].partitions == ("payments-0",)
 
 
-def test_clean_1_agrees_with_the_words_of_each_txnindex(shared: Path) -> None:
-    disk, words = shared / "disks" / "kafka-4.3" / "clean-1", shared / "oracle" / "kafka-4.3-clean-1"
+def test_clean_1_agrees_with_the_words_of_each_txnindex() -> None:
+    disk, words = DISKS / "kafka-4.3" / "clean-1", ORACLE / "kafka-4.3-clean-1"
     found = {
         (f"{row.topic}-{row.partition}", row.producerId, row.firstOffset, row.markerOffset)
         for row in rows(ask(disk))
@@ -114,14 +114,14 @@ def test_clean_1_agrees_with_the_words_of_each_txnindex(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["clean-1", "crash-1", "live-1"])
-def test_last_stable_offset_and_words_of_the_snapshot(shared: Path, name: str) -> None:
+def test_last_stable_offset_and_words_of_the_snapshot(name: str) -> None:
     """What is open in the log is what the snapshots say is open: currentTxnFirstOffset."""
-    disk = shared / "disks" / "kafka-4.3" / name
+    disk = DISKS / "kafka-4.3" / name
     places = {each.topic: each for each in ask(disk) if isinstance(each, PartitionTransactions)}
     assert (places["payments"].lastStableOffset, places["payments"].heldBy) == (114, 11)
     assert all(each.lastStableOffset == each.logEndOffset for each in places.values() if each.topic != "payments")
     # The same partitions, before they were copied while the broker ran, or after it was killed.
-    paths = list((shared / "oracle" / "kafka-4.3-clean-1").glob("*/*.snapshot.txt"))
+    paths = list((ORACLE / "kafka-4.3-clean-1").glob("*/*.snapshot.txt"))
     assert len(paths) > 40
     for path in paths:
         held = re.findall(r"currentTxnFirstOffset: OptionalLong\[(\d+)\]", path.read_text())
@@ -129,9 +129,9 @@ def test_last_stable_offset_and_words_of_the_snapshot(shared: Path, name: str) -
 
 
 @pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.every_disk)])
-def test_every_disk_as_the_naive_twin_has_it(shared: Path, large: bool) -> None:
+def test_every_disk_as_the_naive_twin_has_it(large: bool) -> None:
     total = 0
-    for root in (shared / "disks", FIXTURES):
+    for root in (DISKS, FIXTURES):
         for folder in sorted({path.parent for path in root.rglob("*.log")}):
             logs = sorted(folder.glob("*.log"))
             if not re.fullmatch(r"[\w.-]+-\d+", folder.name) or any(len(p.name) != 24 for p in logs):

@@ -13,18 +13,18 @@ DIRECTORY = bytes(range(16)).hex()
 
 # name: (key, value, type, decoded)
 RECORDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    # shared/disks/kafka-4.3/clean-1/payments-0/00000000000000000000.log, offset 26
+    # kafka-4.3/clean-1/payments-0/00000000000000000000.log, offset 26
     "abort": ("00000000", "000000000000", "ABORT", {"coordinatorEpoch": 0}),
     # the same, offset 12
     "commit": ("00000001", "000000000000", "COMMIT", {"coordinatorEpoch": 0}),
-    # shared/disks/kafka-4.3-tiered/disk/__cluster_metadata-0/00000000000000000000.log, offset 0
+    # kafka-4.3-tiered/disk/__cluster_metadata-0/00000000000000000000.log, offset 0
     "leader change": (
         "00000002",
         "00000000000102000000010002000000010000",
         "LEADER_CHANGE",
         {"version": 0, "leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": [{"voterId": 1}]},
     ),
-    # shared/disks/kafka-4.3/clean-0/__cluster_metadata-0/00000000000000000327-0000000001.checkpoint, offset 0
+    # kafka-4.3/clean-0/__cluster_metadata-0/00000000000000000327-0000000001.checkpoint, offset 0
     "snapshot header": (
         "00000003",
         "0000000001a1fd1de11f00",

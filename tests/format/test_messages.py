@@ -333,7 +333,7 @@ def test_an_array_of_nothing_is_refused_when_the_schema_is_read() -> None:
         schema(empty, flexible="none").struct(0)
 
 
-# shared/disks/kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4, behind its version 1
+# kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4, behind its version 1
 TRANSACTION = bytes.fromhex(
     "000000000000000a00000000ea600103097061796d656e7473020000000000135f5f636f6e73756d65725f6f66667365747302"
     "0000000000000001a1fd1d0feb000001a1fd1d0f03020008000000000000000a02020002"

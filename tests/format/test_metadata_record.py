@@ -16,7 +16,7 @@ from kdump.format.messages import Decoded, kafka_json
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_record_name
 from kdump.format.schema import load, load_folder
 from kdump.log.payload import records
-from tests.conftest import FIXTURES, batches, read_regions
+from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
 
 ORACLES = {
     "kafka-4.3-clean-1/__cluster_metadata-0/00000000000000000000.log": "kafka-4.3/clean-1",
@@ -52,9 +52,9 @@ def values_of(path: Path) -> dict[int, bytes | None]:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_every_record_is_what_kafka_says(shared: Path, name: str) -> None:
-    path = shared / "disks" / ORACLES[name] / name.split("/", 1)[1]
-    words = (shared / "oracle" / f"{name}.txt").read_text(encoding="utf-8")
+def test_every_record_is_what_kafka_says(name: str) -> None:
+    path = DISKS / ORACLES[name] / name.split("/", 1)[1]
+    words = (ORACLE / f"{name}.txt").read_text(encoding="utf-8")
     said = {
         int(found[1]): json.loads(found[2])
         for found in re.finditer(r"^\| offset: (\d+) .* payload: (.*)$", words, re.M)
@@ -70,9 +70,9 @@ def test_every_record_is_what_kafka_says(shared: Path, name: str) -> None:
         assert metadata_record_name(value) == record.name
 
 
-def test_fixtures_are_the_copies_of_what_the_oracle_read(shared: Path) -> None:
+def test_fixtures_are_the_copies_of_what_the_oracle_read() -> None:
     for path in (FIXTURES / "clean-1" / "__cluster_metadata-0").iterdir():
-        assert path.read_bytes() == (shared / "disks" / "kafka-4.3" / path.relative_to(FIXTURES)).read_bytes()
+        assert path.read_bytes() == (DISKS / "kafka-4.3" / path.relative_to(FIXTURES)).read_bytes()
 
 
 def test_a_record() -> None:

@@ -19,7 +19,7 @@ from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
 from kdump.log.kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
-from tests.conftest import FIXTURES, SHARED, window_of
+from tests.conftest import FIXTURES, oracle_files, window_of
 
 INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
 TIME_INDEX = struct.pack(">qiqi", 1795247902867, 37, 1795247903012, 78)
@@ -229,33 +229,29 @@ def test_declared_like_the_schema() -> None:
 
 
 FIELD = re.compile(r"(\w+): (?:OptionalLong\[)?(-?\d+|OptionalLong.empty)\]?")
-DISKS = {"kafka-4.3-clean-1": "kafka-4.3/clean-1", "kafka-4.3-diverged-1": "kafka-4.3/diverged-1"}
-DISKS |= {"kafka-2.8-legacy": "kafka-2.8-legacy", "kafka-4.3-tiered": "kafka-4.3-tiered/disk"}
 LAYOUTS = {".index": INDEX_ENTRY, ".timeindex": TIME_INDEX_ENTRY, ".txnindex": TXN_INDEX_ENTRY}
 
 
-def test_oracle(shared: Path) -> None:
+def test_oracle() -> None:
     """Every index and snapshot that kafka-dump-log dumped, entry by entry.
 
     It prints an entry of an empty index of an empty log, (offset: N position: 0), where there is none; it leaves out of
     a snapshot's line what is -1."""
     compared = 0
-    for name, disk in DISKS.items():
-        for words in sorted((SHARED / "oracle" / name).rglob("*.txt")):
-            path = SHARED / "disks" / disk / str(words.relative_to(SHARED / "oracle" / name))[: -len(".txt")]
-            kind, _ = by_name(str(path))
-            lines = [line for line in words.read_text(errors="replace").splitlines() if FIELD.match(line)]
-            if kind is None or kind.name not in ("index", "timeindex", "txnindex", "snapshot"):
-                continue
-            ours = [entry for entry in inspect(path)[0] if entry["type"] != "region"]
-            theirs = [dict(FIELD.findall(line)) for line in lines]
-            if not ours:
-                assert all(set(entry.values()) & {"0"} for entry in theirs), path
-                continue
-            assert len(ours) == len(theirs), path
-            for mine, other in zip(ours, theirs):
-                compared += 1
-                check(mine, other, path)
+    for _, printed, path in oracle_files():
+        kind, _ = by_name(str(path))
+        lines = [line for line in printed.read_text(errors="replace").splitlines() if FIELD.match(line)]
+        if kind is None or kind.name not in ("index", "timeindex", "txnindex", "snapshot"):
+            continue
+        ours = [entry for entry in inspect(path)[0] if entry["type"] != "region"]
+        theirs = [dict(FIELD.findall(line)) for line in lines]
+        if not ours:
+            assert all(set(entry.values()) & {"0"} for entry in theirs), path
+            continue
+        assert len(ours) == len(theirs), path
+        for mine, other in zip(ours, theirs):
+            compared += 1
+            check(mine, other, path)
     assert compared > 100
 
 

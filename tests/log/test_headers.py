@@ -18,9 +18,9 @@ from kdump.log.region import Batch, BatchLegacy
 from kdump.log.source import SeekableSource
 from kdump.log.window import Window
 from tests import craft
-from tests.conftest import FIXTURES, SHARED, iter_regions, opened, segment
+from tests.conftest import DISKS, FIXTURES, iter_regions, opened, segment
 
-LOGS = sorted(path for root in (FIXTURES, SHARED / "disks") if root.is_dir() for path in root.rglob("*.log"))
+LOGS = sorted(path for root in (FIXTURES, DISKS) for path in root.rglob("*.log"))
 
 
 def walk(path: Path, *, quick: bool = False) -> Headers:

@@ -18,13 +18,11 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from tests.conftest import FIXTURES, ROOT, SHARED
+from tests.conftest import DISKS, ROOT
 
 pytestmark = pytest.mark.cluster
-DISKS = SHARED / "disks" / "kafka-4.3"
-PATHS = [DISKS / name for name in ("clean-0", "clean-1", "clean-2")]
-if not DISKS.is_dir():
-    PATHS = [FIXTURES / name for name in ("clean-1", "clean-2")]
+KAFKA = DISKS / "kafka-4.3"
+PATHS = [KAFKA / name for name in ("clean-0", "clean-1", "clean-2")]
 
 
 def scan(out: Path | str, *more: str) -> dict[str, Any]:
@@ -39,9 +37,8 @@ def scan(out: Path | str, *more: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     said = scan(tmp_path_factory.mktemp("alone") / "out", "--master", "local[2]")
-    if DISKS.is_dir():
-        assert [(each["topic"], each["firstDivergentOffset"]) for each in said["replicas"]] == [("ledger", 50)]
-        assert [(each["topic"], each["firstOffset"]) for each in said["openTransactions"]] == [("payments", 114)]
+    assert [(each["topic"], each["firstDivergentOffset"]) for each in said["replicas"]] == [("ledger", 50)]
+    assert [(each["topic"], each["firstOffset"]) for each in said["openTransactions"]] == [("payments", 114)]
     return said
 
 

@@ -18,10 +18,10 @@ from kdump.cli import cli
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import TABLES
-from tests.conftest import FIXTURES, ROOT, SHARED
+from tests.conftest import DISKS, FIXTURES, ROOT
 from tests.spark import same
 
-DISKS = SHARED / "disks" / "kafka-4.3"
+KAFKA = DISKS / "kafka-4.3"
 
 
 def kdump(*arguments: Any) -> Result:
@@ -57,9 +57,8 @@ def run(spark: Any, paths: list[Path], out: Path, **options: Any) -> Any:
     return scan(spark, ScanOptions(tuple(map(str, paths)), records=True, **options), Store(str(out)))
 
 
-@pytest.mark.skipif(not DISKS.is_dir(), reason="the disks are not there")
 def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
-    paths = [DISKS / name for name in ("clean-0", "clean-1", "clean-2")]
+    paths = [KAFKA / name for name in ("clean-0", "clean-1", "clean-2")]
     result = kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json")
     said = json.loads(result.stdout)
     verified = same.cli_objects("verify", "--json", *map(str, paths))[-1]

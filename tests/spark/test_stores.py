@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import FIXTURES, SHARED
+from tests.conftest import DISKS, FIXTURES
 from tests.spark import same
 
 PLACES = ("file", "source", "logDirectory", "copyOf")
@@ -148,9 +148,8 @@ def test_copies_of_one_disk_are_told_apart(tmp_path: Path) -> None:
     assert "partition-duplicate" not in codes
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the disks are not there")
 def test_copies_from_before_there_were_ids(tmp_path: Path) -> None:
-    disk = SHARED / "disks" / "kafka-2.8-legacy"
+    disk = DISKS / "kafka-2.8-legacy"
     copy, other = tmp_path / "copy", tmp_path / "other"
     shutil.copytree(disk, copy)
     other.mkdir()

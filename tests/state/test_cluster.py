@@ -18,7 +18,7 @@ from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.state.moment import Change, Moment
 from kdump.state.replay import HANDLERS, NO_EFFECT
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ORACLE
 from tests.craft import flip, rebase, split
 from tests.state.test_metadata import (
     ABORT,
@@ -164,8 +164,8 @@ def ours(found: Metadata) -> dict[str, Any]:
 
 
 @pytest.fixture
-def words(shared: Path) -> list[tuple[int, str, dict[str, Any]]]:
-    oracle = shared / "oracle" / "kafka-4.3-clean-1" / "__cluster_metadata-0"
+def words() -> list[tuple[int, str, dict[str, Any]]]:
+    oracle = ORACLE / "kafka-4.3-clean-1" / "__cluster_metadata-0"
     return spoken((oracle / f"{LOG}.txt").read_text(encoding="utf-8"))
 
 

@@ -19,12 +19,12 @@ from kdump.log.payload import records
 from kdump.state.coordinator import Coordinator, read_coordinator
 from kdump.state.metadata import read_metadata
 from kdump.state.records import MOST_PROBLEMS, MOST_VALUE
-from tests.conftest import FIXTURES, batches, read_regions
+from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
 from tests.craft import batch, flip, record, split
 
 CLEAN = FIXTURES / "clean-1" / "__transaction_state-0"
 LOG = "00000000000000000000.log"
-# shared/disks/kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4
+# kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4
 KEY = bytes.fromhex("0000000474782d62")
 VALUE = bytes.fromhex(
     "0001000000000000000a00000000ea600103097061796d656e7473020000000000135f5f636f6e73756d65725f6f66667365747302"
@@ -111,11 +111,11 @@ def printed(found: Transaction) -> dict[str, Any]:
     return {name: said[name] for name in said if name not in defaults or said[name] != defaults[name]}
 
 
-def test_every_record_is_what_kafka_says(shared: Path) -> None:
+def test_every_record_is_what_kafka_says() -> None:
     name = f"__transaction_state-0/{LOG}"
-    words = (shared / "oracle" / "kafka-4.3-clean-1" / f"{name}.txt").read_text(encoding="utf-8")
+    words = (ORACLE / "kafka-4.3-clean-1" / f"{name}.txt").read_text(encoding="utf-8")
     lines = re.findall(r"^\| offset: (\d+) .* key: (\{.*\}) payload: (.*)$", words, re.M)
-    disk = shared / "disks" / "kafka-4.3" / "clean-1" / name
+    disk = DISKS / "kafka-4.3" / "clean-1" / name
     found = {record.offset: record for region in batches(read_regions(disk)) for record in records(region)}
     assert len(lines) == len(found) == 86
     assert disk.read_bytes() == (CLEAN / LOG).read_bytes()

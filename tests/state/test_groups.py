@@ -18,7 +18,7 @@ from kdump.state.groups import Groups
 from kdump.state.moment import Change, Moment
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.state.records import MOST_PROBLEMS
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, record, split
 
 LOG = "00000000000000000000.log"
@@ -142,8 +142,8 @@ def theirs(found: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def words(shared: Path) -> list[tuple[int, int, int, str]]:
-    at = shared / "oracle" / "kafka-4.3-clean-1" / "__consumer_offsets-0" / f"{LOG}.txt"
+def words() -> list[tuple[int, int, int, str]]:
+    at = ORACLE / "kafka-4.3-clean-1" / "__consumer_offsets-0" / f"{LOG}.txt"
     return oracle(at.read_text(encoding="utf-8"))
 
 
@@ -167,9 +167,9 @@ def test_a_moment_is_the_log_cut_there(words: list[tuple[int, int, int, str]], t
             assert ours(read_groups([log_of(CLEAN)], moment)) == ours(cut), (count, moment)
 
 
-def test_the_whole_of_clean_1(shared: Path) -> None:
+def test_the_whole_of_clean_1() -> None:
     """What the factory did (Produce.java): it committed 42 by hand, then both groups left; payments was deleted."""
-    disk = shared / "disks" / "kafka-4.3" / "clean-1"
+    disk = DISKS / "kafka-4.3" / "clean-1"
     logs = [log_of(disk / f"{topic}-0" / LOG, topic) for topic in (OFFSETS_TOPIC, SHARE_TOPIC)]
     groups = read_groups(logs)
     assert {name: (group.type, group.state, group.epoch) for name, group in groups.groups.items()} == {

@@ -22,7 +22,7 @@ from kdump.state.image import Metadata, PartitionInfo
 from kdump.state.metadata import read_metadata
 from kdump.state.records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
 from kdump.state.topic_config import effective
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, rebase, record, split
 
 CLEAN = FIXTURES / "clean-1"
@@ -193,9 +193,9 @@ def disk(tmp_path: Path, *keep: str) -> Path:
 
 
 @pytest.mark.parametrize(("keep", "end"), [((LOG,), 329), ((CHECKPOINT,), 327), ((LOG, CHECKPOINT), 329)])
-def test_clean_1_is_what_kafka_says(shared: Path, tmp_path: Path, keep: tuple[str, ...], end: int) -> None:
+def test_clean_1_is_what_kafka_says(tmp_path: Path, keep: tuple[str, ...], end: int) -> None:
     disk(tmp_path, *keep)
-    oracle = shared / "oracle" / "kafka-4.3-clean-1" / "__cluster_metadata-0"
+    oracle = ORACLE / "kafka-4.3-clean-1" / "__cluster_metadata-0"
     found = read_metadata(str(tmp_path))
     assert found is not None
     assert found.problems == []
@@ -206,18 +206,18 @@ def test_clean_1_is_what_kafka_says(shared: Path, tmp_path: Path, keep: tuple[st
     assert image(found) == oracle_image(words)
 
 
-def test_tiered_is_what_kafka_says(shared: Path) -> None:
-    words = (shared / "oracle" / "kafka-4.3-tiered" / "__cluster_metadata-0" / f"{LOG}.txt").read_text(encoding="utf-8")
-    found = read_metadata(str(shared / "disks" / "kafka-4.3-tiered" / "disk"))
+def test_tiered_is_what_kafka_says() -> None:
+    words = (ORACLE / "kafka-4.3-tiered" / "__cluster_metadata-0" / f"{LOG}.txt").read_text(encoding="utf-8")
+    found = read_metadata(str(DISKS / "kafka-4.3-tiered" / "disk"))
     assert found is not None
     assert image(found) == oracle_image(words)
     assert len(found.topics) == 2
 
 
-def test_every_healthy_disk_has_no_problems(shared: Path) -> None:
+def test_every_healthy_disk_has_no_problems() -> None:
     ends = {"clean-0": 376, "clean-1": 329, "clean-2": 376, "crash-1": 452, "live-1": 265}
     for name, end in ends.items():
-        found = read_metadata(str(shared / "disks" / "kafka-4.3" / name))
+        found = read_metadata(str(DISKS / "kafka-4.3" / name))
         assert found is not None
         assert (found.problems, found.end_offset) == ([], end)
 
@@ -236,12 +236,12 @@ def test_topics_and_configs_of_clean_1() -> None:
     assert found.topics["payments"].partitions[0].directories == found.brokers[1].logDirs
 
 
-def test_no_metadata(tmp_path: Path, shared: Path) -> None:
+def test_no_metadata(tmp_path: Path) -> None:
     assert read_metadata(str(tmp_path)) is None
     assert read_metadata(str(tmp_path / "none")) is None
     (tmp_path / "__cluster_metadata-0").mkdir()
     assert read_metadata(str(tmp_path)) is None
-    assert read_metadata(str(shared / "disks" / "kafka-2.8-legacy")) is None
+    assert read_metadata(str(DISKS / "kafka-2.8-legacy")) is None
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "__cluster_metadata-0").write_bytes(b"")
     assert read_metadata(str(tmp_path / "file")) is None

@@ -49,7 +49,7 @@ class Probes:
         return found
 
     def sound_path(self, damage: Any, file: Path) -> Path:
-        return Path(self.disks / self.recipes.DISKS[damage.disk] / file)
+        return Path(self.disks / self.recipes.DISK_PATHS[damage.disk] / file)
 
     def sound_entries(self, path: Path, size: int) -> list[bytes]:
         data = path.read_bytes().rstrip(b"\0")

@@ -114,7 +114,7 @@ class Lab:
     # --- disks ---
 
     def copy(self, disk: str, target: Path) -> Path:
-        return Path(self.recipes.copy_disk(self.disks / self.recipes.DISKS[disk], target))
+        return Path(self.recipes.copy_disk(self.disks / self.recipes.DISK_PATHS[disk], target))
 
     def graft(self, source: Path, partition: str, root: Path, host: str) -> None:
         """The files of a legacy partition in place of the host's."""

@@ -1,0 +1,109 @@
+"""Disks that are damaged by one recipe after the other: copied once, and put back as they were in between."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import DISKS
+from tests.damages import DISK_PATHS, copy_disk, second_directory
+from tools.corpus import MADE
+
+LARGE = "clicks-0"
+"""A partition of ten megabytes, which most recipes leave alone."""
+
+
+class Disk:
+    """A copy of a disk in `work`, as it was after each `restore`; without its largest partition unless `whole`."""
+
+    def __init__(self, name: str, work: Path, *, whole: bool = False) -> None:
+        self.name = name
+        place = work / ("whole" if whole else "parts")
+        place.mkdir(exist_ok=True)
+        self.root = copy_disk(DISKS / DISK_PATHS[name], place / name)
+        if not whole:
+            shutil.rmtree(self.root / LARGE, ignore_errors=True)
+        self.directories = {path for path in self.root.rglob("*") if path.is_dir()}
+        self.states: dict[Path, tuple[int, int, int, int]] = {}
+        for path in self._files():
+            self._note(path)
+
+    def _files(self) -> list[Path]:
+        return [path for path in self.root.rglob("*") if not path.is_dir() or path.is_symlink()]
+
+    def _note(self, path: Path) -> None:
+        """Its time is one that no later change leaves, however quickly that follows."""
+        os.utime(path, (MADE, MADE))
+        self.states[path] = self._state(path)
+
+    @staticmethod
+    def _state(path: Path) -> tuple[int, int, int, int]:
+        status = path.lstat()
+        return status.st_size, status.st_mtime_ns, status.st_ino, status.st_mode
+
+    def restore(self) -> None:
+        shutil.rmtree(second_directory(self.root), ignore_errors=True)
+        for path in [path for path in self.root.rglob("*") if path.is_dir() and path not in self.directories]:
+            shutil.rmtree(path, ignore_errors=True)
+        for path in set(self._files()) - set(self.states):
+            path.unlink()
+        for path in sorted(self.directories):
+            path.mkdir(exist_ok=True)
+        for path, state in self.states.items():
+            if not path.exists() or self._state(path) != state:
+                path.unlink(missing_ok=True)
+                copy_disk(DISKS / DISK_PATHS[self.name] / path.relative_to(self.root), path)
+                self._note(path)
+
+    def graft(self, source: Path, host: str) -> None:
+        """The segments of another partition in place of the host's."""
+        for path in (self.root / host).glob("0*"):
+            path.unlink()
+        for path in source.glob("0*"):
+            shutil.copy(path, self.root / host)
+
+    @property
+    def directories_of_broker(self) -> list[str]:
+        other = second_directory(self.root)
+        return [str(self.root), *([str(other)] if other.exists() else [])]
+
+
+def served(damage: Any, expected: Any) -> str | None:
+    """The partition that a recipe of tests/damages.py is about, as tools/trials/trial.py has it."""
+    name = str(expected.file.split("/")[0].split(".")[0])
+    if re.search(r"-\d+$", name) and not name.startswith("__"):
+        return name
+    by_topic = {"start": "trimmed-0", "cleaner": "users-0", "replication": "orders-lz4-0"}
+    return None if damage.disk == "clean-0" else by_topic.get(damage.name.split("-")[0], "orders-none-0")
+
+
+class RestoredDisks:
+    """Copies in `work`, one a disk: `get` gives it as the corpus has it."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.disks: dict[str, Disk] = {}
+
+    def get(self, name: str, *, whole: bool = False) -> Disk:
+        key = name + "+" * whole
+        if key not in self.disks:
+            self.disks[key] = Disk(name, self.work, whole=whole)
+        self.disks[key].restore()
+        return self.disks[key]
+
+    def damaged(self, recipe: Any) -> tuple[Disk, Any]:
+        """The disk of a recipe after it, and what that expects; with the largest partition if it needs that."""
+        for whole in (False, True):
+            here = self.get(recipe.disk, whole=whole)
+            try:
+                expected = recipe.apply(here.root)
+            except FileNotFoundError:
+                if whole:
+                    raise
+                continue
+            if whole or not expected.file.startswith(LARGE):
+                return here, expected
+        raise AssertionError
