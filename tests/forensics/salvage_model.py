@@ -47,6 +47,10 @@ def key(data: bytes) -> bytes:
     return data[:12] + data[16:] if data[16] > 1 else data
 
 
+def checked(data: bytes) -> bytes:
+    return data[21:] if data[16] > 1 else data[16:]
+
+
 @dataclass
 class File:
     """A segment."""
@@ -78,6 +82,8 @@ class History:
         self.open: dict[int, int] = {}  # sequences by producer, of open transactions
         self.sequences: dict[int, int] = {}
         self.copies = [Copy([File(0)])]
+        self.checked: set[bytes] = set()
+        """Of every batch that was ever written, the bytes that its checksum covers."""
 
     def __repr__(self) -> str:
         return "; ".join(
@@ -96,11 +102,18 @@ class History:
         self.end = file.pieces[-1].last + 1
 
     def _made(self, first: int, count: int, kind: int) -> Piece:
+        made = self._batch(first, count, kind)
+        self.checked.add(checked(made.data))
+        return made
+
+    def _batch(self, first: int, count: int, kind: int) -> Piece:
         self.written += 1
         if kind == 1:
             data = craft.message(1, b"value %d" % self.written, offset=first, timestamp=LATER + self.written)
             return Piece(data, first, first)
         values = [b"%d of %d " % (number, self.written) + b"v" * (self.written % 7 * 5) for number in range(count)]
+        if kind == 6:  # a value is a batch, as in a topic of backups
+            values[-1] = craft.one(b"inside", self.written * 7 % 50)
         records = [craft.record(number, b"k", value) for number, value in enumerate(values)]
         fields: dict[str, int] = {"baseTimestamp": LATER + self.written, "maxTimestamp": LATER + self.written}
         fields["partitionLeaderEpoch"] = self.epoch
@@ -268,6 +281,7 @@ def check(history: History, root: Path) -> Run:
     counts: dict[bytes, int] = {}
     for batch in written:
         counts[key(batch)] = counts.get(key(batch), 0) + 1
+        assert checked(batch) in history.checked, batch
     assert all(count == 1 for count in counts.values())
     spans = {}
     for span in run.spans:

@@ -12,11 +12,19 @@ class Losses:
 
     def __init__(self) -> None:
         self.unknown = False
+        self.last = -1
+        """The largest offset that something lost claims."""
         self._firsts, self._lasts = array("q"), array("q")
         self._sorted: tuple[array[int], array[int]] | None = None
 
     def add(self, first: int, last: int) -> None:
         """Offsets that something lost had."""
+        self.last = max(self.last, last)
+        self.add_doubtful(first, last)
+
+    def add_doubtful(self, first: int, last: int) -> None:
+        """Offsets that something states that was not written, and that are not believed: they do not say how far the
+        log went."""
         self._firsts.append(first)
         self._lasts.append(last)
         self._sorted = None
@@ -33,11 +41,6 @@ class Losses:
         firsts, furthest = self._order()
         at = bisect_right(firsts, last) - 1
         return at >= 0 and furthest[at] >= first
-
-    @property
-    def last(self) -> int:
-        """The largest offset that is claimed, -1 without one."""
-        return max(self._lasts, default=-1)
 
     def _order(self) -> tuple[array[int], array[int]]:
         """First offsets in ascending order, and the largest last offset up to each."""

@@ -122,7 +122,7 @@ class Merge:
         """The head that begins first, once every strand that may have a part in its offsets has begun."""
         while True:
             self.active = [strand for strand in self.active if strand.head is not None]
-            first = min(self._heads(), key=lambda head: (head.base, _preference(head)), default=None)
+            first = self._least()
             if not self.waiting or (first is not None and self.waiting[0].start > first.last):
                 return first
             strand = self.waiting.pop(0)
@@ -131,6 +131,15 @@ class Merge:
             late = strand.head is not None and self.last is not None and strand.head.base <= self.last
             if late and self.losses is None and strand.file.is_seekable:
                 raise Disordered(strand.place.at.path)
+
+    def _least(self) -> Head | None:
+        """The head that begins first; of several, the best one of this history."""
+        heads = self._heads()
+        base = min((head.base for head in heads), default=None)
+        alike = [head for head in heads if head.base == base]
+        if len(alike) < 2:
+            return alike[0] if alike else None
+        return min(alike, key=lambda head: (self._of_other(head) is not None, _preference(head)))
 
     def _of_other(self, head: Head) -> tuple[str, str] | None:
         """Fate and reason of a batch of another history, or of one that may be."""

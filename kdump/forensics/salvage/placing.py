@@ -2,8 +2,8 @@
 
 Its base offset is used as it is if another valid batch has the offset before its first or after its last. If none has,
 or if others have its own offsets, and it fills the gap between its neighbors in the file exactly, its base offset is
-corrected. If one flipped bit would put it into that gap, or if it is too far away for one segment, it is left out and
-reported: written there, it would end the log where no log has been.
+corrected. If it would begin or end the log, and one flipped bit would put it into that gap, or if it is too far away
+for one segment, it is left out and reported: written there, it would move the log start or the log end.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kdump.log.claim import REACH
 
 BITS = 63
 """Of an offset: the highest says that it is negative."""
+HIGHEST = (1 << BITS) - 1
 MOST_LOOKS = 100
 """Batches of a file for whose base offset other files are read again."""
 
@@ -92,7 +93,8 @@ class Placing:
             return True
         if in_place:
             return False
-        if _is_one_bit(entry.base, expected, room, span) or abs(entry.base - expected) >= REACH:
+        moved_by_a_bit = self._is_outside(entry) and _is_one_bit(entry.base, expected, room, span)
+        if moved_by_a_bit or abs(entry.base - expected) >= REACH:
             self._leave_out(number, entry)
             if room is not None and room > 0:
                 self.losses.add(expected, expected + room - 1)
@@ -101,6 +103,7 @@ class Placing:
 
     def _leave_out(self, number: int, entry: Entry) -> None:
         self.index.leave_out(number)
+        self.losses.add_doubtful(entry.base, entry.last)
         reason = MISFIT.format(entry.base)
         told = Lost(CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last)
         self.strand.lost(self.strand, told)
@@ -120,6 +123,11 @@ class Placing:
 
     def _is_free(self, number: int, first: int, span: int) -> bool:
         return not self._holds(number, first, first + span - 1)
+
+    def _is_outside(self, entry: Entry) -> bool:
+        """Whether it would begin the log, or end it."""
+        below = entry.base > 0 and self._has(0, entry.base - 1)
+        return not (below and self._has(entry.last + 1, HIGHEST))
 
     def _has(self, first: int, last: int) -> bool:
         """Whether a batch of this copy that is in order has any of the offsets."""
