@@ -67,14 +67,20 @@ class Placing:
         """The files of its copy."""
         self.losses = losses
         self.looks = 0
+        self.mended: list[tuple[int, int]] = []
+        """Batches, and the base offset that each should have."""
 
     def run(self) -> None:
-        changed = [number for number in self.index.astray if self._place(number)]
-        if changed:
+        left_out = [number for number in self.index.astray if self._place(number)]
+        for number in left_out:
+            self.index.leave_out(number)
+        for number, base in self.mended:
+            self.index.mend(number, base)
+        if left_out or self.mended:
             self.index.arranged()
 
     def _place(self, number: int) -> bool:
-        """Whether the batch was mended, or left out."""
+        """Whether the batch is to be left out; or it is added to `mended`."""
         index, entry = self.index, self.index.entry(number)
         at = bisect_right(index.chain, number)
         expected = index.lasts[index.chain[at - 1]] + 1 if at else index.name
@@ -88,21 +94,19 @@ class Placing:
         if beside and not in_place:
             return False
         fits = room == span and self._touches(number, at) and self._is_free(number, expected, span)
-        if fits and not self._is_double(number, entry):
-            index.mend(number, expected)
-            return True
-        if in_place:
-            return False
         moved_by_a_bit = self._is_outside(entry) and _is_one_bit(entry.base, expected, room, span)
-        if moved_by_a_bit or abs(entry.base - expected) >= REACH:
-            self._leave_out(number, entry)
-            if room is not None and room > 0:
-                self.losses.add(expected, expected + room - 1)
-            return True
-        return False
+        is_far = abs(entry.base - expected) >= REACH
+        if not (fits or (not in_place and (moved_by_a_bit or is_far))) or self._is_double(number, entry):
+            return False
+        if fits:
+            self.mended.append((number, expected))
+            return False
+        self._leave_out(entry)
+        if room is not None and room > 0:
+            self.losses.add(expected, expected + room - 1)
+        return True
 
-    def _leave_out(self, number: int, entry: Entry) -> None:
-        self.index.leave_out(number)
+    def _leave_out(self, entry: Entry) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
         reason = MISFIT.format(entry.base)
         told = Lost(CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last)

@@ -99,8 +99,8 @@ class SourceFile:
         """The batch that was found there before."""
         header = read_header(self.window.view(position, BATCH_HEADER.size))
         problem = None
-        if isinstance(header, BatchHeader) and header.size != size:
-            field, length = "batchLength", size - LOG_OVERHEAD
+        if header[1] != size - LOG_OVERHEAD:
+            field, length = header._fields[1], size - LOG_OVERHEAD
             problem = Problem("batch-length-invalid", "RecordBatch", field, position + 8, "", length, header[1])
         return make_batch(self.window, position, size, self.options.limits, header, problem)
 
