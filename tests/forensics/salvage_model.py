@@ -112,8 +112,6 @@ class History:
             data = craft.message(1, b"value %d" % self.written, offset=first, timestamp=LATER + self.written)
             return Piece(data, first, first)
         values = [b"%d of %d " % (number, self.written) + b"v" * (self.written % 7 * 5) for number in range(count)]
-        if kind == 6:  # a value is a batch, as in a topic of backups
-            values[-1] = craft.one(b"inside", self.written * 7 % 50)
         records = [craft.record(number, b"k", value) for number, value in enumerate(values)]
         fields: dict[str, int] = {"baseTimestamp": LATER + self.written, "maxTimestamp": LATER + self.written}
         fields["partitionLeaderEpoch"] = self.epoch

@@ -299,6 +299,18 @@ def test_what_a_block_of_the_disk_held_before_is_not_of_this_log(tmp_path: Path)
     assert run.only.is_whole
 
 
+def test_a_batch_in_the_value_of_a_damaged_one_is_not_written(tmp_path: Path) -> None:
+    """Its offset is free, and its checksum holds; the records around it can no longer be made out."""
+    inside = craft.one(b"inside", 4)
+    outer = bytearray(craft.batch([craft.record(0, b"k", inside)], offset=20))
+    at = outer.index(inside)
+    outer[10:at] = b"\xff" * (at - 10)
+    log = [ten(5), bytes(outer), ten(30)]
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", *log))
+    assert run.offsets() == {*range(5, 15), *range(30, 40)}
+    assert ("contradicts", 4) in [(span["fate"], span["offset"]) for span in run.lost()]
+
+
 def test_leader_epochs_of_swapped_batches_stay(tmp_path: Path) -> None:
     """The neighbors in the file of a batch that was moved say nothing of its epoch."""
     log = [ten(0, 1), ten(10, 1), ten(20, 2), ten(30, 2)]

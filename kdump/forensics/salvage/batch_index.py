@@ -10,11 +10,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from heapq import merge
+from itertools import chain
 from typing import NamedTuple
 
-CHAIN, RESCUED, MENDED, LEFT_OUT, FIXED = 1, 2, 4, 8, 16
+CHAIN, RESCUED, MENDED, LEFT_OUT, FIXED, ALONE = 1, 2, 4, 8, 16, 32
 """Marks of a batch: it is in the chain; it was made of a damaged one; its base offset is corrected; it is written
-nowhere; its base offset cannot be corrected."""
+nowhere; its base offset cannot be corrected; on both sides of it are bytes that belong to no valid batch."""
 SORTED_AT_ONCE = 1 << 13
 """Numbers that are sorted as objects, before they go into an array."""
 
@@ -72,6 +73,10 @@ class BatchIndex:
             bool(self.marks[number] & MENDED),
         )
 
+    def end_of(self, number: int) -> int:
+        """The byte after a batch."""
+        return self.positions[number] + self.sizes[number]
+
     def arrange(self) -> None:
         """Find the chain, once all batches are there."""
         within = array("i", (number for number in self._candidates() if self._is_within(number)))
@@ -93,15 +98,24 @@ class BatchIndex:
         self._sort()
 
     def _candidates(self) -> Iterator[int]:
-        """All but what was made of damage, and what leaps over its successor: that one is in its place."""
-        expected = self.name
-        for number, base in enumerate(self.bases):
-            last = self.lasts[number]
-            follows = self.bases[number + 1] if number + 1 < len(self) else self.beyond
-            leaps = expected is not None and follows is not None and expected <= follows <= last and base > expected
-            if not leaps and not self.marks[number] & RESCUED:
+        """Those that may be in the chain: not what leaps over its successor, for that one is in its place."""
+        expected, number = self.name, None
+        for after in chain(self._plausible(), [None]):
+            if number is not None:
+                base, last = self.bases[number], self.lasts[number]
+                follows = self.beyond if after is None else self.bases[after]
+                if expected is None or follows is None or not (expected <= follows <= last and base > expected):
+                    yield number
+                expected = last + 1
+            number = after
+
+    def _plausible(self) -> Iterator[int]:
+        """All but what was made of damage, and what is in the midst of damage and out of order."""
+        for number, marks in enumerate(self.marks):
+            before = number > 0 and self.lasts[number - 1] >= self.bases[number]
+            after = number + 1 < len(self) and self.bases[number + 1] <= self.lasts[number]
+            if not (marks & RESCUED or (marks & ALONE and (before or after))):
                 yield number
-            expected = last + 1
 
     def _is_within(self, number: int) -> bool:
         """Whether its offsets are those of this file, by the names of the files."""

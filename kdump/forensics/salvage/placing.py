@@ -3,7 +3,8 @@
 Its base offset is used as it is if another valid batch has the offset before its first or after its last. If none has,
 or if others have its own offsets, and it fills the gap between its neighbors in the file exactly, its base offset is
 corrected. If it would begin or end the log, and one flipped bit would put it into that gap, or if it is too far away
-for one segment, it is left out and reported: written there, it would move the log start or the log end.
+for one segment, it is left out and reported: written there, it would move the log start or the log end. So is one with
+damaged bytes on both sides: a value may hold a whole valid batch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kdump.forensics.salvage.batch_index import FIXED, BatchIndex, Entry
+from kdump.forensics.salvage.batch_index import ALONE, FIXED, BatchIndex, Entry
 from kdump.forensics.salvage.fates import CONTRADICTS
 from kdump.forensics.salvage.heads import Disordered, Lost
 from kdump.forensics.salvage.losses import Losses
@@ -23,6 +24,7 @@ from kdump.log.claim import REACH
 BITS = 63
 """Of an offset: the highest says that it is negative."""
 HIGHEST = (1 << BITS) - 1
+NESTED = "damaged bytes are before and after it, and its offset is out of order: it may be part of a record's value"
 MOST_LOOKS = 100
 """Batches of a file for whose base offset other files are read again."""
 
@@ -85,6 +87,9 @@ class Placing:
         at = bisect_right(index.chain, number)
         expected = index.lasts[index.chain[at - 1]] + 1 if at else index.name
         follows = index.bases[index.chain[at]] if at < len(index.chain) else index.beyond
+        if index.marks[number] & ALONE and not self._is_double(number, entry):
+            self._leave_out(entry, NESTED)
+            return True
         if expected is None or index.marks[number] & FIXED:
             return False
         room = None if follows is None else follows - expected
@@ -101,14 +106,13 @@ class Placing:
         if fits:
             self.mended.append((number, expected))
             return False
-        self._leave_out(entry)
+        self._leave_out(entry, MISFIT.format(entry.base))
         if room is not None and room > 0:
             self.losses.add(expected, expected + room - 1)
         return True
 
-    def _leave_out(self, entry: Entry) -> None:
+    def _leave_out(self, entry: Entry, reason: str) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
-        reason = MISFIT.format(entry.base)
         told = Lost(CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last)
         self.strand.lost(self.strand, told)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kdump.forensics.salvage.batch_index import FIXED, RESCUED, BatchIndex
+from kdump.forensics.salvage.batch_index import ALONE, FIXED, RESCUED, BatchIndex
 from kdump.forensics.salvage.fates import LOST
 from kdump.forensics.salvage.heads import Disordered, Lost
 from kdump.forensics.salvage.lane import LaneStrand
@@ -73,10 +73,14 @@ def _indexed(strand: Strand, losses: Losses) -> BatchIndex:
     """The index of a file. What of the file is lost is reported on the way."""
     index = BatchIndex(strand.place.at.name_offset, strand.place.beyond)
     pending = False  # something was lost since the last batch, and nothing says which offsets it had
+    borders = 0  # where the last bytes that are no valid batch end
 
     def lost(of: Strand, what: Lost) -> None:
-        nonlocal pending
+        nonlocal pending, borders
         strand.lost(of, what)
+        if index and index.positions[-1] == borders and index.end_of(-1) == what.position and index.positions[-1]:
+            index.marks[-1] |= ALONE
+        borders = what.position + (what.size or 0)
         if what.fate in LOST:
             if what.offset is not None and what.lastOffset is not None:
                 losses.add(what.offset, what.lastOffset)
