@@ -9,7 +9,7 @@ DISKS ?= build/corpus/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 ON_CORE := tests/forensics/test_carve.py tests/format/test_gather.py tests/format/test_head_columns.py tests/test_engine.py tests/test_inspect.py tests/test_jobs.py tests/test_record_lines.py tests/test_rows.py tests/log
-SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas
+SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
 
 MAVENS_PYTHON := build/carried-python/org/bytedeco/cpython/linux-x86_64/bin/python3.11
 CARRIED_PYTHON ?= $(MAVENS_PYTHON)

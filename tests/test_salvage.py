@@ -216,6 +216,8 @@ def test_real_brokers_serve_what_was_kept() -> None:
             assert each["consumerCommitted"] == "reads 114..119 too"
         else:
             assert each.get("consumerCommitted", each["consumer"]) == each["consumer"], each
+    swapped = {each["name"]: each for each in results if each["name"] in ("two-swapped", "last-two-swapped")}
+    assert [(each["exit"], each["consumed"], each["logEnd"]) for each in swapped.values()] == [(0, 300, 300)] * 2
     lost = next(each for each in results if each["name"] == "marker-lost")
     assert lost["readsBehindIt"] is True
     assert lost["consumedAfterAbort"] > lost["consumedCommitted"]
