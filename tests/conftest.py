@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
+import random
 import shutil
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +24,8 @@ from kdump.log.region import Batch, BatchLegacy, Limits, Region
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 from tools.corpus import changes, unpack
+
+Each = TypeVar("Each")
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
@@ -41,8 +45,27 @@ WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """The default, one that splits things, and the smallest that holds a header."""
 
 
-settings.register_profile("kdump", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ci" if os.environ.get("CI") else "kdump")
+SEED = os.environ.get("KDUMP_SEED", "")
+"""What samples are drawn by: always the same in `make test`, and the day's in `make test-all`, which prints it."""
+
+
+def seeded(name: object) -> random.Random:
+    """What a sweep draws its samples with: the same of the same name, with the same KDUMP_SEED."""
+    return random.Random(f"{SEED}{name}")
+
+
+def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
+    """One in so many of the items, evenly, beginning with another of them for each name; all of them with KDUMP_SEED.
+
+    A test that takes a sample has the marker `sampled`: make test-all runs it with all."""
+    found = list(items)
+    return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
+
+
+settings.register_profile(
+    "kdump", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not SEED, database=None
+)
+settings.load_profile("kdump")
 """No test fails because the machine is busy with something else."""
 
 IN_SESSION = ("delta", "docs", "scan", "source", "stores")
@@ -63,9 +86,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if SEED:
+        terminalreporter.write_line(f"samples drawn with KDUMP_SEED={SEED}")
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """No test may change the corpus: the next one would read something else."""
+    """No test may change the corpus: the next one would read something else.
+
+    A process of xdist collects garbage while there is time: five seconds after it has reported that it is finished, it
+    gets a SIGINT. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
     if hasattr(session.config, "workerinput"):
+        gc.collect()
+        gc.freeze()
         return
     if found := changes():
         shutil.rmtree(CORPUS)

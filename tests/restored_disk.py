@@ -12,12 +12,12 @@ from tests.conftest import DISKS
 from tests.damages import DISK_PATHS, copy_disk, second_directory
 from tools.corpus import MADE
 
-LARGE = "clicks-0"
-"""A partition of ten megabytes, which most recipes leave alone."""
+LARGE = ("clicks-0", "large-0")
+"""Partitions of several megabytes, which most recipes leave alone."""
 
 
 class Disk:
-    """A copy of a disk in `work`, as it was after each `restore`; without its largest partition unless `whole`."""
+    """A copy of a disk in `work`, as it was after each `restore`; without its large partitions unless `whole`."""
 
     def __init__(self, name: str, work: Path, *, whole: bool = False) -> None:
         self.name = name
@@ -25,7 +25,8 @@ class Disk:
         place.mkdir(exist_ok=True)
         self.root = copy_disk(DISKS / DISK_PATHS[name], place / name)
         if not whole:
-            shutil.rmtree(self.root / LARGE, ignore_errors=True)
+            for large in LARGE:
+                shutil.rmtree(self.root / large, ignore_errors=True)
         self.directories = {path for path in self.root.rglob("*") if path.is_dir()}
         self.states: dict[Path, tuple[int, int, int, int]] = {}
         for path in self._files():
@@ -95,7 +96,7 @@ class RestoredDisks:
         return self.disks[key]
 
     def damaged(self, recipe: Any) -> tuple[Disk, Any]:
-        """The disk of a recipe after it, and what that expects; with the largest partition if it needs that."""
+        """The disk of a recipe after it, and what that expects; with the large partitions if it needs them."""
         for whole in (False, True):
             here = self.get(recipe.disk, whole=whole)
             try:

@@ -54,10 +54,10 @@ def run_in_bash(command: str, directory: Path) -> str:
     return done.stdout.decode()
 
 
-def run_forked(arguments: list[str], directory: Path) -> str:
-    """kdump with these arguments."""
+def run_forked(arguments: list[str], directory: Path, engine: str = "") -> str:
+    """kdump with these arguments, under `engine` (see kdump.engine) where that is given."""
     with tempfile.NamedTemporaryFile() as out:
-        server = _server()
+        server = _server(engine)
         assert server.stdin is not None and server.stdout is not None  # noqa: PT018
         server.stdin.write("\0".join([str(directory), out.name, *arguments]) + "\n")
         server.stdin.flush()
@@ -76,12 +76,12 @@ def environment() -> dict[str, str]:
 
 
 @cache
-def _server() -> subprocess.Popen[str]:
-    """One for this process; it ends when its standard input does."""
+def _server(engine: str) -> subprocess.Popen[str]:
+    """One an engine for this process; it ends when its standard input does."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.shell"],
         cwd=ROOT,
-        env=environment(),
+        env=environment() | ({"KDUMP_ENGINE": engine} if engine else {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -16,7 +16,7 @@ from kdump.commands.carve import EXAMPLES
 from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.objects import TYPES
 from tests import command, craft
-from tests.conftest import FIXTURES, segment
+from tests.conftest import FIXTURES, seeded, segment
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}.log"
@@ -103,7 +103,7 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every kind of file, damaged; what is found is sound."""
-    dice = random.Random(damage.__name__)
+    dice = seeded(damage.__name__)
     for number, path in enumerate(sorted(path for path in FIXTURES.rglob("*") if path.is_file())):
         data = bytearray(path.read_bytes())
         if not data or number % 3:

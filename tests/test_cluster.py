@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from kdump.render.state_keys import STATE_TYPES
 from tests import command
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, seeded
 from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
 from tests.state.test_metadata import (
     CHECKPOINT,
@@ -238,7 +237,7 @@ def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [LOG, CHECKPOINT])
 def test_every_damage(tmp_path: Path, name: str) -> None:
-    dice = random.Random(name)
+    dice = seeded(name)
     data = (CLEAN / "__cluster_metadata-0" / name).read_bytes()
     shutil.copytree(CLEAN / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     for damage in DAMAGES:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import CORPUS, DISKS, ORACLE, ORACLE_DISKS, oracle_files
+from tests import conftest
+from tests.conftest import CORPUS, DISKS, ORACLE, ORACLE_DISKS, oracle_files, sample, seeded
 from tools import corpus
 
 
@@ -58,3 +60,31 @@ def test_packing_is_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         corpus.pack("disks", source)
         packed.append(corpus.archive("disks").read_bytes())
     assert packed[0] == packed[1]
+
+
+def test_a_session_that_changed_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next one unpacks it again."""
+    place = tmp_path / "corpus"
+    place.mkdir()
+    session = SimpleNamespace(config=SimpleNamespace(), exitstatus=pytest.ExitCode.OK)
+    monkeypatch.setattr(conftest, "CORPUS", place)
+    monkeypatch.setattr(conftest, "changes", list)
+    conftest.pytest_sessionfinish(session)  # type: ignore[arg-type]
+    assert session.exitstatus == pytest.ExitCode.OK
+    monkeypatch.setattr(conftest, "changes", lambda: ["disks/x: changed"])
+    conftest.pytest_sessionfinish(session)  # type: ignore[arg-type]
+    assert session.exitstatus == pytest.ExitCode.TESTS_FAILED
+    assert not place.exists()
+
+
+def test_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same each time, spread over all, another start for another name; all of them with KDUMP_SEED."""
+    monkeypatch.setattr(conftest, "SEED", "")
+    drawn = {tuple(sample(range(12), 4, name)) for name in "abcdefgh"}
+    assert drawn == {tuple(sample(range(12), 4, name)) for name in "abcdefgh"}
+    assert len(drawn) > 2
+    assert all(len(each) == 3 for each in drawn)
+    number = seeded("x").random()
+    monkeypatch.setattr(conftest, "SEED", "2026-11-22")
+    assert sample(range(12), 4) == list(range(12))
+    assert seeded("x").random() != number

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, sample, seeded
 
 LARGE = 300_000
 """Bytes above which a file is left out of the damaged runs, and its like tested through the smaller ones."""
@@ -75,10 +75,11 @@ def test_every_sound_file() -> None:
         assert '"crcValid":false' not in out, path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    dice = random.Random(damage.__name__)
-    for number, path in enumerate(files()):
+    dice = seeded(damage.__name__)
+    for number, path in enumerate(sample(files(), 4, damage.__name__)):
         if not 0 < path.stat().st_size < LARGE or path.suffix == ".md":
             continue
         data = bytearray(path.read_bytes())
@@ -109,12 +110,13 @@ def test_read_only_and_unchanged(tmp_path: Path) -> None:
         copy.chmod(0o755)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_verify_of_a_disk_with_every_file_damaged(
     damage: Callable[[bytearray, random.Random], None], tmp_path: Path
 ) -> None:
-    dice = random.Random(damage.__name__)
-    for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"):
+    dice = seeded(damage.__name__)
+    for disk in sample((DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"), 2, damage.__name__):
         copy = tmp_path / disk.name
         for path in sorted(disk.rglob("*")):
             if not path.is_file() or not 0 < path.stat().st_size < LARGE:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +18,17 @@ from kdump.engine import COMPILED, PLAIN, running
 from kdump.forensics import tally
 from kdump.format import candidates, columns, gather, head_columns, heads, message_set, runs, sound
 from kdump.render import cells, record_lines
-from tests.conftest import ROOT, segment
+from tests.check.test_together import CHANGES
+from tests.conftest import ROOT, SEED, seeded, segment
+from tests.shell import run_forked
+from tests.test_damaged_disks import DAMAGES
+from tools.carry.build import BUILDERS
 
+UTILITY = "kdump._cyutility"
+"""What the compiled modules share: there is no Python file of it."""
 CORE = (candidates, columns, gather, head_columns, heads, message_set, runs, sound, cells, record_lines, tally)
+MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
+"""A compiler that is done at once."""
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")
 
 
@@ -39,14 +52,50 @@ def test_the_engine_that_is_asked_for_runs() -> None:
 
 @pytest.mark.skipif(os.environ.get("KDUMP_ENGINE") == PLAIN, reason="nothing is compiled")
 def test_what_is_compiled_is_what_is_there() -> None:
-    """Each of the core's modules is compiled, and since it was last changed."""
-    core = [path for path in (ROOT / "kdump").rglob("*.py") if path.read_text().startswith("# cython:")]
-    assert {path.stem for path in core} == {module.__name__.rpartition(".")[2] for module in CORE}
-    for path in core:
-        (compiled,) = [
-            other for other in path.parent.glob(f"{path.stem}.*.so") if sys.implementation.cache_tag[8:] in other.name
-        ]
-        assert compiled.stat().st_mtime >= path.stat().st_mtime, f"{path} has changed: make .venv/.ready"
+    """Each of the core's modules is compiled, and since it was last changed; and nothing else is."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    compiled = {path.with_name(path.name[: -len(suffix)]): path for path in (ROOT / "kdump").rglob(f"*{suffix}")}
+    names = {".".join(path.relative_to(ROOT).parts) for path in compiled}
+    assert names == {module.__name__ for module in CORE} | {UTILITY}
+    for source, library in compiled.items():
+        path = source.with_suffix(".py")
+        if path.exists():
+            assert library.stat().st_mtime >= path.stat().st_mtime, f"{path} has changed: make .venv/.ready"
+    assert UTILITY in sys.modules
+
+
+def extensions(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict[str, list[str]]:
+    """What setup.py says is to be compiled, and from what; it builds nothing."""
+    said: dict[str, Any] = {}
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("setuptools.setup", lambda **options: said.update(options))
+    for name in ("KDUMP_COMPILE", *environment):
+        monkeypatch.setenv(name, environment.get(name, ""))
+    runpy.run_path("setup.py")
+    return {extension.name: extension.sources for extension in said["ext_modules"]}
+
+
+def test_setup_compiles_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every module that begins with `# cython:`, and in front of them what they share."""
+    found = extensions(monkeypatch)
+    core = {module.__name__: [f"{module.__name__.replace('.', '/')}.py"] for module in CORE}
+    assert found == {UTILITY: ["kdump/_cyutility.c"]} | core
+    assert next(iter(found)) == UTILITY
+    marked = [path for path in (ROOT / "kdump").rglob("*.py") if path.read_text().startswith("# cython:")]
+    assert {str(path.relative_to(ROOT)) for path in marked} == {source for [source] in core.values()}
+    assert extensions(monkeypatch, KDUMP_COMPILE="0") == {}
+
+
+def test_the_makefile_builds_with_what_a_build_requires() -> None:
+    """pyproject.toml says what; pip cannot be asked for that alone, so the Makefile and the single file repeat it."""
+    project = (ROOT / "pyproject.toml").read_text()
+    requires = re.search(r"^\[build-system\]\nrequires = \[(.*)\]$", project, re.MULTILINE)
+    assert requires
+    wanted = re.findall(r'"(.+?)"', requires[1])
+    makefile = re.search(r"^BUILDERS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert makefile
+    assert re.findall("'(.+?)'", makefile[1]) == wanted
+    assert set(wanted) <= set(BUILDERS)
 
 
 def test_the_version_says_which() -> None:
@@ -76,13 +125,95 @@ def test_without_cython(tmp_path: Path) -> None:
     assert kdump(*INSPECT, path=str(tmp_path), KDUMP_ENGINE=PLAIN) == kdump(*INSPECT)
 
 
+def built(tmp_path: Path, compiler: str, command: str) -> subprocess.CompletedProcess[str]:
+    """What setup.py installs from a copy of the sources with that compiler, in `tmp_path`/lib."""
+    copy = tmp_path / "copy"
+    leave_out = shutil.ignore_patterns("*.so", "__pycache__")
+    for name in ("kdump", "man", "pyspark_kdump", "build/core/kdump"):
+        if (ROOT / name).exists():  # the C code as it was generated saves generating it
+            shutil.copytree(ROOT / name, copy / name, ignore=leave_out)
+    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
+        shutil.copy2(ROOT / name, copy)
+    where = ["--build-temp", str(tmp_path / "temp"), "--build-lib", str(tmp_path / "lib")]
+    environment = os.environ | {"CC": compiler, "KDUMP_ENGINE": "", "KDUMP_COMPILE": ""}
+    build = [sys.executable, "setup.py", "-q", command, *where]
+    return subprocess.run(build, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_without_a_compiler(tmp_path: Path) -> None:
     """What setup.py installs where there is no compiler: the same modules, as Python."""
-    environment = {"CC": "/bin/false", "KDUMP_ENGINE": ""}
-    where = ["--build-base", str(tmp_path / "base"), "--build-lib", str(tmp_path / "lib")]
-    build = [sys.executable, "setup.py", "-q", "build", *where]
-    done = subprocess.run(build, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    done = built(tmp_path, "/bin/false", "build")
     assert done.returncode == 0, done.stderr
+    assert "kdump: the core stays plain Python: " in done.stderr
     assert not list((tmp_path / "lib").rglob("*.so"))
     assert kdump("--version", path=str(tmp_path / "lib"), KDUMP_ENGINE="") == "kdump, version 0.1.0, plain core\n"
     assert kdump(*INSPECT, path=str(tmp_path / "lib"), KDUMP_ENGINE="") == kdump(*INSPECT)
+
+
+def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
+    """Modules of the core call each other's C functions, so that one that does not compile takes the others with it."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *sound*) exit 1;; esac\n' + MAKES_WHAT_IS_ASKED_FOR)
+    compiler.chmod(0o755)
+    done = built(tmp_path, str(compiler), "build_ext")
+    assert done.returncode == 0, done.stderr
+    assert "sound" in done.stderr
+    assert not list((tmp_path / "lib").rglob("*.so"))
+    compiler.write_text("#!/bin/sh\n" + MAKES_WHAT_IS_ASKED_FOR)
+    done = built(tmp_path / "again", str(compiler), "build_ext")
+    assert len(list((tmp_path / "again/lib").rglob("*.so"))) == len(CORE) + 1, done.stderr
+
+
+# --- Twins: one program, two engines ----------------------------------------------------------------------------------
+
+ELAPSED = re.compile(r'"seconds":[0-9.]+|\bin [0-9.]+ s$', re.MULTILINE)
+SEGMENTS = ("orders-none-0", "orders-zstd-0", "payments-0", "users-0", "v1-client010-gzip-0", "v0-client09-none-0")
+COMMANDS = (
+    "inspect PATH",
+    "inspect PATH --records",
+    "inspect PATH --json",
+    "inspect PATH --json --records",
+    "inspect PATH --hex",
+    "inspect PATH --json --records --key-format int64 --value-format json",
+    "inspect PATH --records --time 2026-11-21T07:58:23..",
+    "inspect PATH --json --records --producer-id 10",
+    "verify PATH --json --info",
+    "verify PATH --crc --json",
+    "stats PATH --json",
+    "carve --runs PATH",
+    "dump-log --files PATH --print-data-log",
+    "dump-log --files PATH --deep-iteration",
+    "transactions PATH --json --now 2026-11-21T22:00",
+    "producers PATH --json --now 2026-11-21T22:00",
+)
+
+
+def agree(seed: str, count: int, place: Path) -> None:
+    """Damaged segments, each through one command under both engines."""
+    dice = seeded(seed)
+    changes = [None, *DAMAGES, *CHANGES]
+    for number in range(count):
+        source = segment(dice.choice(SEGMENTS))
+        data = bytearray(source.read_bytes())
+        for change in dice.choices(changes, k=dice.randrange(1, 3)):
+            if change is not None and data:
+                change(data, dice)
+        path = place / str(number) / source.parent.name / source.name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+        line = COMMANDS[number % len(COMMANDS)].replace("PATH", f"{path.parent.name}/{path.name}").split()
+        plain, compiled = (
+            ELAPSED.sub("", run_forked(line, place / str(number), engine)) for engine in (PLAIN, COMPILED)
+        )
+        assert plain == compiled, f"{' '.join(line)} in {place / str(number)}"
+        assert "Traceback" not in plain
+
+
+def test_twins(tmp_path: Path) -> None:
+    agree("make test", 3 * len(COMMANDS), tmp_path)
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("part", range(10))
+def test_more_twins(part: int, tmp_path: Path) -> None:
+    agree(f"{SEED}.{part}", 10 * len(COMMANDS), tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from kdump.commands import show
 from kdump.render import cells, quick, rows
 from kdump.render.times import iso
 from tests import craft
-from tests.conftest import each_segment
+from tests.conftest import each_segment, seeded
 from tests.test_damaged_disks import DAMAGES
 
 FORMS = [[], ["--records"], ["--json"], ["--records", "--json", "--jobs", "1"]]
@@ -137,7 +136,7 @@ def test_selections(options: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_damaged(seed: int, tmp_path: Path) -> None:
-    dice = random.Random(seed)
+    dice = seeded(seed)
     data = bytearray(segment_of(PLAIN))
     for change in dice.choices(DAMAGES, k=2):
         change(data, dice)

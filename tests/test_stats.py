@@ -19,7 +19,7 @@ import pytest
 from kdump.commands.stats import EXAMPLES
 from kdump.render.stats_keys import STATS_KEYS
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, each_segment
+from tests.conftest import DISKS, FIXTURES, each_segment, sample, seeded
 from tests.test_damaged_disks import DAMAGES
 from tests.test_oracle import DECODED, FIELD, entries, logs
 
@@ -134,12 +134,13 @@ def verified(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damaged_files_count_as_verify_counts_them(
     damage: Callable[[bytearray, random.Random], None], tmp_path: Path
 ) -> None:
-    dice = random.Random(damage.__name__)
-    for path in sorted(FIXTURES.rglob("*.log")):
+    dice = seeded(damage.__name__)
+    for path in sample(sorted(FIXTURES.rglob("*.log")), 3, damage.__name__):
         data = bytearray(path.read_bytes())
         if not data:
             continue
@@ -158,10 +159,11 @@ def test_damaged_files_count_as_verify_counts_them(
         assert command.run("stats", copy, "--full").exit_code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    dice = random.Random(damage.__name__)
-    for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"):
+    dice = seeded(damage.__name__)
+    for disk in sample((DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"), 2, damage.__name__):
         copy = tmp_path / disk.name
         for path in sorted(disk.rglob("*")):
             if path.is_file() and 0 < path.stat().st_size < 300_000:

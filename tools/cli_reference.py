@@ -11,7 +11,7 @@ Every command with all its options, in the order of `kdump --help`. This page is
 `kdump verify --help`.
 
 A path is a log directory, the directory of a partition, a segment or any other file of a broker's disk, or a directory
-above; a URL with `kdump[remote]`. SIZE is in bytes, or with k, M or G for powers of 1024; RATE a SIZE a second; TIME is
+above; a URL (extra `remote`). SIZE is in bytes, or with k, M or G for powers of 1024; RATE a SIZE a second; TIME is
 ISO-8601, epoch ms, or back from now: -2h; A..B a range with both ends included, and either may be left out.
 """
 

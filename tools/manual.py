@@ -13,6 +13,8 @@ import click
 from kdump.cli import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[1]
+DISTRIBUTION = "kafka-kdump"
+"""What the package registry calls it."""
 ENVIRONMENT = {
     "NO_COLOR": "If it is set to anything, nothing is coloured.",
     "TERM": "Nor is it where this is `dumb`.",
@@ -87,7 +89,7 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Page:
     described = [" ".join(text.split()) for text in paragraphs(command.help or "")]
     options = [_option(param) for param in command.get_params(ctx) if isinstance(param, click.Option)]
     shown = [option for option in options if option is not None]
-    summary = COMMANDS.get(name) or metadata("kdump")["Summary"]
+    summary = COMMANDS.get(name) or metadata(DISTRIBUTION)["Summary"]
     pieces = command.collect_usage_pieces(ctx)
     usage = " ".join(piece for piece in ("kdump", name, *pieces) if piece)
     return Page(name, summary, usage, described, shown, examples, status, notes)

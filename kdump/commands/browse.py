@@ -12,6 +12,7 @@ import click
 
 from kdump.commands.files import complain
 from kdump.commands.params import ZoneParam, limit_options, time_range
+from kdump.extras import how_to_install
 from kdump.log.region import Limits
 from kdump.log.select import Selection
 
@@ -51,7 +52,7 @@ def command(path: str, **options: Any) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
-        complain("browse needs textual, which is not installed: pip install 'kdump[browse]'")
+        complain(f"browse needs textual, which is not installed: {how_to_install('browse')}")
         sys.exit(2)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         complain("browse needs a terminal: kdump ls and kdump inspect write to pipes and files")

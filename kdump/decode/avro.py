@@ -11,6 +11,7 @@ from typing import Any
 from kdump.decode.confluent import Payload
 from kdump.decode.jsonable import LARGEST_NUMBER, jsonable
 from kdump.decode.said import DecoderError, FormatError
+from kdump.extras import how_to_install
 
 
 def avro_payload(path: str) -> Payload:
@@ -19,7 +20,7 @@ def avro_payload(path: str) -> Payload:
     try:
         import fastavro
     except ImportError:
-        raise DecoderError("Avro needs fastavro: pip install 'kdump[avro]'") from None
+        raise DecoderError(f"Avro needs fastavro: {how_to_install('avro')}") from None
     try:
         with open(path, "rb") as file:
             schema = json.loads(file.read())

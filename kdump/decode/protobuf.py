@@ -11,6 +11,7 @@ from typing import Any
 from kdump.decode.confluent import Payload
 from kdump.decode.jsonable import jsonable
 from kdump.decode.said import DecoderError, FormatError
+from kdump.extras import how_to_install
 
 
 def protobuf_payload(path: str) -> Payload:
@@ -19,7 +20,7 @@ def protobuf_payload(path: str) -> Payload:
         from google.protobuf import descriptor_pb2, json_format, message_factory, unknown_fields
         from google.protobuf.descriptor_pool import DescriptorPool
     except ImportError:
-        raise DecoderError("Protobuf needs its library: pip install 'kdump[protobuf]'") from None
+        raise DecoderError(f"Protobuf needs its library: {how_to_install('protobuf')}") from None
     try:
         with open(path, "rb") as file:
             found = descriptor_pb2.FileDescriptorSet.FromString(file.read())

@@ -181,6 +181,7 @@ def header_lists(out: Lists, columns: Columns) -> None:
     most: cython.Py_ssize_t = 0
     all_headers: cython.longlong = 0
     last: cython.Py_ssize_t = len(out.keys.there)
+    start: cython.Py_ssize_t = len(out.ends)
     key_end: cython.Py_ssize_t = len(out.keys.data)
     value_end: cython.Py_ssize_t = len(out.values.data)
     if count == 0:
@@ -190,18 +191,17 @@ def header_lists(out: Lists, columns: Columns) -> None:
         if left > 0:
             all_headers += left
             most += rows[row * 11 + 1] - rows[row * 11 + 9]
-    at = len(out.ends)
     out.ends.frombytes(bytes(4 * count))
     list_ends: cython.int[::1] = out.ends
     if all_headers == 0:
         for row in range(count):
-            list_ends[at + row] = last
+            list_ends[start + row] = last
         return
     for each_bytes in (out.keys, out.values):
         each_bytes.data.extend(bytes(most))
         each_bytes.ends.frombytes(bytes(4 * all_headers))
         each_bytes.there.extend(bytes(all_headers))
-    _fill(out, columns, at, last, key_end, value_end)
+    _fill(out, columns, start, last, key_end, value_end)
     del out.keys.data[out.keys.ends[len(out.keys.ends) - 1] :]
     del out.values.data[out.values.ends[len(out.values.ends) - 1] :]
 

@@ -6,6 +6,7 @@ import errno
 import os
 from typing import Any, NamedTuple
 
+from kdump.extras import how_to_install
 from kdump.log.errors import SourceError
 
 
@@ -122,7 +123,7 @@ def _store(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise SourceError(f"{url}: reading URLs needs fsspec: pip install 'kdump[remote]'") from None
+        raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
     found: tuple[Any, str] = url_to_fs(url)
     return found
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
+from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
@@ -299,7 +300,7 @@ def _open_url(url: str) -> Source:
     try:
         import fsspec
     except ImportError:
-        raise SourceError(f"{url}: reading URLs needs fsspec: pip install 'kdump[remote]'") from None
+        raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
     try:
         file = fsspec.open(url, "rb").open()
         start = file.read(4)

@@ -420,9 +420,12 @@ def write(
         out = cython.address(target[0])
     else:
         data, out = source, target
-    kinds: cython.p_uchar = _KINDS
-    letters: cython.p_uchar = _LETTERS
-    digits: cython.p_uchar = _HEX
+    all_kinds: bytes = _KINDS
+    all_letters: bytes = _LETTERS
+    all_digits: bytes = _HEX
+    kinds: cython.p_uchar = all_kinds
+    letters: cython.p_uchar = all_letters
+    digits: cython.p_uchar = all_digits
     first: bytes = frame.head
     second: bytes = frame.middle
     third: bytes = frame.tail
@@ -477,9 +480,12 @@ def write_batches(
         out = cython.address(target[0])
     else:
         data, out = buffer, target
-    kinds: cython.p_uchar = _KINDS
-    letters: cython.p_uchar = _LETTERS
-    digits: cython.p_uchar = _HEX
+    all_kinds: bytes = _KINDS
+    all_letters: bytes = _LETTERS
+    all_digits: bytes = _HEX
+    kinds: cython.p_uchar = all_kinds
+    letters: cython.p_uchar = all_letters
+    digits: cython.p_uchar = all_digits
     in_front: cython.p_uchar = head
     between: cython.p_uchar = created
     behind: cython.p_uchar = tail

@@ -1,4 +1,4 @@
-"""Kafka's files as DataFrames: the data source "kdump" for Spark 4. Needs pip install 'kdump[spark]'.
+"""Kafka's files as DataFrames: the data source "kdump" for Spark 4. Needs the packages of the extra `spark`.
 
     spark.read.format("kdump").option("table", "batches").load("/mnt/*/kafka-logs")
 

@@ -10,13 +10,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from kdump.extras import how_to_install
 from kdump.log.listing import is_directory, is_url
 from kdump.spark.result_files import written
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS
-
-MISSING = "tables of Delta need the package deltalake: pip install 'kdump[delta]'"
 
 
 def require(store: Store) -> None:
@@ -24,7 +23,7 @@ def require(store: Store) -> None:
     try:
         import deltalake  # noqa: F401
     except ImportError:
-        raise StoreError(MISSING) from None
+        raise StoreError(f"tables of Delta need the package deltalake: {how_to_install('delta')}") from None
     if is_url(store.root):
         raise StoreError(f"{store.root}: tables of Delta are made in a directory of this machine")
 

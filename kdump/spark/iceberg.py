@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kdump.extras import how_to_install
 from kdump.log.listing import is_directory, is_url
 from kdump.spark.result_files import Written, written
 from kdump.spark.scan_sink import apart
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 PLACE = "_iceberg"
 """Spark takes no notice of a directory with such a name."""
 HINT = "version-hint.text"
-MISSING = "tables of Iceberg need the package pyiceberg: pip install 'kdump[iceberg]'"
 NAMESPACE = "kdump"
 
 
@@ -42,7 +42,7 @@ def require(store: Store) -> None:
     try:
         import pyiceberg.catalog.memory  # noqa: F401
     except ImportError:
-        raise StoreError(MISSING) from None
+        raise StoreError(f"tables of Iceberg need the package pyiceberg: {how_to_install('iceberg')}") from None
     if is_url(store.root):
         raise StoreError(f"{store.root}: tables of Iceberg are made in a directory of this machine")
 

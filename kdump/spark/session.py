@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from kdump.extras import how_to_install
 from kdump.spark import PUSHDOWN, register
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ def require() -> None:
         import pyarrow  # noqa: F401
         import pyspark.sql  # noqa: F401
     except ImportError as error:
-        raise NoSpark(f"this needs Spark ({error}): pip install 'kdump[spark]'") from None
+        raise NoSpark(f"this needs Spark ({error}): {how_to_install('spark')}") from None
 
 
 def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
@@ -74,14 +77,22 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
 
 @contextmanager
 def running(master: str | None = None, conf: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session for the time of a command; one that was there before it stays. Raises NoSpark."""
+    """A session for the time of a command; one that was there before it stays. Raises NoSpark.
+
+    PySpark's handler of SIGINT goes with the session: it cancels jobs, and without a session it fails at that."""
     before = _active()
-    spark = session(master, conf)
+    handler = signal.getsignal(signal.SIGINT)
     try:
-        yield spark
+        spark = session(master, conf)
+        try:
+            yield spark
+        finally:
+            if before is None:
+                spark.stop()
     finally:
-        if before is None:
-            spark.stop()
+        is_main = threading.current_thread() is threading.main_thread()
+        if before is None and handler is not None and is_main:  # None: one that Python has not installed
+            signal.signal(signal.SIGINT, handler)
 
 
 def _active() -> object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from datetime import timezone
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.careful import CarefulSource
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, seeded
 from tests.craft import split
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
@@ -149,7 +148,7 @@ def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.Monke
     """From the beginning, and back over ground that was walked, damage looks as inspect has it; every row can be dumped
     and entered."""
     monkeypatch.setattr(paging, "EACH", 4)
-    dice = random.Random(damage.__name__)
+    dice = seeded(damage.__name__)
     for number, name in enumerate(SEGMENTS):
         data = bytearray(segment(name).read_bytes())
         damage(data, dice)
@@ -190,7 +189,7 @@ def everything(found: Browser, row: Row) -> None:
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
     """Some rows of each file of every disk, looked at and entered."""
-    dice = random.Random(damage.__name__)
+    dice = seeded(damage.__name__)
     for path in files():
         if path.suffix == ".md" or not 0 < path.stat().st_size < LARGE:
             continue

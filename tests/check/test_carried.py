@@ -19,7 +19,7 @@ from kdump.check.rule import EpochStart, Known, Noted, Run
 from kdump.check.totals import Totals
 from kdump.log.disk import partition
 from kdump.log.paths import target
-from tests.conftest import DISKS, FIXTURES, read_regions
+from tests.conftest import DISKS, FIXTURES, read_regions, seeded
 from tests.craft import flip
 from tests.test_damaged_disks import DAMAGES
 
@@ -166,7 +166,7 @@ def test_it_goes_on_where_it_was(disk: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("disk", CHOSEN)
 def test_every_log(disk: str, seed: int, tmp_path: Path) -> None:
-    dice = random.Random(seed)
+    dice = seeded(seed)
     for number, log in enumerate(logs(disk, ("*/*.log", "*/*/*.log"))):
         place = in_pieces(log, tmp_path / str(number), dice, dice.choice((2, 3, 6)))
         if dice.random() < 0.7:

@@ -20,7 +20,7 @@ from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.log.region import Batch, Limits, make_batch, read_header
 from tests import craft
-from tests.conftest import WINDOWS, batches, read_regions, segment, segments, window_of
+from tests.conftest import WINDOWS, batches, read_regions, seeded, segment, segments, window_of
 
 KIB = 1024
 
@@ -47,7 +47,7 @@ def damaged(data: bytes, *places: tuple[int, bytes]) -> bytes:
 
 def noise(count: int, seed: int = 1) -> bytes:
     """Bytes without zeros, so that all zeros and all headers in them are a test's own."""
-    return random.Random(seed).randbytes(count).replace(b"\0", b"\x01").replace(b"\2", b"\3")
+    return seeded(seed).randbytes(count).replace(b"\0", b"\x01").replace(b"\2", b"\3")
 
 
 def many(count: int = 40, size: int = KIB, **fields: int) -> bytes:
@@ -393,7 +393,7 @@ def test_lies_in_the_header() -> None:
     """Sizes and counts that cannot be, in batches that are damaged elsewhere too."""
     for name in ("v2-none", "headers", "v0-none", "v1-key"):
         batch = SMALL[name]
-        dice = random.Random(name)
+        dice = seeded(name)
         for _ in range(300):
             wrong = bytearray(batch)
             for _ in range(dice.randrange(1, 9)):

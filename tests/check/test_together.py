@@ -17,7 +17,7 @@ from kdump.cli import cli
 from kdump.format.batch import CODECS
 from kdump.format.heads import Heads
 from tests import craft
-from tests.conftest import DISKS
+from tests.conftest import DISKS, seeded
 from tests.test_damaged_disks import DAMAGES
 
 KAFKA = DISKS / "kafka-4.3"
@@ -123,7 +123,7 @@ def made(codec: str, directory: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["payments-0", "users-0", "clicks-0", *CODECS.values()])
 def test_a_damaged_partition(partition: str, counted: Counted, tmp_path: Path) -> None:
-    dice = random.Random(partition)
+    dice = seeded(partition)
     found = 0
     for number in range(25):
         copy = tmp_path / str(number) / partition

@@ -20,7 +20,7 @@ from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.format import candidates
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import FIXTURES, read_regions, segment
+from tests.conftest import FIXTURES, read_regions, seeded, segment
 
 TEXT = b'{"user":"u-17","when":1795247903012,"what":"clicked"}\n'
 FIRST = f"{0:020}.log"
@@ -61,7 +61,7 @@ def segments() -> Iterator[bytes]:
 @pytest.mark.parametrize("filling", ["random", "zeros", "text"])
 def test_real_segments_at_odd_positions(filling: str, tmp_path: Path) -> None:
     """Every batch of each, where it stands, and nothing else."""
-    dice = random.Random(filling)
+    dice = seeded(filling)
     image, expected = bytearray(), []
     for data in segments():
         size = dice.randrange(1, 9000)

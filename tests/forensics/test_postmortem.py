@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
@@ -13,6 +11,7 @@ from kdump.forensics.postmortem.buckets import Buckets, doubling, eras, main_par
 from kdump.forensics.postmortem.marks import MOST, Marks
 from kdump.forensics.postmortem.strip import DAMAGED, Look, Strip, coarser
 from kdump.log.paths import Target
+from tests.conftest import seeded
 
 LOOKS = [Look("none"), Look("zstd", 1), Look("lz4", 2, (2, 0)), Look(DAMAGED), Look("junk")]
 AT = Target("t-0/0.log", None, "t", 0, 0, "disk")
@@ -96,7 +95,7 @@ def test_times_with_long_nothing_between_are_told_apart() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_marks_stay_few_and_count_all(seed: int) -> None:
-    dice, marks = random.Random(seed), Marks()
+    dice, marks = seeded(seed), Marks()
     places = sorted(dice.randrange(1 << 40) for _ in range(3000))
     for position in places:
         severity = dice.choice(("error", "warning"))

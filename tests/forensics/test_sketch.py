@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kdump.forensics.sketch import Frequent, LongKey, known_by
 from kdump.forensics.spread import LATE, MOST, Moments, class_of, late_classes, size_classes
+from tests.conftest import seeded
 
 
 def check(sketch: Frequent, exact: Counter[int]) -> None:
@@ -28,7 +29,7 @@ def check(sketch: Frequent, exact: Counter[int]) -> None:
 @pytest.mark.parametrize("shape", ["flat", "zipf", "rising", "blocks"])
 @pytest.mark.parametrize("room", [4, 16, 64])
 def test_against_exact_counts(shape: str, room: int) -> None:
-    dice = random.Random(shape)
+    dice = seeded(shape)
     items = {
         "flat": [dice.randrange(300) for _ in range(5000)],
         "zipf": [int(dice.paretovariate(0.8)) % 1000 for _ in range(5000)],

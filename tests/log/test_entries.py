@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 import re
 import struct
 from pathlib import Path
@@ -19,7 +18,7 @@ from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
 from kdump.log.kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
-from tests.conftest import FIXTURES, oracle_files, window_of
+from tests.conftest import FIXTURES, oracle_files, seeded, window_of
 
 INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
 TIME_INDEX = struct.pack(">qiqi", 1795247902867, 37, 1795247903012, 78)
@@ -190,7 +189,7 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
     """No damage is an exception; binary files are covered byte for byte; a snapshot's damage is found."""
     data = NAMES[name]
     damaged = [data[:size] for size in range(len(data))]
-    for bit in random.Random(name).sample(range(8 * len(data)), min(300, 8 * len(data))):
+    for bit in seeded(name).sample(range(8 * len(data)), min(300, 8 * len(data))):
         changed = bytearray(data)
         changed[bit // 8] ^= 1 << bit % 8
         damaged.append(bytes(changed))

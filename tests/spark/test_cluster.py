@@ -19,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.conftest import DISKS, ROOT
+from tools.manual import DISTRIBUTION
 
 pytestmark = pytest.mark.cluster
 KAFKA = DISKS / "kafka-4.3"
@@ -100,7 +101,7 @@ def packed(tmp_path: Path) -> Path:
     home = tmp_path / "packed"
     subprocess.run([sys.executable, "-m", "venv", "--copies", "--without-pip", str(home)], check=True)
     (site,) = home.glob("lib/python*/site-packages")
-    for name in closure("kdump", "pyarrow", "fsspec") - {"kdump"}:
+    for name in closure(DISTRIBUTION, "pyarrow", "fsspec") - {DISTRIBUTION}:
         for file in distribution(name).files or ():
             if not {"..", "__pycache__", "tests", "include"} & {*file.parts}:
                 (site / file).parent.mkdir(parents=True, exist_ok=True)

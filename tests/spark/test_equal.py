@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import DISKS
+from tests.conftest import DISKS, seeded
 from tests.spark import same
 from tests.test_damaged_disks import DAMAGES
 
@@ -52,7 +52,7 @@ def test_a_damaged_disk(disk: Path, damage: Damage, split: int | None, tmp_path:
 @pytest.mark.parametrize("seed", range(8))
 def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
     """Damage on both sides of a split's beginning, at the beginning itself, and in the batches that lead to it."""
-    dice = random.Random(seed)
+    dice = seeded(seed)
     source = DISKS / "kafka-4.3" / "clean-1" / "clicks-0"
     copy = damaged(source, dice.choice(DAMAGES), tmp_path / "clicks-0", 4, seed)
     for split in (1000, 4096, 9999):
@@ -61,7 +61,7 @@ def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
 
 def damaged(disk: Path, damage: Damage, copy: Path, wounds: int, seed: int = 0) -> Path:
     """A copy whose segments, and indexes, all have so many wounds."""
-    dice = random.Random(f"{damage.__name__} {disk.name} {seed}")
+    dice = seeded(f"{damage.__name__} {disk.name} {seed}")
     for path in sorted(path for path in without_large(disk, copy).rglob("*") if path.is_file()):
         data = bytearray(path.read_bytes())
         for _ in range(wounds if path.suffix in (".log", ".index", ".txnindex") else 0):

@@ -95,7 +95,7 @@ def test_what_a_filter_leaves(tmp_path: Path) -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog.memory", None)
-    with pytest.raises(StoreError, match=r"pip install 'kdump\[iceberg\]'"):
+    with pytest.raises(StoreError, match=r"pip install 'pyiceberg\[sql-sqlite\]'$"):
         iceberg.require(Store(str(tmp_path)))
 
 

@@ -28,7 +28,7 @@ from kdump.spark.store import OWN, UNITS, Store, StoreError
 from kdump.spark.tally import added_up
 from kdump.spark.tasks import segment_rows
 from kdump.spark.watch import Watch
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 
 TOPIC = "payments-0"
@@ -253,7 +253,7 @@ def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
 
 def history(seed: int, steps: int, tmp_path: Path) -> int:
     """Changes and scans, each compared with one from scratch; how many of them went on from where another was."""
-    dice = random.Random(seed)
+    dice = seeded(seed)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     for _ in range(dice.randrange(3)):
         roll(disk, dice)

@@ -18,7 +18,7 @@ from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.state.moment import Change, Moment
 from kdump.state.replay import HANDLERS, NO_EFFECT
-from tests.conftest import FIXTURES, ORACLE
+from tests.conftest import FIXTURES, ORACLE, seeded
 from tests.craft import flip, rebase, split
 from tests.state.test_metadata import (
     ABORT,
@@ -407,7 +407,7 @@ def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:
 def test_flipped_bits(tmp_path: Path, name: str) -> None:
     shutil.copytree(CLEAN, tmp_path, dirs_exist_ok=True)
     data = (CLEAN / name).read_bytes()
-    dice = random.Random(name)
+    dice = seeded(name)
     for bit in dice.sample(range(len(data) * 8), 25):
         (tmp_path / name).write_bytes(flip(data, bit))
         told: list[Change] = []

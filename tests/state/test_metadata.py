@@ -22,7 +22,7 @@ from kdump.state.image import Metadata, PartitionInfo
 from kdump.state.metadata import read_metadata
 from kdump.state.records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
 from kdump.state.topic_config import effective
-from tests.conftest import DISKS, FIXTURES, ORACLE
+from tests.conftest import DISKS, FIXTURES, ORACLE, seeded
 from tests.craft import batch, flip, rebase, record, split
 
 CLEAN = FIXTURES / "clean-1"
@@ -506,7 +506,7 @@ def test_flipped_bits(tmp_path: Path, name: str) -> None:
     assert sound is not None
     data = (folder / name).read_bytes()
     starts = {sum(map(len, split(data)[:i])) for i in range(len(split(data)))}
-    chance = random.Random(name)
+    chance = seeded(name)
     unseen = 0
     for bit in chance.sample(range(len(data) * 8), 120):
         (folder / name).write_bytes(flip(data, bit))

@@ -1,9 +1,10 @@
-"""Builds the single file: kdump with an interpreter, codecs and compiled core, for x86-64 Linux (docs/carry.md).
+"""Builds the single file: kdump with an interpreter, codecs and compiled core, for Linux (docs/carry.md).
 
-    python -m tools.carry.build PYTHON OUT [--work DIR]
+    python -m tools.carry.build PYTHON OUT [--builder PYTHON] [--work DIR]
 
-What is compiled here is compiled by zig's C compiler against an old glibc, whatever this machine has; the rest are
-wheels, as requirements.txt names them. Beside OUT comes OUT.txt, which says what is in it."""
+It is for the kind of machine that PYTHON is for, x86-64 or aarch64. If that is not this machine's, --builder names a
+CPython of the same minor version that runs here. What is compiled here is compiled by zig's C compiler against an old
+glibc, whatever this machine has; the rest are wheels, as requirements.txt names them. OUT.txt lists what is in OUT."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from pathlib import Path
 
 from tools.carry import archive, contents
 from tools.carry.interpreter import Interpreter
+from tools.carry.target import Target
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-SOURCES = ["kdump", "man", "LICENSE", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
-GLIBC = ".".join(map(str, contents.OLDEST_GLIBC))
-BUILDERS = ["setuptools>=77", "Cython>=3.1", "wheel"]
+SOURCES = ["kdump", "man", "LICENSE", "MANIFEST.in", "pyproject.toml", "pyspark_kdump", "README.md", "setup.py"]
+BUILDERS = ["setuptools>=77", "Cython>=3.2.1", "wheel"]
 
 
 def run(*command: str | Path, **variables: str) -> None:
@@ -32,11 +33,11 @@ def run(*command: str | Path, **variables: str) -> None:
         sys.exit(f"failed: {' '.join(map(str, command))}")
 
 
-def compiler(work: Path) -> Path:
-    """A program to be called as CC, which compiles for the oldest glibc."""
-    path = work / "cc"
-    target = f"x86_64-linux-gnu.{GLIBC}"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc -target {target} -mcpu=x86_64 "$@"\n')
+def compiler(interpreter: Interpreter, work: Path) -> Path:
+    """A program to be called as CC, which compiles for the oldest glibc, and by the interpreter's own headers."""
+    path, target = work / "cc", interpreter.target
+    options = f'-target {target.name}-linux-gnu.{glibc(target)} -mcpu={target.cpu} -I"{interpreter.include}"'
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc {options} "$@"\n')
     path.chmod(0o755)
     return path
 
@@ -44,8 +45,8 @@ def compiler(work: Path) -> Path:
 def launcher(interpreter: Interpreter, cc: Path, work: Path) -> bytes:
     """The compiled launcher."""
     out = work / "launcher"
-    run(cc, "-O2", "-g0", "-s", "-Wall", "-Werror", f"-I{interpreter.include}", HERE / "launcher.c", "-o", out, "-ldl")
-    contents.refuse_newer(out)
+    run(cc, "-O2", "-g0", "-s", "-Wall", "-Werror", HERE / "launcher.c", "-o", out, "-ldl")
+    contents.refuse(out, interpreter.target)
     return out.read_bytes()
 
 
@@ -60,7 +61,7 @@ def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
             shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         else:
             shutil.copy(ROOT / name, source / name)
-    run(interpreter.python, "-m", "venv", "--clear", "--without-pip", tools)
+    run(interpreter.builder, "-m", "venv", "--clear", "--without-pip", tools)
     pip: tuple[str | Path, ...] = (
         sys.executable,
         "-m",
@@ -74,8 +75,10 @@ def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
         *(*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, source),
         CC=str(cc),
         LDSHARED=f"{cc} -shared",
+        SETUPTOOLS_EXT_SUFFIX=interpreter.suffix,
+        _PYTHON_HOST_PLATFORM=f"linux-{interpreter.target.name}",
     )
-    made = next(wheels.glob("kdump-*.whl"))
+    made = next(wheels.glob("kafka_kdump-*.whl"))
     core = [path for path in (source / "kdump").rglob("*.py") if path.read_text("utf-8").startswith("# cython:")]
     compiled = subprocess.run([sys.executable, "-m", "zipfile", "-l", made], capture_output=True, text=True, check=True)
     for path in core:
@@ -88,36 +91,43 @@ def install(interpreter: Interpreter, own: Path, work: Path) -> Path:
     """A directory with kdump and all that it stands on: no more than requirements.txt names."""
     site = work / "site"
     shutil.rmtree(site, ignore_errors=True)
-    glibcs = [f"manylinux_2_{minor}_x86_64" for minor in range(contents.OLDEST_GLIBC[1], 4, -1)]
-    tags = [*glibcs, "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-compile",
-        "--target",
-        site,
-        *("--only-binary", ":all:", *(part for tag in tags for part in ("--platform", tag))),
-        *("--implementation", "cp", "--python-version", interpreter.version),
-        "-r",
-        HERE / "requirements.txt",
-    )
+    unpack_wheels(interpreter, HERE / "requirements.txt", site, interpreter.target.platforms)
     run(sys.executable, "-m", "zipfile", "-e", own, site)
     return site
 
 
-def manifest(interpreter: Interpreter, site: Path, out: Path) -> str:
+def libraries(interpreter: Interpreter, work: Path) -> Path:
+    """A directory with the wheels that bring shared libraries: what their names claim to need is not what they need."""
+    place = work / "libraries"
+    shutil.rmtree(place, ignore_errors=True)
+    unpack_wheels(interpreter, HERE / "libraries.txt", place, [f"manylinux_2_28_{interpreter.target.name}"])
+    return place
+
+
+def unpack_wheels(interpreter: Interpreter, requirements: Path, to: Path, platforms: list[str]) -> None:
+    """Unpack the wheels that a file names, for the interpreter, and no more than these."""
+    run(
+        *(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"),
+        *("--no-deps", "--no-compile", "--target", to, "-r", requirements),
+        *("--only-binary", ":all:", *(part for tag in platforms for part in ("--platform", tag))),
+        *("--implementation", "cp", "--python-version", interpreter.version),
+    )
+
+
+def glibc(target: Target) -> str:
+    """The oldest glibc that is enough."""
+    return ".".join(map(str, target.glibc))
+
+
+def manifest(interpreter: Interpreter, places: list[str], out: Path) -> str:
     """What is in the file: for whoever has to know, or to allow it."""
     data = out.read_bytes()
+    target = interpreter.target
     lines = [
         f"{out.name}: {len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}",
-        f"for Linux on x86-64 with glibc {GLIBC} or later",
+        f"for Linux on {target.name} with glibc {glibc(target)} or later",
         f"CPython {interpreter.version}",
-        *sorted(f"{found.name} {found.version}" for found in distributions(path=[str(site)])),
+        *sorted(f"{found.name} {found.version}" for found in distributions(path=places)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -127,18 +137,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("python", type=Path, metavar="PYTHON")
     parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("--work", type=Path, default=ROOT / "build/carry")
+    parser.add_argument("--builder", type=Path, metavar="PYTHON", help="[the PYTHON that goes in]")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="[build/carry/ARCH]")
     options = parser.parse_args()
-    work, out = options.work.resolve(), options.out.resolve()
+    interpreter = Interpreter.of(options.python, (options.builder or options.python).absolute())
+    work, out = (options.work or ROOT / "build/carry" / interpreter.target.name).resolve(), options.out.resolve()
     work.mkdir(parents=True, exist_ok=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    interpreter = Interpreter.of(options.python.absolute())
-    cc = compiler(work)
+    cc = compiler(interpreter, work)
     head = launcher(interpreter, cc, work)
     site = install(interpreter, wheel(interpreter, cc, work), work)
-    contents.gather(interpreter, site, HERE / "kdump_carried.py", work / "tree")
+    others = libraries(interpreter, work)
+    contents.gather(interpreter, site, others, HERE / "kdump_carried.py", work / "tree")
     archive.write(head, work / "tree", interpreter.library.name, out)
-    said = manifest(interpreter, site, out)
+    said = manifest(interpreter, [str(site), str(others)], out)
     out.with_name(out.name + ".txt").write_text(said, encoding="utf-8")
     print(said, end="")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -11,22 +11,8 @@ from pathlib import Path
 
 from tools.carry import elf
 from tools.carry.interpreter import Interpreter
+from tools.carry.target import Target
 
-OLDEST_GLIBC = (2, 17)
-"""RHEL 7's. What names a newer symbol is refused."""
-SYSTEM = {
-    "ld-linux-x86-64.so.2",
-    "libc.so.6",
-    "libdl.so.2",
-    "libgcc_s.so.1",
-    "libm.so.6",
-    "libpthread.so.0",
-    "librt.so.1",
-    "libstdc++.so.6",
-    "libutil.so.1",
-}
-"""Libraries of every Linux with glibc. Any other that something needs is carried along. (libstdc++ is asked for by
-protobuf alone, which turns to its own plain Python without it.)"""
 NOT_STANDARD = [
     "__phello__",
     "_aix_support",
@@ -137,30 +123,31 @@ def _module(member: Path, interpreter: Interpreter) -> str:
     raise ValueError(member)
 
 
-def _library(name: str, interpreter: Interpreter) -> Path:
-    """A shared library that comes with the interpreter, or else this machine's (which may be too new: refuse_newer)."""
-    for path in interpreter.prefix.rglob(name):
-        return path
-    said = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
-    if not os.path.isabs(said):
-        sys.exit(f"{name} is neither in {interpreter.prefix} nor on this machine")
-    return Path(said)
+def _library(name: str, places: Iterable[Path]) -> Path:
+    """A shared library below the first of the places that has it. Exits where none has."""
+    for place in places:
+        for path in place.rglob(name):
+            return path
+    sys.exit(f"{name} is not in {' nor in '.join(map(str, places))}: which wheel has it? (tools/carry/libraries.txt)")
 
 
-def _carried_libraries(tree: Path, interpreter: Interpreter) -> dict[str, list[str]]:
+def _carried_libraries(tree: Path, interpreter: Interpreter, libraries: Path) -> dict[str, list[str]]:
     """By extension module: the libraries that it needs and a machine may lack, copied into the tree."""
     wanted: dict[str, list[str]] = {}
+    system = interpreter.target.system
     for path in sorted(tree.rglob("*.so")):
-        missing = [name for name in elf.needed(path) if name not in SYSTEM and name != interpreter.library.name]
+        missing = [name for name in elf.needed(path) if name not in system and name != interpreter.library.name]
         for name in missing:
-            shutil.copyfile(_library(name, interpreter), tree / name)
+            shutil.copyfile(_library(name, (interpreter.prefix, libraries)), tree / name)
         if missing:
             wanted[str(path.relative_to(tree))] = missing
     return wanted
 
 
-def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> None:
-    """Lay out in `tree` all that the archive is to hold. Exits where something asks for a newer glibc."""
+def gather(interpreter: Interpreter, site: Path, libraries: Path, start: Path, tree: Path) -> None:
+    """Lay out in `tree` all that the archive is to hold; of `libraries` only what something in it needs. Exits where
+    an object does not run on every machine that the file is for."""
+    target = interpreter.target
     shutil.rmtree(tree, ignore_errors=True)
     for member, path in [*_standard_library(interpreter), *_packages(site), (start.name, start)]:
         (tree / member).parent.mkdir(parents=True, exist_ok=True)
@@ -170,16 +157,18 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
         (tree / name).write_text("", encoding="utf-8")
     for path in tree.glob("_sysconfigdata_*.py"):
         path.write_text(SYSCONFIG, encoding="utf-8")
-    libraries = _carried_libraries(tree, interpreter)
+    needed = _carried_libraries(tree, interpreter, libraries)
+    for path in libraries.rglob("LICENSE*"):
+        shutil.copyfile(path, tree / f"{path.parent.name}-{path.name}")
     modules = {
         _module(path.relative_to(tree), interpreter): str(path.relative_to(tree)) for path in sorted(tree.rglob("*.so"))
     }
-    table = f"EXTENSIONS = {modules!r}\nLIBRARIES = {libraries!r}\n"
+    table = f"EXTENSIONS = {modules!r}\nLIBRARIES = {needed!r}\n"
     (tree / "carried_table.py").write_text(table, encoding="utf-8")
-    # By the interpreter that will read it, and without a word of where it was made.
+    # By one of the version that will read it, and without a word of where it was made.
     subprocess.run(
         [
-            interpreter.python,
+            interpreter.builder,
             "-I",
             "-m",
             "compileall",
@@ -196,12 +185,26 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
     for path in tree.rglob("*.py"):
         path.unlink()
     objects = [path for path in tree.rglob("*") if path.is_file() and elf.is_elf(path)]
-    subprocess.run(["strip", "--strip-unneeded", "--remove-section=.comment", *objects], check=True)
+    subprocess.run([_strip(target), "--strip-unneeded", "--remove-section=.comment", *objects], check=True)
     for path in objects:
-        refuse_newer(path)
+        refuse(path, target)
 
 
-def refuse_newer(path: Path) -> None:
-    """Exit where the ELF object names symbols of a glibc newer than OLDEST_GLIBC."""
-    if (asked := elf.newest_glibc(path.read_bytes())) > OLDEST_GLIBC:
-        sys.exit(f"{path} needs glibc {asked[0]}.{asked[1]}, newer than {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}")
+def _strip(target: Target) -> str:
+    """The program that removes symbols from objects for the target. Exits where there is none."""
+    if target.name == platform.machine():
+        return "strip"
+    program = f"{target.name}-linux-gnu-strip"
+    if shutil.which(program) is None:
+        sys.exit(f"no {program}: apt-get install binutils-{target.name}-linux-gnu")
+    return program
+
+
+def refuse(path: Path, target: Target) -> None:
+    """Exit where an ELF object is for another kind of machine, or asks for more than each machine of the kind has."""
+    if elf.machine(path) != target.elf_machine:
+        sys.exit(f"{path} is not for {target.name}")
+    if (asked := elf.newest_glibc(path.read_bytes())) > target.glibc:
+        sys.exit(f"{path} needs glibc {asked[0]}.{asked[1]}, newer than {target.glibc[0]}.{target.glibc[1]}")
+    if (aligned := elf.alignment(path)) < target.page:
+        sys.exit(f"{path} does not load where a page has {target.page} bytes: it is aligned to {aligned}")

@@ -1,44 +1,60 @@
-"""The CPython that is carried along: what it says of itself."""
+"""The CPython that is carried along, and the one that builds: what is where in them."""
 
 from __future__ import annotations
 
-import json
+import re
+import runpy
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ASKED = """
-import json, os, sys, sysconfig
-paths, get = sysconfig.get_paths(), sysconfig.get_config_var
-print(json.dumps([
-    "%d.%d.%d" % sys.version_info[:3], sys.base_prefix, paths["include"], paths["stdlib"],
-    os.path.join(paths["platstdlib"], "lib-dynload"), get("EXT_SUFFIX"), get("INSTSONAME"),
-]))
-"""
+from tools.carry.target import Target, target_of
+
+VERSION = re.compile(r'^#define PY_VERSION\s+"([\d.]+)', re.MULTILINE)
+ASKED = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 @dataclass
 class Interpreter:
-    """A CPython with its headers and a shared libpython, as --enable-shared makes it."""
+    """A CPython with its headers and a shared libpython, as --enable-shared makes it. It may be one for another kind of
+    machine: nothing of it is run."""
 
-    python: Path
+    target: Target
     version: str
     prefix: Path
     include: Path
     standard: Path
     dynload: Path
     suffix: str
+    """What the names of extension modules end in."""
     library: Path
+    builder: Path
+    """The program that compiles for it: a CPython of the same minor version that runs here."""
 
     @classmethod
-    def of(cls, python: Path) -> Interpreter:
-        """Asks the program `python`. Exits when something of it is missing."""
-        said = subprocess.run([python, "-I", "-c", ASKED], check=True, capture_output=True, text=True).stdout
-        version, prefix, include, standard, dynload, suffix, name = json.loads(said)
-        found = [path for place in ("lib", ".") if (path := Path(prefix, place, name)).is_file()]
-        if not found or not Path(include, "Python.h").is_file():
-            sys.exit(
-                f"{python}: {name} or Python.h is missing: a CPython of --enable-shared, with its headers, is needed"
-            )
-        return cls(python, version, Path(prefix), Path(include), Path(standard), Path(dynload), suffix, found[0])
+    def of(cls, python: Path, builder: Path) -> Interpreter:
+        """Reads what is below the prefix of the program `python`. Exits when something of it is missing."""
+        prefix = python.resolve().parent.parent
+        include = _only(prefix, "include/python3.*/Python.h").parent
+        built = _only(prefix, "lib/python3.*/_sysconfigdata_*.py")
+        variables = runpy.run_path(str(built))["build_time_vars"]
+        name = variables["INSTSONAME"]
+        found = [path for place in ("lib", ".") if (path := prefix / place / name).is_file()]
+        if not found:
+            sys.exit(f"{prefix}: {name} is missing: a CPython of --enable-shared is needed")
+        version = VERSION.findall((include / "patchlevel.h").read_text(encoding="utf-8"))[0]
+        said = subprocess.run([builder, "-I", "-c", ASKED], check=True, capture_output=True, text=True).stdout.strip()
+        if said != version.rpartition(".")[0]:
+            sys.exit(f"{builder} is Python {said}: to build for {version} it must be one of the same minor version")
+        standard, suffix = built.parent, variables["EXT_SUFFIX"]
+        dynload = standard / "lib-dynload"
+        return cls(target_of(found[0]), version, prefix, include, standard, dynload, suffix, found[0], builder)
+
+
+def _only(prefix: Path, pattern: str) -> Path:
+    """The one file that matches. Exits where there is none, or several."""
+    found = [*prefix.glob(pattern)]
+    if len(found) != 1:
+        sys.exit(f"{prefix}: {len(found)} files match {pattern}: a CPython with its headers is needed")
+    return found[0]

@@ -145,7 +145,8 @@ static PyObject *init_carry(void) { return p_PyModule_Create2(&module, PYTHON_AP
 static const char *own_path(const char *called, struct footer *footer, int *fd) {
     const char *paths[] = {"/proc/self/exe", (const char *)getauxval(AT_EXECFN), called};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (!paths[i] || (*fd = open(paths[i], O_RDONLY | O_CLOEXEC)) < 0) continue;
+        /* QEMU opens /proc/self/exe where there is no /proc, too; whoever looks for it later does not find it. */
+        if (!paths[i] || access(paths[i], R_OK) || (*fd = open(paths[i], O_RDONLY | O_CLOEXEC)) < 0) continue;
         off_t end = lseek(*fd, 0, SEEK_END);
         if (end > (off_t)sizeof *footer
             && pread(*fd, footer, sizeof *footer, end - (off_t)sizeof *footer) == sizeof *footer

@@ -21,6 +21,7 @@ MOVED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "fixtures/README.md": "fixtures.md",
+    "tests/corpus/README.md": "corpus.md",
     "README.md": "index.md",
 }
 """Pages outside docs/ -> their place in the site. README itself is no page of it: index.md is in its place."""
@@ -43,7 +44,7 @@ def contents() -> dict[str, list[str]]:
         "Begin": ["install", "carry", "cli", INCIDENTS],
         "Commands": commands(),
         "Reference": ["findings", "format", "messages", "json", "decoders", "api", "api-reference", "performance"],
-        "The project": ["contributing", "changelog", "fixtures", "release"],
+        "The project": ["contributing", "changelog", "fixtures", "corpus", "release"],
     }
 
 
@@ -108,9 +109,8 @@ def build(out: Path, pages: Path) -> int:
     stage(pages)
     shutil.rmtree(out, ignore_errors=True)
     configuration = str(Path(__file__).parent)
-    return build_main(
-        ["-q", "-W", "--keep-going", "-n", "-c", configuration, "-d", f"{pages}-read", str(pages), str(out)]
-    )
+    options = ["-q", "-W", "--keep-going", "-n", "-c", configuration, "-d", f"{pages}-read"]
+    return int(build_main([*options, str(pages), str(out)]))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from kdump.extras import how_to_install
 from kdump.log.errors import SourceError
 from kdump.render.postmortem.palette import INK, LINE, MUTED
 
@@ -50,8 +51,6 @@ CONFIG: Spec = {
     "rule": {"color": MUTED},
     "aria": False,
 }
-
-INSTALL = "kdump report needs two packages more: pip install 'kdump[report]'"
 
 
 @dataclass
@@ -104,7 +103,9 @@ def converter() -> Any:
         import jinja2  # noqa: F401  the page needs it: told before a disk is read
         import vl_convert
     except ImportError as error:
-        raise SourceError(f"{INSTALL} ({error.name} is not there)") from None
+        raise SourceError(
+            f"kdump report needs {error.name}, which is not installed: {how_to_install('report')}"
+        ) from None
     return vl_convert
 
 
