@@ -172,7 +172,9 @@ def works(prefix: Path, core: str) -> None:
     for package in PACKAGES:
         assert members(site / package) == members(ROOT / package)
     assert not (site / "tests").exists()
-    assert len([*site.rglob("kdump/**/*.so")]) == (len(core_modules()) + 1 if core == "compiled" else 0), "and _cyutility"
+    assert len([*site.rglob("kdump/**/*.so")]) == (len(core_modules()) + 1 if core == "compiled" else 0), (
+        "and _cyutility"
+    )
 
 
 def core_modules() -> list[Path]:
