@@ -319,6 +319,14 @@ def test_leader_epochs_of_swapped_batches_stay(tmp_path: Path) -> None:
     assert (run.out / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n2 20\n"
 
 
+def test_a_leader_epoch_that_is_negative_is_corrected_or_named(tmp_path: Path) -> None:
+    """The one in the middle can be corrected; of the last one the ledger tells what verify finds in the output."""
+    log = [ten(0, 4), ten(10, 4), ten(20, 4), ten(30, 4)]
+    wrong = [craft.patch(log[at], crc=False, partitionLeaderEpoch=-(1 << 30)) for at in (1, 3)]
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", log[0], wrong[0], log[2], wrong[1]))
+    assert (run.only.mended, run.only.odd) == ({"partitionLeaderEpoch": 1}, {"leader-epoch-decreased": 1})
+
+
 def test_a_replica_out_of_order_fills_holes(tmp_path: Path) -> None:
     one = place(tmp_path / "a", "t-0", SORTED[0], broken(SORTED[1]), *SORTED[2:4])
     other = place(tmp_path / "b", "t-0", SORTED[0], SORTED[2], SORTED[1], *SORTED[3:])

@@ -168,7 +168,7 @@ class Strand:
         """What the leader epoch should be, where the batches before and behind agree that this one's is wrong: epochs
         never fall."""
         own = batch.partitionLeaderEpoch
-        if own is None or own < 0 or self.epoch is None or own == self.epoch or not isinstance(batch, BatchV2):
+        if own is None or own == -1 or self.epoch is None or own == self.epoch or not isinstance(batch, BatchV2):
             return None
         successor = self.file.successor(batch.end)
         follows = successor is not None and successor.baseOffset > last
