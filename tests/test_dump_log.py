@@ -172,6 +172,27 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
         copy.unlink()
 
 
+def test_a_preallocated_index_of_an_empty_segment(tmp_path: Path) -> None:
+    """Kafka's tool ends with NoSuchElementException where it looks for the first batch."""
+    (tmp_path / f"{0:020}.log").touch()
+    index = tmp_path / f"{0:020}.index"
+    index.write_bytes(bytes(80))
+    result = dump("--files", index)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"Dumping {index}\noffset: 0 position: 0\n", "")
+
+
+def test_a_decoder_class_by_its_old_name() -> None:
+    """Kafka 4.3.1 does not find it: see class-before-4 in golden/dump-log/runs.json."""
+    path = FIXTURES / "clean-1" / "orders-none-0" / f"{0:020}.log"
+    old, new = (
+        dump("--files", path, "--key-decoder-class", f"{package}.StringDecoder")
+        for package in ("kafka.serializer", "org.apache.kafka.tools.api")
+    )
+    assert old.exit_code == 0
+    assert old.stdout == new.stdout
+    assert " key: " in old.stdout
+
+
 def test_a_read_only_directory(tmp_path: Path) -> None:
     """Kafka's tool creates the .index that a .timeindex lacks, and opens indexes for writing."""
     build(tmp_path)

@@ -27,6 +27,8 @@ SHARED = {
     "kdump/shells/fish": "share/fish/vendor_completions.d",
 }
 """By directory of the repository: where an installation has its files, below the prefix."""
+CYTHONS = "kdump/_cyutility"
+"""The module in which Cython has what its modules share."""
 BUILT = ("*.so", "__pycache__", "*.egg-info")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 DEMO = re.compile(r"^\t@\$\(BIN\)/kdump (.+)$", re.MULTILINE)
@@ -127,12 +129,18 @@ def test_the_metadata(plain: Distributions) -> None:
 
 @pytest.fixture(scope="module")
 def compiled(plain: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Distributions:
-    """The wheel that pip builds of the sdist where there is a C compiler, with what pyproject.toml asks for."""
+    """As a release has them: the sdist, and the wheel that pip builds of it where there is a C compiler, with what
+    pyproject.toml asks for."""
     place = tmp_path_factory.mktemp("compiled")
+    (place / "repository").mkdir()
+    made = called(sys.executable, "-c", BUILD, "build_sdist", place, cwd=copied(place / "repository"))
+    sdist = place / made.splitlines()[-1]
+    with tarfile.open(sdist) as one, tarfile.open(plain.sdist) as other:
+        assert sorted(one.getnames()) == sorted(other.getnames())
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    called(*pip, "wheel", "--no-deps", "--wheel-dir", place, plain.sdist, cwd=place)
-    (wheel,) = place.iterdir()
-    return Distributions(plain.sdist, wheel)
+    called(*pip, "wheel", "--no-deps", "--wheel-dir", place, sdist, cwd=place)
+    (wheel,) = place.glob("*.whl")
+    return Distributions(sdist, wheel)
 
 
 def environment(place: Path) -> Path:
@@ -172,14 +180,14 @@ def works(prefix: Path, core: str) -> None:
     for package in PACKAGES:
         assert members(site / package) == members(ROOT / package)
     assert not (site / "tests").exists()
-    assert len([*site.rglob("kdump/**/*.so")]) == (len(core_modules()) + 1 if core == "compiled" else 0), (
-        "and _cyutility"
-    )
+    compiled = {str(path.relative_to(site)).partition(".")[0] for path in (site / "kdump").rglob("*.so")}
+    assert compiled == (core_modules() if core == "compiled" else set())
 
 
-def core_modules() -> list[Path]:
-    """The modules that are compiled where that is possible."""
-    return [path for path in (ROOT / "kdump").rglob("*.py") if path.read_text(encoding="utf-8").startswith("# cython:")]
+def core_modules() -> set[str]:
+    """What is compiled where that is possible, all of it or nothing."""
+    paths = (path for path in (ROOT / "kdump").rglob("*.py") if path.read_text("utf-8").startswith("# cython:"))
+    return {CYTHONS, *(str(path.relative_to(ROOT).with_suffix("")) for path in paths)}
 
 
 @pytest.mark.package
