@@ -16,6 +16,8 @@ from typing import NamedTuple
 CHAIN, RESCUED, MENDED, LEFT_OUT, FIXED, ALONE = 1, 2, 4, 8, 16, 32
 """Marks of a batch: it is in the chain; it was made of a damaged one; its base offset is corrected; it is written
 nowhere; its base offset cannot be corrected; on both sides of it are bytes that belong to no valid batch."""
+MOST_OVERLAPS = 1000
+"""Batches that are looked at for one that shares offsets with others: a crafted file must not cost its square."""
 SORTED_AT_ONCE = 1 << 13
 """Numbers that are sorted as objects, before they go into an array."""
 
@@ -158,7 +160,10 @@ class BatchIndex:
         """The batches of the chain, or of the others, that share offsets with first..last."""
         numbers = self.astray if astray else self.chain
         at = bisect_right(numbers, last, key=self.bases.__getitem__) - 1
-        while at >= 0 and self.bases[numbers[at]] + self.widest > first:
+        stop = max(0, at - MOST_OVERLAPS)
+        while at >= stop and self.bases[numbers[at]] + self.widest > first:
             if self.lasts[numbers[at]] >= first:
                 yield numbers[at]
+            elif not astray:
+                return  # batches of the chain do not overlap
             at -= 1
