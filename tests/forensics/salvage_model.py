@@ -31,6 +31,8 @@ class Piece:
     first: int | None = None
     last: int = -1
     is_rebased: bool = False
+    is_contrary: bool = False
+    """Whether its offsets are another's: where it fills a gap exactly, nothing tells that from a damaged base offset."""
 
     def __repr__(self) -> str:
         return (
@@ -173,7 +175,7 @@ class History:
     def contradict(self, which: int, one: int, other: int) -> None:
         """A batch that nobody has, at offsets that another one has, or overlapping with them."""
         first = one % (self.end + 3)
-        self._insert(which, other, self._made(first, other % 4 + 1, 0))
+        self._insert(which, other, replace(self._made(first, other % 4 + 1, 0), is_contrary=True))
 
     def remove(self, which: int, one: int, other: int) -> None:
         file, at = self._copy(which).choose(one)
@@ -300,7 +302,7 @@ def check(history: History, root: Path) -> Run:
 def _check_batch(piece: Piece, position: int, span: dict[str, Any], counts: dict[bytes, int], run: Run) -> None:
     """An intact batch of the sources is in the output, or named with its offsets and the reason, and then the partition
     is not whole."""
-    if piece.is_rebased and span["fate"] in ("mended", "duplicate"):
+    if (piece.is_rebased or piece.is_contrary) and span["fate"] in ("mended", "duplicate"):
         return
     if piece.key in counts:
         assert span["fate"] in WRITTEN | {"duplicate"}, (piece, span)
