@@ -32,7 +32,7 @@ class Piece:
     last: int = -1
     is_rebased: bool = False
     is_contrary: bool = False
-    """Whether its offsets are another's: where it fills a gap exactly, nothing tells that from a damaged base offset."""
+    """Whether its offsets are another's: where it fills a gap exactly, that may be a damaged base offset."""
 
     def __repr__(self) -> str:
         return (
