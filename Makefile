@@ -14,7 +14,7 @@ PLAIN_TOO := tests/format/test_gather.py tests/format/test_head_columns.py
 SANITIZED := tests/format tests/log tests/forensics/test_carve.py tests/test_record_lines.py tests/test_rows.py tests/test_twins.py
 # Samples are drawn by the day in `make test-all`, which prints it; a day that failed is repeated by KDUMP_SEED=2026-11-22.
 DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 2
-SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas
+SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
 
 # The kind of machine that `make pex` builds for: x86_64 or aarch64. CARRIED_BUILDER: a Python of the same version that runs here.
 ARCH := x86_64

@@ -61,6 +61,48 @@ def test_exit_statuses(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "9").iterdir()] == ["ledger.jsonl"]
 
 
+def reordered(tmp_path: Path, *order: int) -> Path:
+    """A copy with its batches in another order."""
+    copy = tmp_path / "-".join(map(str, order)) / ORDERS.name
+    shutil.copytree(ORDERS, copy)
+    batches = craft.split((copy / FIRST).read_bytes())
+    (copy / FIRST).write_bytes(b"".join(batches[number] for number in order))
+    return copy
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3, 4), (0, 1, 2, 4, 3), (1, 0, 3, 2, 4), (4, 0, 1, 2, 3)])
+def test_batches_out_of_order(order: tuple[int, ...], tmp_path: Path) -> None:
+    result = run(reordered(tmp_path, *order), "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "orders-none-0: whole: 300 records, offsets 0..299" in result.stdout
+    assert "out of order" in result.stdout
+    assert (tmp_path / "out" / ORDERS.name / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
+
+
+def test_batches_out_of_order_as_records(tmp_path: Path) -> None:
+    result = run(reordered(tmp_path, 3, 4, 0, 2, 1), "--out", tmp_path / "out", "--format", "jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "orders-none-0.jsonl").read_text().splitlines()]
+    assert (result.exit_code, [row["offset"] for row in rows]) == (0, list(range(300)))
+
+
+def test_a_valid_batch_that_is_not_written_is_no_success(tmp_path: Path) -> None:
+    copy = reordered(tmp_path, 0, 1, 2, 3, 4)
+    with (copy / FIRST).open("ab") as file:
+        file.write(craft.one(b"other", 100))
+    result = run(copy, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "kept 300 records, offsets 0..299; LOST" in result.stdout
+    assert "offset 100: " in result.stdout
+
+
+def test_out_of_order_on_standard_input(tmp_path: Path) -> None:
+    """It is read once: what is not in order is named."""
+    data = (reordered(tmp_path, 0, 1, 2, 4, 3) / FIRST).read_bytes()
+    result = run("-", "--name", "t-0", "--out", tmp_path / "out", stdin=data)
+    assert result.exit_code == 1
+    assert "offsets 240..299: " in result.stdout
+
+
 def test_the_source_is_not_touched(tmp_path: Path) -> None:
     damaged = hurt(tmp_path)
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in damaged.iterdir()}
@@ -175,6 +217,8 @@ def test_real_brokers_serve_what_was_kept() -> None:
             assert each["consumerCommitted"] == "reads 114..119 too"
         else:
             assert each.get("consumerCommitted", each["consumer"]) == each["consumer"], each
+    swapped = {each["name"]: each for each in results if each["name"] in ("two-swapped", "last-two-swapped")}
+    assert [(each["exit"], each["consumed"], each["logEnd"]) for each in swapped.values()] == [(0, 300, 300)] * 2
     lost = next(each for each in results if each["name"] == "marker-lost")
     assert lost["readsBehindIt"] is True
     assert lost["consumedAfterAbort"] > lost["consumedCommitted"]

@@ -88,6 +88,22 @@ def cases(recipes: Any) -> list[Case]:
         log.path.write_bytes(b"".join(log.batches))
         return recipes.Expected("", "", log.file)
 
+    def reordered(partition: str, order: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], Any]:
+        def apply(root: Path) -> Any:
+            log = recipes.Log(root, partition)
+            log.path.write_bytes(b"".join(order(log.batches)))
+            return recipes.Expected("", "", log.file)
+
+        return apply
+
+    def between_segments(root: Path) -> Any:
+        logs = [recipes.Log(root, "users-0", base) for base in (0, 254)]
+        moved = logs[0].batches.pop(-2)
+        logs[1].batches.insert(1, moved)
+        for log in logs:
+            log.path.write_bytes(b"".join(log.batches))
+        return recipes.Expected("", "", logs[0].file)
+
     beside = lambda root: ["--replica", str(root.with_name(root.name + "-replica") / "orders-none-0")]  # noqa: E731
     return [
         Case(
@@ -129,6 +145,41 @@ def cases(recipes: Any) -> list[Case]:
             "a compacted partition with .deleted files; --deleted",
             nothing("users-0/00000000000000000000.log"),
             lambda root: ["--deleted"],
+        ),
+        Case(
+            "two-swapped",
+            "salvage",
+            "clean-1",
+            "the second and the third of five batches are swapped",
+            reordered("orders-none-0", lambda each: [each[0], each[2], each[1], *each[3:]]),
+        ),
+        Case(
+            "last-two-swapped",
+            "salvage",
+            "clean-1",
+            "the last two of five batches are swapped",
+            reordered("orders-gzip-0", lambda each: [*each[:-2], each[-1], each[-2]]),
+        ),
+        Case(
+            "moved-to-the-front",
+            "salvage",
+            "clean-1",
+            "the last of five batches is moved to the front, and the first is there twice",
+            reordered("orders-lz4-0", lambda each: [each[-1], *each[:-1], each[0]]),
+        ),
+        Case(
+            "transactions-reversed",
+            "salvage",
+            "clean-1",
+            "all batches of transactions, markers too, in the reverse order",
+            reordered(PAYMENTS.partition("/")[0], lambda each: each[::-1]),
+        ),
+        Case(
+            "moved-between-segments",
+            "salvage",
+            "clean-1",
+            "a batch is moved from the first segment into the second",
+            between_segments,
         ),
     ]
 

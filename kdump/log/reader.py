@@ -20,6 +20,8 @@ from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
 WALKED, CHECKED = "walked", "checked"
+MANY_STRANGE = 1000
+"""Regions of junk and padding that are held back until one shows that a file without a name is a log."""
 
 
 def regions(
@@ -29,15 +31,17 @@ def regions(
     start: int = 0,
     limits: Limits | None = None,
     stretches: str = "",
+    unordered: bool = False,
 ) -> Iterator[Region]:
     """The regions of the file behind `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is asked for. `stretches` asks for a Stretch in place of v2 batches that are beyond doubt, where there are
-    several: WALKED if their headers tell, CHECKED if their checksums do. Raises SourceError when the device does;
-    and, in place of any region, for a file that does not look like Kafka's: see Window.is_nameless.
+    several: WALKED if their headers tell, CHECKED if their checksums do. `unordered`: the batch that follows damage may
+    have any offset; by default one that is above those before it, and near the file's name. Raises SourceError when the
+    device does; and, in place of any region, for a file that does not look like Kafka's: see Window.is_nameless.
     """
-    found = Reader(window, name_offset, limits or Limits(), stretches).regions(start)
+    found = Reader(window, name_offset, limits or Limits(), stretches, unordered=unordered).regions(start)
     return _recognized(window, found) if window.is_nameless and start == 0 else found
 
 
@@ -45,13 +49,11 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
     """The regions, once one of them shows that they are of a log: a batch, or the beginning of one."""
     strange: list[Region] = []
     for region in found:
-        if region.kind in (JUNK, PADDING):
-            strange.append(region)
-            continue
-        yield from strange
-        yield region
-        yield from found
-        return
+        strange.append(region)
+        if region.kind not in (JUNK, PADDING) or len(strange) == MANY_STRANGE:
+            yield from strange
+            yield from found
+            return
     if window.source.error is None:
         what = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
         raise SourceError(f"{window.source.name}: {what}, and it is not named as a segment (<20 digits>.log)")
@@ -60,12 +62,20 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
 class Reader:
     """The walk over one file."""
 
-    def __init__(self, window: Window, name_offset: int | None, limits: Limits, stretches: str = "") -> None:
+    def __init__(
+        self,
+        window: Window,
+        name_offset: int | None,
+        limits: Limits,
+        stretches: str = "",
+        *,
+        unordered: bool = False,
+    ) -> None:
         self.window = window
         self.stretches = stretches
         self.name_offset = name_offset
         self.limits = limits
-        self.resync = Resync(window, limits, name_offset)
+        self.resync = Resync(window, limits, name_offset, unordered=unordered)
         self.latest: int | None = None
         self.last_good: int | None = None
         self.strange: int | None = None

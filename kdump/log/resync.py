@@ -2,7 +2,8 @@
 
 A candidate must have a plausible header, a length that fits, an offset above the last good one and within 31 bits of
 the file's name, and a checksum that holds; and it must not lie in a value, which may itself hold a valid batch. It
-need not have a successor, so that a good batch between two bad ones is not lost.
+need not have a successor, so that a good batch between two bad ones is not lost. Of a file whose batches may be out of
+order (`unordered`) its offset may be any.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ NOT_ZERO = re.compile(rb"[^\x00]")
 
 
 class Resync:
-    """Searches one file. `name_offset` is the offset that its name gives, None where it has no such name."""
+    """Searches one file. `name_offset` is the offset that its name gives, None where it has no such name. `unordered`:
+    neither that nor the offset before the damage limits what is found."""
 
-    def __init__(self, window: Window, limits: Limits, name_offset: int | None) -> None:
+    def __init__(self, window: Window, limits: Limits, name_offset: int | None, *, unordered: bool = False) -> None:
         self.window = window
         self.limits = limits
-        self.name_offset = name_offset
+        self.unordered = unordered
+        self.name_offset = None if unordered else name_offset
         self.nesting = Nesting(window, lambda at: self._sound(claim_at(window, at, limits), None))
         self.work_left = FREE_WORK
         self.paid_to = 0
@@ -45,6 +48,8 @@ class Resync:
     def next_sound(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
         """Position of the first sound batch at or behind `start`, None if there is none before `stop` (None: the end).
         What cannot be read began at `boundary`; with a `stop`, all from there on can still be read afterwards."""
+        if self.unordered:
+            last_good = None
         above, begun, clear, found = self.searched
         if above != last_good or not begun <= start <= clear:
             begun, clear, found = start, start, None

@@ -12,7 +12,9 @@ SALVAGE_SPAN_KEYS = (
     _TOPIC,
     _PARTITION,
     Key("fate", "string", "", "; ".join(f"{fate}: {meaning}" for fate, meaning in FATES.items())),
-    Key("file", "string", "", "of the source; its spans tile it, in order of positions"),
+    Key(
+        "file", "string", "", "of the source; its spans tile it, in order of positions unless batches are out of order"
+    ),
     Key("position", "number", "byte of the file", "where the span begins"),
     Key("size", "number or null", "bytes", "its length; null: not known, for the file could not be read"),
     Key("offset", "number or null", "offset", "the first, by the headers; null where nothing can be believed"),
@@ -36,8 +38,8 @@ SALVAGE_HOLE_KEYS = (
         "cause",
         "string",
         "",
-        "lost: something lost lies there; absent: no source has them, as compaction, retention or a lost file leaves "
-        "it",
+        "lost: something that was not written may have had them; absent: no source has them, as compaction, retention "
+        "or a lost file leaves it",
     ),
 )
 
@@ -50,7 +52,8 @@ SALVAGE_KEYS = (
         "whole",
         "boolean",
         "",
-        "no record is lacking, as far as offsets show, none is a guess, and nothing `contradicts`",
+        "no record is lacking, as far as offsets show, none is a guess, and every valid batch is in the output, or "
+        "another version of it is",
     ),
     Key("bytes", "object", "bytes", "of the sources' segments by fate (see salvageSpan): all of them"),
     Key("batches", "object", "", "by fate"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.forensics.abort import abort_command
-from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, WRITTEN, Hole, Span
+from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, UNUSED, WRITTEN, Hole, Span
 from kdump.forensics.salvage.result import Salvaged
 from kdump.format.counted import many
 from kdump.render.escape import path_text, printable
@@ -97,7 +97,8 @@ class SalvageReport:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
             where = f"{made.absentOffsets:,} offsets in {many(made.absentHoles, 'hole')}"
-            yield f"{where} are in no source: compaction, retention, or a file that is gone"
+            which = "no source" + (", or only in what a compacted log has dropped" if _has_unused(made) else "")
+            yield f"{where} are in {which}: compaction, retention, or a file that is gone"
 
     def _changed(self, made: Salvaged) -> Iterator[str]:
         for name, count in made.mended.items():
@@ -184,6 +185,11 @@ def hole_text(hole: Hole) -> str:
 
 def _is_told(hole: Hole, losses: list[Span]) -> bool:
     return any(span.offset == hole.offset and span.lastOffset == hole.lastOffset for span in losses)
+
+
+def _has_unused(made: Salvaged) -> bool:
+    """Whether a replica has batches that were not wanted."""
+    return made.batches.get(UNUSED, 0) > 0
 
 
 def _lost_text(made: Salvaged) -> str:

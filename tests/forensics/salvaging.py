@@ -47,7 +47,7 @@ class Run:
         """Every byte of every source has one fate, and the sums are those of the lines."""
         ends: dict[str, int] = defaultdict(int)
         sums: dict[str, int] = defaultdict(int)
-        for span in self.spans:
+        for span in sorted(self.spans, key=lambda each: (each["file"], each["position"])):
             assert span["position"] == ends[span["file"]], span
             ends[span["file"]] += span["size"]
             sums[span["fate"]] += span["size"]

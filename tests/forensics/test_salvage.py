@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import random
 import shutil
+import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import pytest
 
 import kdump
 from kdump.forensics.output_directory import OutputDirectory, OutputError
+from kdump.forensics.salvage.batch_index import BatchIndex
 from kdump.forensics.salvage.fates import (
     CONTRADICTS,
     DAMAGED,
@@ -18,6 +23,7 @@ from kdump.forensics.salvage.fates import (
     DUPLICATE,
     KEPT,
     MENDED,
+    OVERLAPS,
     RECOVERED,
     SUPERSEDED,
     UNDECIDED,
@@ -168,7 +174,7 @@ def test_what_no_checksum_covers_is_put_right(tmp_path: Path) -> None:
 
 def test_an_offset_that_fits_nowhere_is_lost(tmp_path: Path) -> None:
     run = Run(tmp_path / "out", place(tmp_path, "t-0", ten(0), craft.rebase(ten(10), 3), ten(30)))
-    assert [(span["code"], span["offset"]) for span in run.lost()] == [("offset-not-monotonic", None)]
+    assert [(span["fate"], span["offset"]) for span in run.lost()] == [(OVERLAPS, 3)]
     assert run.holes == [(10, 29)]
     assert run.offsets() == {*range(10), *range(30, 40)}
 
@@ -199,6 +205,169 @@ def test_the_same_batch_in_two_live_segments_is_no_loss(tmp_path: Path) -> None:
     run = Run(tmp_path / "out", source)
     assert run.fates() == {KEPT: 3, DUPLICATE: 1}
     assert run.only.is_whole
+
+
+# --- Batches out of order ---------------------------------------------------------------------------------------------
+
+SORTED = [ten(first) for first in range(0, 60, 10)]
+ORDERS = {
+    "two swapped": (0, 2, 1, 3, 4, 5),
+    "the last two": (0, 1, 2, 3, 5, 4),
+    "two swaps": (1, 0, 2, 4, 3, 5),
+    "moved to the front": (5, 0, 1, 2, 3, 4),
+    "moved to the end": (1, 2, 3, 4, 5, 0),
+    "reversed": (5, 4, 3, 2, 1, 0),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_batches_out_of_order_are_written_in_order(order: tuple[int, ...], tmp_path: Path) -> None:
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", *(SORTED[number] for number in order)))
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(SORTED)
+    assert (run.only.is_whole, run.fates(), run.holes) == (True, {KEPT: 6}, [])
+    assert "out of order" in run.only.notes[-1]
+
+
+def test_batches_moved_between_files(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", SORTED[0], SORTED[4], SORTED[1])
+    place(tmp_path, "t-0", SORTED[3], SORTED[2], SORTED[5], base=30)
+    run = Run(tmp_path / "out", source)
+    assert run.only.files == [f"t-0/{base:020}.log" for base in (0, 30)]
+    assert b"".join((run.out / file).read_bytes() for file in run.only.files) == b"".join(SORTED)
+    assert run.only.is_whole
+
+
+def test_a_batch_moved_below_its_file_and_read_late(tmp_path: Path) -> None:
+    """Each file is in order, but the second has what the first lacks."""
+    source = place(tmp_path, "t-0", SORTED[0], SORTED[2])
+    place(tmp_path, "t-0", SORTED[1], base=30)
+    run = Run(tmp_path / "out", source)
+    assert run.offsets() == set(range(30))
+    assert run.only.is_whole
+
+
+def test_a_batch_out_of_order_behind_damage_is_found(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", SORTED[0], SORTED[3], SORTED[4], b"\xff" * 100, SORTED[1], SORTED[5])
+    run = Run(tmp_path / "out", source)
+    assert run.offsets() == {*range(20), *range(30, 60)}
+    assert [(line["offset"], line["cause"]) for line in run.lines if line["type"] == "salvageHole"] == [(20, "lost")]
+    assert not run.only.is_whole
+
+
+def test_doubled_batches_are_duplicates_wherever_they_stand(tmp_path: Path) -> None:
+    source = place(tmp_path, "t-0", SORTED[2], *SORTED, SORTED[2], SORTED[0], SORTED[5])
+    run = Run(tmp_path / "out", source)
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(SORTED)
+    assert (run.fates(), run.only.is_whole) == ({KEPT: 6, DUPLICATE: 4}, True)
+
+
+def test_what_overlaps_is_named_and_no_success(tmp_path: Path) -> None:
+    """Nothing is lacking by offsets, but a valid batch is in no output."""
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", *SORTED[:3], craft.rebase(ten(0, text="other"), 15)))
+    (span,) = run.lost()
+    assert (span["fate"], span["offset"], span["lastOffset"]) == (OVERLAPS, 15, 24)
+    assert (run.offsets(), run.holes, run.only.is_whole) == (set(range(30)), [], False)
+
+
+def test_a_moved_batch_is_not_taken_for_one_with_a_damaged_offset(tmp_path: Path) -> None:
+    """It fills a gap that another batch left, and has a place of its own."""
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", SORTED[0], SORTED[4], SORTED[2], SORTED[3], SORTED[5]))
+    assert run.only.mended == {}
+    assert run.offsets() == {*range(10), *range(20, 60)}
+    again = Run(tmp_path / "again", place(tmp_path / "2", "t-0", SORTED[0], SORTED[3], *SORTED[2:]))
+    assert (again.only.mended, again.fates()) == ({}, {KEPT: 5, DUPLICATE: 1})
+
+
+def test_a_damaged_offset_does_not_move_the_log_end(tmp_path: Path) -> None:
+    """One bit of a base offset is another, and the gap that the batch would fill is larger than it."""
+    far = craft.rebase(SORTED[1], 10 + (1 << 40))
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", SORTED[0], far, *SORTED[3:]))
+    (span,) = run.lost()
+    assert (span["fate"], span["offset"]) == (CONTRADICTS, 10 + (1 << 40))
+    assert (run.only.logEndOffset, run.holes, run.only.is_whole) == (60, [(10, 29)], False)
+
+
+def test_what_a_block_of_the_disk_held_before_is_not_of_this_log(tmp_path: Path) -> None:
+    """A stale batch, out of order, whose leader epoch does not belong where its offsets are."""
+    log = [ten(0, 4), ten(20, 4), ten(30, 5)]
+    for epoch in (1, 7):
+        run = Run(tmp_path / f"{epoch}", place(tmp_path / f"in{epoch}", "t-0", *log, ten(10, epoch)))
+        (span,) = run.lost()
+        assert (span["fate"], span["offset"]) == (CONTRADICTS, 10)
+        assert "leader epoch" in span["reason"]
+    run = Run(tmp_path / "own", place(tmp_path / "in", "t-0", *log, ten(10, 4)))
+    assert run.only.is_whole
+
+
+def test_a_batch_in_the_value_of_a_damaged_one_is_not_written(tmp_path: Path) -> None:
+    """Its offset is free, and its checksum holds; the records around it can no longer be made out."""
+    inside = craft.one(b"inside", 4)
+    outer = bytearray(craft.batch([craft.record(0, b"k", inside)], offset=20))
+    at = outer.index(inside)
+    outer[10:at] = b"\xff" * (at - 10)
+    log = [ten(5), bytes(outer), ten(30)]
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", *log))
+    assert run.offsets() == {*range(5, 15), *range(30, 40)}
+    assert ("contradicts", 4) in [(span["fate"], span["offset"]) for span in run.lost()]
+
+
+def test_leader_epochs_of_swapped_batches_stay(tmp_path: Path) -> None:
+    """The neighbors in the file of a batch that was moved say nothing of its epoch."""
+    log = [ten(0, 1), ten(10, 1), ten(20, 2), ten(30, 2)]
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", log[0], log[2], log[1], log[3]))
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(log)
+    assert (run.out / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n2 20\n"
+
+
+def test_a_leader_epoch_that_is_negative_is_corrected_or_named(tmp_path: Path) -> None:
+    """The one in the middle can be corrected; of the last one the ledger tells what verify finds in the output."""
+    log = [ten(0, 4), ten(10, 4), ten(20, 4), ten(30, 4)]
+    wrong = [craft.patch(log[at], crc=False, partitionLeaderEpoch=-(1 << 30)) for at in (1, 3)]
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", log[0], wrong[0], log[2], wrong[1]))
+    assert (run.only.mended, run.only.odd) == ({"partitionLeaderEpoch": 1}, {"leader-epoch-decreased": 1})
+
+
+def test_a_replica_out_of_order_fills_holes(tmp_path: Path) -> None:
+    one = place(tmp_path / "a", "t-0", SORTED[0], broken(SORTED[1]), *SORTED[2:4])
+    other = place(tmp_path / "b", "t-0", SORTED[0], SORTED[2], SORTED[1], *SORTED[3:])
+    run = Run(tmp_path / "out", one, replicas=[str(other)])
+    assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(SORTED)
+    assert run.only.is_whole
+
+
+def test_a_compressed_file_out_of_order_is_named(tmp_path: Path) -> None:
+    """It is read once, from its beginning."""
+    source = place(tmp_path, "t-0")
+    (source / FIRST).write_bytes(gzip.compress(b"".join(SORTED[number] for number in ORDERS["the last two"])))
+    made = kdump.salvage(str(source), str(tmp_path / "out"))[0]
+    assert [(each.fate, each.offset) for each in made.losses] == [(CONTRADICTS, 50)]
+    assert not made.is_whole
+
+
+def test_two_segments_of_one_name_are_not_written(tmp_path: Path) -> None:
+    """No batch of the file is within 31 bits of its name."""
+    far = 1 << 32
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", ten(far), ten(far + 10)))
+    assert run.only.files == [f"t-0/{far:020}.log"]
+    assert run.offsets() == set(range(far, far + 20))
+
+
+def test_the_index_of_a_file_out_of_order_is_small() -> None:
+    """At most 100 bytes a batch, at any time."""
+    count = 40_000
+    numbers = list(range(count))
+    random.Random(7).shuffle(numbers)
+    for order in (numbers, range(count - 1, -1, -1)):
+        tracemalloc.start()
+        index = BatchIndex(0, None)
+        for at, number in enumerate(order):
+            index.add(at * 100, 100, number * 10, number * 10 + 9, number)
+        index.arrange()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 100 * count
+        assert len(index.chain) + len(index.astray) == count
+        assert all(index.bases[a] <= index.bases[b] for a, b in pairwise(index.astray))
 
 
 # --- Files that overlap -----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class EpochsWritten:
     def add(self, epoch: int, base: int) -> bool:
         """A batch; whether its epoch is lower than that of one before it."""
         if epoch < 0:
-            return False
+            return epoch < -1  # -1: none
         if self._agrees:
             at = bisect_right(self._starts, base) - 1
             self._agrees = at >= 0 and self._given[at][0] == epoch

@@ -21,6 +21,9 @@ WRITTEN = (KEPT, MENDED, RECOVERED)
 NEEDLESS = (DUPLICATE, SUPERSEDED, PADDING, UNUSED)
 LOST = (DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN)
 
+INCOMPLETE = (CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN, RECOVERED)
+"""Of valid batches that are not in the output, and of guesses: with any of them a partition is not whole."""
+
 FATES = {
     KEPT: "written, byte for byte as it was",
     MENDED: "written, with a field put right that no checksum covers (see mended)",
@@ -32,11 +35,11 @@ FATES = {
     DAMAGED: "no sound batch",
     TORN: "a batch that runs past the end of its file",
     UNREAD: "the device, or the system, did not give the bytes",
-    CONTRADICTS: "a sound batch at offsets that another batch of the same copy has, and not the one that was written",
-    OVERLAPS: "a sound batch that shares some of its offsets, and not all, with one that was written",
+    CONTRADICTS: "a valid batch at offsets that another batch has, which was written, or that cannot be its own",
+    OVERLAPS: "a valid batch that shares some of its offsets, and not all, with one that was written",
     DIVERGED: "of a history that parted from the one that was written",
     UNDECIDED: "histories part here, and nothing says which is right: --prefer does",
-    UNTAKEN: "a sound batch that a broker does not load: it would not start, or cut the log off there",
+    UNTAKEN: "a valid batch that a broker does not load: it would not start, or cut the log off there",
 }
 """Every byte of every segment has one."""
 

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from kdump.forensics.salvage.strand import Strand
 
 
+class Disordered(Exception):
+    """Raised when a valid batch is found out of order: its partition is read once more, after a survey of its files
+    (survey.py). `path` is the file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: its batches are out of order")
+        self.path = path
+
+
 class Lost(NamedTuple):
     """Bytes of a file that are no sound batch. offset, lastOffset and records: what a header claims, None and 0 where
     it cannot be believed."""
@@ -54,13 +63,15 @@ class Head:
 @dataclass
 class Place:
     """Where a file stands among the others: `copy` by its number, 0 for the one that is followed; `spare`: it is no
-    live segment. `beyond`: the name of the next live segment of that copy."""
+    live segment. `names`: the base offsets in the names of that copy's live segments, in ascending order; `beyond`: the
+    next of them after this file's."""
 
     at: Target
     copy: int = 0
     spare: bool = False
     beyond: int | None = None
     order: int = 0
+    names: tuple[int, ...] = ()
 
     @property
     def name(self) -> int:

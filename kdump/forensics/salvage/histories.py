@@ -31,13 +31,15 @@ class Parting:
 
 @dataclass
 class Histories:
-    """What was decided of the copies. `epochs`: (epoch, start offset) of the followed copy, empty where it has none.
-    `stop`: from here on two histories cannot be told apart by anything but the operator; None: nowhere."""
+    """What was decided of the copies. `epochs`: (epoch, start offset) of the followed copy, empty where it has none;
+    `noted`: they are those of its leader-epoch-checkpoint, and not of its batches in the order of positions. `stop`:
+    from here on two histories cannot be told apart by anything but the operator; None: nowhere."""
 
     order: list[int]
     """The copies by their numbers as given, the one that is followed first: a copy's number here is its place in it."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
     partings: dict[int, Parting] = field(default_factory=dict)
+    noted: bool = True
     stop: int | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -65,7 +67,7 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, m
     found = diff_copies(list(copies), options, met)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
-    made = Histories(order, _epochs(facts[order[0]]))
+    made = Histories(order, _epochs(facts[order[0]]), noted=facts[order[0]].epochs is not None)
     for place in range(len(order)):
         for above in range(place):
             _hold(made, found, above, place, prefer)

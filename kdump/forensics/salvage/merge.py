@@ -1,35 +1,74 @@
 """The batches of several files as one log: each offset once, from the best copy, and never of two histories.
 
 The rule, for batches that share offsets: what is whole before what is made of damaged records; live segments of the
-copy that is followed before those of other replicas, and these before .deleted, .swap and .cleaned files; then the
-higher leader epoch; then the one that begins first; then the one with more records. So the others only fill holes of
-the first. Which copy is followed, and up to where the others are of its history, is decided before (histories.py).
+copy that is followed before those of other replicas, then batches that are out of order in either, and these before
+.deleted, .swap and .cleaned files; then the higher leader epoch; then the one that begins first; then the one with more
+records. So the others only fill holes of the first. Which copy is followed, and up to where the others are of its
+history, is decided before (histories.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
-from kdump.forensics.salvage.heads import Head
+from kdump.forensics.salvage.heads import Disordered, Head
 from kdump.forensics.salvage.histories import Histories
+from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.source_file import SourceFile
 from kdump.forensics.salvage.strand import Strand
-from kdump.log.region import BatchV2
+from kdump.format.batch import BatchHeader
+from kdump.format.errors import DecodeError
+from kdump.log.errors import SourceError
+from kdump.log.region import Batch, BatchV2
+
+_FIELDS = BatchHeader._fields
+_PRODUCER = slice(_FIELDS.index("producerId"), _FIELDS.index("baseSequence") + 1)
 
 Disposed = Callable[[Head, str, str], None]
 """Is told of a sound batch that is not written: its fate, and why."""
+SPARE = 2
+"""The tier of files that are no live segments."""
 COMPACTED = (
     "the log is compacted, and the copy that is followed lacks it without damage: the cleaner may have dropped it"
 )
 
 
+@dataclass
+class Taken:
+    """The last batch that was taken: what tells whether another one is the same. `head`: while it can be read."""
+
+    head: Head | None
+    strand: Strand
+    position: int
+    size: int
+    base: int
+    last: int
+    epoch: int
+    crc: int
+    header: BatchHeader | None
+    digest: bytes | None = None
+
+
 class Merge:
     """Walks the strands side by side. `damaged`: something of the copy that is followed was lost since its last batch;
-    whoever hears of losses sets it. `compacted`: the log is known to be."""
+    whoever hears of losses sets it. `compacted`: the log is known to be. `losses`: what surveyed files lost; None: no
+    file was surveyed, and Disordered is raised where one has to be."""
 
-    def __init__(self, strands: Sequence[Strand], histories: Histories, disposed: Disposed, *, compacted: bool) -> None:
-        self.waiting = sorted(strands, key=lambda each: (each.place.name, each.tier, each.place.copy, each.place.order))
+    def __init__(
+        self,
+        strands: Sequence[Strand],
+        histories: Histories,
+        disposed: Disposed,
+        *,
+        compacted: bool,
+        losses: Losses | None = None,
+    ) -> None:
+        self.waiting = sorted(strands, key=lambda each: (each.start, each.tier, each.place.copy, each.place.order))
+        self.losses = losses
+        self.taken: Taken | None = None
         self.active: list[Strand] = []
         self.histories = histories
         self.disposed = disposed
@@ -47,7 +86,9 @@ class Merge:
             if first is None:
                 return
             other = self._of_other(first)
-            if other is not None:
+            if self.taken is not None and _is_same(self.taken, first):
+                self._drop(first, DUPLICATE, f"offsets up to {self.last} had been taken")
+            elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
                 self._behind(first)
@@ -60,17 +101,15 @@ class Merge:
                 if winner is first:
                     yield from self._take(first, rivals)
                 else:
-                    self._drop(first, *self._beside(first, winner))
+                    self._drop(first, OVERLAPS, f"it overlaps with {_where(winner)}, which is better")
 
     def _take(self, first: Head, rivals: list[Head]) -> Iterator[Head]:
-        digest: bytes | None = None
+        self.taken = _taken(first)
         for rival in rivals:
             if rival.last <= first.last:
-                if digest is None and _alike(first, rival):
-                    digest = _digest(first)
-                same = digest is not None and _alike(first, rival) and _digest(rival) == digest
-                self._drop(rival, DUPLICATE if same else self._instead(rival), f"{_where(first)} was taken")
+                self._drop(rival, self._instead(rival), f"{_where(first)} was taken")
         yield first
+        self.taken.head = None
         self.last, self.epoch = first.last, max(first.epoch, self.epoch)
         if first.strand.tier == 0:
             self.damaged, self._followed = False, True
@@ -83,12 +122,24 @@ class Merge:
         """The head that begins first, once every strand that may have a part in its offsets has begun."""
         while True:
             self.active = [strand for strand in self.active if strand.head is not None]
-            first = min(self._heads(), key=lambda head: (head.base, _preference(head)), default=None)
-            if not self.waiting or (first is not None and self.waiting[0].place.name > first.last):
+            first = self._least()
+            if not self.waiting or (first is not None and self.waiting[0].start > first.last):
                 return first
             strand = self.waiting.pop(0)
             strand.begin()
             self.active.append(strand)
+            late = strand.head is not None and self.last is not None and strand.head.base <= self.last
+            if late and self.losses is None and strand.file.is_seekable:
+                raise Disordered(strand.place.at.path)
+
+    def _least(self) -> Head | None:
+        """The head that begins first; of several, the best one of this history."""
+        heads = self._heads()
+        base = min((head.base for head in heads), default=None)
+        alike = [head for head in heads if head.base == base]
+        if len(alike) < 2:
+            return alike[0] if alike else None
+        return min(alike, key=lambda head: (self._of_other(head) is not None, _preference(head)))
 
     def _of_other(self, head: Head) -> tuple[str, str] | None:
         """Fate and reason of a batch of another history, or of one that may be."""
@@ -97,8 +148,13 @@ class Merge:
             return UNDECIDED, f"histories part at offset {stop}, and nothing says which is right"
         epoch = head.epoch if head.strand.tier else -1
         parted = self.histories.parted(head.strand.place.copy, head.base, head.last, epoch)
-        if parted or not head.strand.tier or head.epoch < 0:
-            return (DIVERGED, parted) if parted else None
+        if parted:
+            return DIVERGED, parted
+        if head.epoch < 0:
+            return None
+        if not head.strand.tier:
+            reason = self._misplaced(head) if head.strand.astray else ""
+            return (CONTRADICTS, reason) if reason else None
         if head.epoch < self.epoch and (self.last is None or head.base > self.last):
             return DIVERGED, f"its leader epoch, {head.epoch}, is below {self.epoch}, which comes before it"
         for other in self._heads():
@@ -106,18 +162,41 @@ class Merge:
                 return DIVERGED, f"its leader epoch, {head.epoch}, is above {other.epoch}, which comes behind it"
         return None
 
+    def _misplaced(self, head: Head) -> str:
+        """Why a batch that is out of order in its file does not belong where its offsets are: the leader epochs around
+        them; empty if it does. It may be what a block of the disk held before."""
+        if self.last is None or self.taken is None or head.base <= self.last:
+            return ""
+        before = self.taken.epoch
+        after = min(
+            (other for other in self._heads() if other.strand.tier == 0 and not other.strand.astray),
+            key=lambda other: other.base,
+            default=None,
+        )
+        behind = -1 if after is None or after.base <= head.last else after.epoch
+        if 0 <= behind < before:
+            return ""  # they fall anyway
+        if head.epoch < before:
+            return f"its leader epoch, {head.epoch}, is below {before}, which comes before it"
+        if 0 <= behind < head.epoch:
+            return f"its leader epoch, {head.epoch}, is above {behind}, which comes after it"
+        return ""
+
     def _is_unwanted(self, head: Head) -> bool:
         """Whether the cleaner may have dropped it: what fills a hole of a compacted log has to be missed there."""
-        return bool(head.strand.tier) and self._is_compacted and not self._may_fill()
+        return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
 
     @property
-    def _is_compacted(self) -> bool:
+    def is_compacted(self) -> bool:
+        """Whether the log is known to be compacted, or a batch so far shows it."""
         self._compacted = self._compacted or any(each.compacted for each in self.active)
         return self._compacted
 
-    def _may_fill(self) -> bool:
+    def _may_fill(self, head: Head) -> bool:
         """Whether the copy that is followed may have lost here what another has: it is damaged, has not begun, or has
         ended."""
+        if self.losses is not None and self.losses.claims(head.base, head.last):
+            return True
         ended = not any(strand.tier == 0 for strand in (*self.active, *self.waiting))
         made = any(head.recovered is not None for head in self._heads() if head.strand.tier == 0)
         return self.damaged or made or not self._followed or ended
@@ -131,17 +210,24 @@ class Merge:
             reason = f"offsets up to {self.last} had been taken; {self.last + 1}..{head.last} of it are not written"
             self._drop(head, OVERLAPS, reason)
 
-    def _beside(self, head: Head, winner: Head) -> tuple[str, str]:
-        if winner.base <= head.base and head.last <= winner.last:
-            return self._instead(head), f"{_where(winner)} is better"
-        return OVERLAPS, f"it overlaps with {_where(winner)}, which is better"
-
     def _instead(self, head: Head) -> str:
-        """The fate of a batch all of whose offsets another one has. Live segments of one copy do not overlap, but where
-        the cleaner was stopped: what gives way to another of its own copy, which has the offsets, may have records that
-        are nowhere else."""
-        own = head.strand.tier == 0 and head.recovered is None
-        return CONTRADICTS if own and not self._is_compacted else SUPERSEDED
+        """The fate of a batch all of whose offsets have been written. In a compacted log the cleaner leaves other
+        versions of a batch, and .deleted, .swap and .cleaned files have them too; else what gives way to another batch
+        with its offsets may have records that are nowhere else."""
+        if self.taken is not None and _is_same(self.taken, head):
+            return DUPLICATE
+        if head.strand.tier == SPARE or head.recovered is not None:
+            return SUPERSEDED
+        return SUPERSEDED if self.is_compacted and self._is_version(head) else CONTRADICTS
+
+    def _is_version(self, head: Head) -> bool:
+        """Whether the cleaner may have made one of it and the batch that was taken of the other: it leaves a batch its
+        first and last offset and its producer (MemoryRecords.filterTo)."""
+        taken, batch = self.taken, head.batch
+        if taken is None or taken.header is None or not isinstance(batch, BatchV2):
+            return True
+        mine, theirs = batch.header, taken.header
+        return (head.base, head.last, mine[_PRODUCER]) == (taken.base, taken.last, theirs[_PRODUCER])
 
     def _drop(self, head: Head, fate: str, reason: str) -> None:
         self.disposed(head, fate, reason)
@@ -153,7 +239,7 @@ def _preference(head: Head) -> tuple[bool, int, int, int, int, int, int]:
     strand = head.strand
     return (
         head.recovered is not None,
-        strand.tier,
+        2 * SPARE if strand.tier == SPARE else strand.tier + SPARE * strand.astray,
         -head.epoch,
         strand.place.copy,
         head.base,
@@ -166,18 +252,37 @@ def _where(head: Head) -> str:
     return f"the batch at {head.position} of {head.strand.place.at.path}"
 
 
-def _alike(one: Head, other: Head) -> bool:
-    """Whether the headers are the same, the leader epoch aside, which no checksum covers."""
-    mine, theirs = one.batch, other.batch
-    if isinstance(mine, BatchV2) and isinstance(theirs, BatchV2):
-        return mine.header._replace(partitionLeaderEpoch=0) == theirs.header._replace(partitionLeaderEpoch=0)
-    return type(mine) is type(theirs) and (one.base, one.last, mine.crc) == (other.base, other.last, theirs.crc)
+def _taken(head: Head) -> Taken:
+    batch = head.batch
+    header = batch.header if isinstance(batch, BatchV2) else None
+    return Taken(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
 
 
-def _digest(head: Head) -> bytes:
+def _is_same(taken: Taken, other: Head) -> bool:
+    """Whether a batch has the bytes of the one that was taken, the leader epoch aside, which no checksum covers."""
+    if (taken.base, taken.last, taken.size, taken.crc) != (other.base, other.last, other.size, other.batch.crc):
+        return False
+    if taken.digest is None:
+        taken.digest = _digest(taken.head.batch) if taken.head is not None else _digest_again(taken)
+    return taken.digest == _digest(other.batch)
+
+
+def _digest(batch: Batch) -> bytes:
     """Of the bytes that the checksum covers."""
     digest = hashlib.blake2b(digest_size=16)
-    batch = head.batch
     for chunk in batch.chunks(batch.crc_start, batch.size - batch.crc_start):
         digest.update(chunk)
     return digest.digest()
+
+
+def _digest_again(taken: Taken) -> bytes | None:
+    """The same of the batch that was taken, which is read again; None if it cannot be."""
+    of = taken.strand
+    file = SourceFile(of.place, of.known, of.options)
+    try:
+        file.open()
+        return _digest(file.batch_at(taken.position, taken.size)) if file.is_seekable else None
+    except (SourceError, DecodeError):
+        return None
+    finally:
+        file.close()

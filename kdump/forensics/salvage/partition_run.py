@@ -20,14 +20,16 @@ from kdump.forensics.salvage.fates import (
     LOST,
     MENDED,
     RECOVERED,
+    UNDECIDED,
     UNTAKEN,
     UNUSED,
     Hole,
     Span,
 )
-from kdump.forensics.salvage.heads import Head, Lost, Place
+from kdump.forensics.salvage.heads import Disordered, Head, Lost, Place
 from kdump.forensics.salvage.histories import Histories, histories_of
 from kdump.forensics.salvage.ledger import Ledger
+from kdump.forensics.salvage.losses import Losses
 from kdump.forensics.salvage.merge import Merge
 from kdump.forensics.salvage.rescue import rescue
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
@@ -35,6 +37,7 @@ from kdump.forensics.salvage.segments import Segments, Sink, Untaken
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import Given, Job
 from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.survey import survey
 from kdump.log.listing import length, lies_in, same_place
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
@@ -66,8 +69,33 @@ def copy_named(job: Job, prefer: str | None) -> int | None:
     return matches[0] if len(matches) == 1 else None
 
 
+def salvage_partition(
+    job: Job,
+    out: OutputDirectory,
+    ledger: BinaryIO,
+    wishes: Wishes,
+    options: Options,
+    met: Callable[[int], None],
+    make: MakeSink,
+) -> Salvaged:
+    """Salvage one partition into `out`: in one pass, or, where a valid batch is out of order, once more from the start,
+    after a survey of its files."""
+    start = ledger.tell()
+    first = PartitionRun(job, out, ledger, wishes, options, met, make)
+    try:
+        return first.run()
+    except Disordered as found:
+        ledger.seek(start)
+        ledger.truncate()
+        again = PartitionRun(job, out, ledger, wishes, options, met, make, Losses())
+        made = again.run(first.histories)
+        made.notes.append(f"{found}: they are written in the order of their offsets")
+        return made
+
+
 class PartitionRun:
-    """The salvage of one partition into `out`."""
+    """The salvage of one partition into `out`. `losses`: what a survey has found to be lost; None: without a survey,
+    Disordered is raised for batches out of order."""
 
     def __init__(
         self,
@@ -78,7 +106,9 @@ class PartitionRun:
         options: Options,
         met: Callable[[int], None],
         make: MakeSink,
+        losses: Losses | None = None,
     ) -> None:
+        self.losses = losses
         self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
         self.ledger = Ledger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
@@ -86,27 +116,36 @@ class PartitionRun:
         self.copies: list[Given] = []
         self.strands: list[Strand] = []
         self.used: set[int] = set()
-        """Base offsets in the names of the files that gave a batch."""
+        """Base offsets in the names of the files that gave a batch of their own."""
         self.first: int | None = None
         self.next: int | None = None
         """The offset that comes next, if nothing is missing."""
         self.lost_since = False
         """Whether something was lost since the last batch that was written."""
+        self.dropped: list[tuple[int, int]] = []
+        """Offsets of valid batches that were not written, as far as they are not written from elsewhere."""
+        self.dropped_to = -1
+        """The last of them, another history's aside: after its end, this history lacks nothing of what that one has."""
         self.lost_behind = -2
         """The offset behind which something was lost last; -2: nothing was."""
         self.doubtful: list[DoubtfulTransaction] = []
         self.claimed: int | None = None
         """The last offset that something lost claims to have had."""
 
-    def run(self) -> Salvaged:
+    def run(self, histories: Histories | None = None) -> Salvaged:
+        """`histories`: what was decided of the copies, if that is known."""
         given = self.job.copies
-        self.histories = histories_of(
+        self.histories = histories or histories_of(
             [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.met
         )
         self.copies = [given[number] for number in self.histories.order]
-        self.merge = Merge(
-            list(self._strands()), self.histories, self._disposed, compacted=bool(self.copies[0].copy.known.compacted)
-        )
+        compacted = bool(self.copies[0].copy.known.compacted)
+        self.strands = list(self._strands())
+        if self.losses is not None:
+            self.strands = survey(self.strands, self.losses)
+            if not self.histories.noted and any(strand.surveyed and strand.tier == 0 for strand in self.strands):
+                self.histories.epochs = []  # batches out of order do not show where an epoch begins
+        self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
         named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
         self.next = min(named, default=None)
         known = self.copies[0].copy.epochs
@@ -133,19 +172,18 @@ class PartitionRun:
             places = []
             for at in live:
                 behind = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
-                places.append(Place(at, copy, False, names[behind] if behind < len(names) else None, number))
+                beyond = names[behind] if behind < len(names) else None
+                places.append(Place(at, copy, False, beyond, number, tuple(names)))
                 number += 1
             for at in given.spares:
                 if self.wishes.deleted:
-                    places.append(Place(at, copy, True, None, number))
+                    places.append(Place(at, copy, True, None, number, tuple(names)))
                     number += 1
                 else:
                     self._unused(at)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
-                strand = Strand(place, given.copy.known, self.options, self._lost, self.met, save)
-                self.strands.append(strand)
-                yield strand
+                yield Strand(place, given.copy.known, self.options, self._lost, self.met, save)
 
     def _unused(self, at: Target) -> None:
         self.ledger.span(Span(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
@@ -155,8 +193,8 @@ class PartitionRun:
     def _take(self, head: Head, epochs: EpochsWritten) -> None:
         hole = None
         if self.next is not None and head.base > self.next:
-            hole = Hole(self.next, head.base - 1, LOSS if self.lost_since else ABSENT)
-            if self.lost_since:
+            hole = Hole(self.next, head.base - 1, LOSS if self._is_lost(self.next, head.base - 1) else ABSENT)
+            if hole.cause == LOSS:
                 self.lost_behind = self.next - 1
         doubtful = self._doubtful(head)
         try:
@@ -169,9 +207,11 @@ class PartitionRun:
         if hole is not None:
             self.ledger.hole(hole)
         self.first = head.base if self.first is None else self.first
-        self.used.add(head.strand.place.name)
+        if not head.strand.astray:
+            self.used.add(head.strand.place.name)
         self.next = head.last + 1
         self.lost_since, self.claimed = False, None
+        self.dropped = [each for each in self.dropped if each[1] >= self.next]
         falls = epochs.add(head.epoch, head.base)
         odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
         if head.recovered is not None:
@@ -183,6 +223,12 @@ class PartitionRun:
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
+
+    def _is_lost(self, first: int, last: int) -> bool:
+        """Whether something lost may have been at offsets that are missing."""
+        if self.lost_since or any(base <= last and behind >= first for base, behind in self.dropped):
+            return True
+        return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
 
     def _doubtful(self, head: Head) -> DoubtfulTransaction | None:
         """A marker that ends a transaction in which something is missing."""
@@ -203,9 +249,22 @@ class PartitionRun:
             self.ledger.span(self._span(head, fate, "", reason))
 
     def _told(self, head: Head, fate: str, reason: str) -> None:
-        if fate != DIVERGED:  # what another history has at these offsets is nothing that this one lacks
-            self._has_lost(head.strand, head.last)
+        if self.next is None or head.last >= self.next:
+            self._not_written(head, fate)
         self.ledger.span(self._span(head, fate, "", reason))
+
+    def _not_written(self, head: Head, fate: str) -> None:
+        """A valid batch of which some offsets have not been written."""
+        if fate != DIVERGED:
+            self.dropped_to = max(self.dropped_to, head.last)
+            self.merge.damaged = self.merge.damaged or head.strand.tier == 0
+        if fate == UNDECIDED:
+            return  # so is all that follows
+        if self.dropped and head.base <= self.dropped[-1][1] + 1:
+            base, last = self.dropped.pop()
+            self.dropped.append((min(base, head.base), max(last, head.last)))
+        else:
+            self.dropped.append((head.base, head.last))
 
     def _span(
         self,
@@ -226,7 +285,7 @@ class PartitionRun:
         span = Span(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
         counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
         self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
-        if span.is_lost:
+        if span.is_lost and not strand.surveyed:
             self._has_lost(strand, lost.lastOffset)
 
     def _has_lost(self, strand: Strand, last: int | None) -> None:
@@ -239,8 +298,13 @@ class PartitionRun:
     # -- the end
 
     def _end(self, made: Salvaged, epochs: EpochsWritten, newest: int | None) -> None:
+        start, losses = self.next or 0, self.losses
+        furthest = max(self.dropped_to, -1 if losses is None else losses.last)
+        if furthest >= start:
+            self.lost_since, self.claimed = True, max(furthest, self.claimed or 0)
+        if losses is not None:
+            self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
         if self.lost_since:
-            start = self.next or 0
             self.lost_behind = start - 1
             self.ledger.hole(Hole(start, self.claimed, LOSS))
         sink = self.sink
@@ -263,7 +327,7 @@ class PartitionRun:
         if made.logEndOffset is None and self.first is not None:
             made.logEndOffset = self.next
         made.notes = self.histories.notes + made.notes
-        made.notes += [note for strand in self.strands for note in strand.notes]
+        made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
 
     def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
         """All that a partition's directory has but the segments with batches."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, RECOVERED, WRITTEN, Hole, Span
+from kdump.forensics.salvage.fates import INCOMPLETE, WRITTEN, Hole, Span
 
 
 class OpenTransaction(NamedTuple):
@@ -76,10 +76,10 @@ class Salvaged:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no record is lacking that a source had, as far as offsets show it, none is a guess, and no
-        sound batch gave way to another of its own copy. Damage whose offsets came from elsewhere, or that holds none,
-        is no loss."""
-        return not (self.lostHoles or any(self.bytes.get(fate) for fate in (CONTRADICTS, DIVERGED, RECOVERED)))
+        """Whether no record is lacking that a source had, as far as offsets show it, none is a guess, and every valid
+        batch is in the output, or gave way to another version of it. Damage whose offsets came from elsewhere, or that
+        holds none, is no loss."""
+        return not (self.lostHoles or any(self.bytes.get(fate) for fate in INCOMPLETE))
 
     @property
     def is_written(self) -> bool:

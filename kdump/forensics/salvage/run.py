@@ -8,7 +8,7 @@ from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.salvage.partition_run import MakeSink, PartitionRun, Wishes, copy_named
+from kdump.forensics.salvage.partition_run import MakeSink, Wishes, copy_named, salvage_partition
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.segments import Segments, Sink
 from kdump.forensics.salvage.sources import Job, SalvageError, jobs
@@ -57,7 +57,7 @@ def salvage(
     try:
         with directory.writing(LEDGER) as ledger:
             for job in found:
-                made.append(PartitionRun(job, directory, ledger, wishes, options, met, sink or _segments).run())
+                made.append(salvage_partition(job, directory, ledger, wishes, options, met, sink or _segments))
     except OutputError as error:
         if not made:
             raise

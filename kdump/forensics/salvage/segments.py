@@ -1,12 +1,14 @@
 """Chosen batches -> a partition's directory as a broker loads it: segments and their indexes, nothing else that the
 batches do not say.
 
-Boundaries stay where the source has them: a file that begins behind all that was written begins a segment of its name.
+Boundaries stay where the source has them: where a file of it begins after all that was written, by its name, a segment
+of that name begins; which file a batch was found in does not matter.
 There are no .snapshot files: a broker that starts makes them anew from the batches.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import ExitStack
 from typing import BinaryIO, Protocol
 
@@ -71,10 +73,10 @@ class Segments:
     def take(self, head: Head) -> tuple[str, int]:
         place = head.strand.place
         size = head.batch.size
-        if self._file is None or self._rolls(head, size):
-            named = place.at.name_offset
-            fresh = named is not None and self.last < named <= head.base
-            self._roll(named if fresh and named is not None else head.base)
+        home = _home(head)
+        if self._file is None or self._rolls(head, home, size):
+            fresh = self.last < home <= head.base and head.last - home <= LARGEST_SEGMENT
+            self._roll(home if fresh else head.base)
         assert self._builder is not None
         assert self._file is not None
         try:
@@ -89,12 +91,12 @@ class Segments:
         self.last = head.last
         return f"{self.directory}/{self._name('log')}", at
 
-    def _rolls(self, head: Head, size: int) -> bool:
+    def _rolls(self, head: Head, home: int, size: int) -> bool:
         assert self._builder is not None
-        named, own = head.strand.place.at.name_offset, self._builder.base_offset
+        own = self._builder.base_offset
         if head.last - own > LARGEST_SEGMENT or self._size + size > LARGEST_SEGMENT:
             return True
-        starts = named is not None and named > self.last and named != own and self._size > 0
+        starts = home > self.last and home != own and self._size > 0
         return starts or (self._size + size > LARGEST_FILE and head.position < self._size)
 
     def empty(self, base: int) -> None:
@@ -114,6 +116,9 @@ class Segments:
         return f"{self.names[-1]:020}.{suffix}"
 
     def _roll(self, base: int) -> None:
+        if self._file is not None and self._size == 0:  # its first batch was not taken
+            self.abandon()
+            self.names.pop()
         self._end()
         self.names.append(base)
         self._builder = IndexBuilder(base, transactions=self.transactions)
@@ -131,6 +136,15 @@ class Segments:
         self.out.write(f"{self.writing}/{self._name('timeindex')}", built.timeindex)
         if built.txnindex:
             self.out.write(f"{self.writing}/{self._name('txnindex')}", built.txnindex)
+
+
+def _home(head: Head) -> int:
+    """The name of the segment of its copy that offset belongs to, -1 if there is none."""
+    place = head.strand.place
+    if place.spare:
+        return place.name
+    at = bisect_right(place.names, head.base)
+    return place.names[at - 1] if at else -1
 
 
 def write_batch(file: BinaryIO, batch: Batch) -> int:

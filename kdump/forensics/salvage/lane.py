@@ -1,0 +1,72 @@
+"""The batches of a surveyed file in the order of their offsets, wherever in the file they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
+from kdump.forensics.salvage.fates import UNREAD
+from kdump.forensics.salvage.heads import Head, Lost
+from kdump.forensics.salvage.source_file import is_cleaned, with_fields
+from kdump.forensics.salvage.strand import Strand
+from kdump.log.errors import SourceError
+from kdump.log.region import BatchV2
+
+AHEAD = 64 * 1024
+"""Bytes that are read at once of batches that stand anywhere."""
+CHANGED = "it is not what it was a moment ago: copy the file away, or stop its broker, and try again"
+
+
+class LaneStrand(Strand):
+    """The chain of a file, or the batches that are astray (batch_index.py). What of the file is lost has been reported
+    by the survey."""
+
+    surveyed = True
+
+    def __init__(self, of: Strand, index: BatchIndex, *, astray: bool) -> None:
+        super().__init__(of.place, of.known, of.options, of.lost, of.met, of.rescue)
+        self.index = index
+        self.astray = astray
+        self.compacted = of.compacted
+        self.start = index.first(astray=astray) or 0
+
+    def _heads(self) -> Iterator[Head]:
+        numbers = self.index.astray if self.astray else self.index.chain
+        try:
+            self.file.open(AHEAD if self.astray else None)
+            for number in numbers:
+                head = self._read(number)
+                if head is not None:
+                    self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
+                    yield head
+        except SourceError as error:
+            self.lost(self, Lost(UNREAD, self.position, None, "", str(error)))
+        finally:
+            self.close()
+
+    def _read(self, number: int) -> Head | None:
+        """A batch, once more; None, and reported, if it has changed meanwhile."""
+        found = self.index.entry(number)
+        self.position = found.position
+        batch: Any = self.file.batch_at(found.position, found.size)
+        self.met(found.size)
+        if self.index.marks[number] & RESCUED:
+            made = self.rescue(batch) if self.rescue is not None else None
+            if made is not None:
+                code = self.file.check(self.file.batch_at(found.position, found.size)).code
+                return Head(self, made[0], found.base, found.last, (code,), (), made[1], found.position, found.size)
+        checked = self.file.check(batch)
+        batch, mended = checked.batch, checked.mended
+        if found.is_mended and not checked.code and isinstance(batch, BatchV2):
+            batch, mended = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset")
+            checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
+        if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
+            told = Lost(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
+            self.lost(self, told)
+            return None
+        epoch = None if self.astray else self._right_epoch(batch, checked.last)
+        if epoch is not None:
+            batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
+        self.compacted = self.compacted or is_cleaned(batch, checked.base, checked.last)
+        return Head(self, batch, checked.base, checked.last, mended, checked.odd, None, found.position, found.size)

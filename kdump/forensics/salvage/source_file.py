@@ -1,0 +1,182 @@
+"""One file of a source: its regions, which of its batches are valid, and what the device did not give of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kdump.check import records as record_rules
+from kdump.check.batch import first_offset
+from kdump.check.catalogue import ERROR
+from kdump.check.diagnosis import diagnose
+from kdump.check.options import Options
+from kdump.check.rule import Known, Part
+from kdump.forensics.salvage.heads import Place
+from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.log.disk import Segment
+from kdump.log.legacy import last_record_offset, look_inside
+from kdump.log.reader import regions
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem, Region, length_problem, make_batch, read_header
+from kdump.log.source import StreamSource
+from kdump.log.window import Window
+
+UNSOUND = frozenset(
+    (
+        "crc-mismatch",
+        "batch-length-invalid",
+        "offset-invalid",
+        "record-count-mismatch",
+        "record-malformed",
+        "decompression-failed",
+        "lz4-frame-unsupported",
+        "offset-delta-invalid",
+        "control-batch-invalid",
+        "header-key-invalid",
+        "message-set-invalid",
+    )
+)
+"""Codes of findings that stop a consumer or a broker, or make them skip records: a batch that has one is not kept. The
+other errors stay as they were written, and the ledger names them."""
+NO_OFFSETS = "its offsets cannot be"
+
+Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
+"""Makes a sound batch of what can be decoded of a damaged one; and how many records that seems to have had."""
+
+
+class Checked(NamedTuple):
+    """A batch, and whether it is valid: `code` and `reason` are empty if it is. `mended`: names of fields that no
+    checksum covers and that its own bytes correct; `odd`: codes of errors that stay. base and last are its offsets."""
+
+    batch: Batch
+    base: int = -1
+    last: int = -1
+    mended: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    code: str = ""
+    reason: str = ""
+
+
+class SourceFile:
+    """A file while it is read. Its window is open between `open` and `close`."""
+
+    def __init__(self, place: Place, known: Known, options: Options) -> None:
+        self.place = place
+        self.known = known
+        self.options = options
+        self._window: Window | None = None
+        self._part: Part | None = None
+
+    @property
+    def window(self) -> Window:
+        """Raises AssertionError if it is not open."""
+        assert self._window is not None
+        return self._window
+
+    def open(self, ahead: int | None = None) -> None:
+        """Open it; `ahead`: bytes to read at once, by default a whole window. Raises SourceError."""
+        at = self.place.at
+        self._window = window = self.options.open(at)
+        if ahead is not None:
+            window.ahead = min(ahead, window.size)
+        self._part = Part(Segment("", at.name_offset or 0, at), at, False, None, 0, window.source.size)
+
+    def close(self) -> None:
+        if self._window is not None:
+            self._window.source.close()
+            self._window = None
+
+    @property
+    def is_seekable(self) -> bool:
+        """Whether it can be read again, from any position: standard input cannot."""
+        return self.place.at.path != "-" and not isinstance(self.window.source, StreamSource)
+
+    def regions(self) -> Iterator[Region]:
+        """Its regions in order of positions. The batch that follows damage may have any offset."""
+        name = self.place.at.name_offset
+        return regions(self.window, name_offset=name, limits=self.options.limits, unordered=True)
+
+    def batch_at(self, position: int, size: int) -> Batch:
+        """The batch that was found there before."""
+        header = read_header(self.window.view(position, BATCH_HEADER.size))
+        problem = None
+        if header[1] != size - LOG_OVERHEAD:
+            field, length = header._fields[1], size - LOG_OVERHEAD
+            problem = Problem("batch-length-invalid", "RecordBatch", field, position + 8, "", length, header[1])
+        return make_batch(self.window, position, size, self.options.limits, header, problem)
+
+    def check(self, batch: Batch) -> Checked:
+        """Whether it is valid, its offsets among its neighbors' aside. Reads it through."""
+        assert self._part is not None
+        mended: tuple[str, ...] = ()
+        if batch.problems and batch.problems[0].code == "batch-length-invalid" and len(batch.problems) == 1:
+            batch, mended = _sized(batch), ("batchLength",)
+        code, reason = _unsound(batch)
+        odd: list[str] = []
+        for finding in record_rules.findings(self._part, self.known, batch) if not code else ():
+            if finding.severity == ERROR and finding.code in UNSOUND:
+                code, reason = finding.code, finding.message
+                break
+            if finding.severity == ERROR and finding.code not in odd:
+                odd.append(finding.code)
+        if code:
+            return Checked(batch, code=code, reason=reason)
+        base, last = first_offset(batch), last_record_offset(batch)
+        if isinstance(batch, BatchLegacy) and last != batch.lastOffset:
+            # Readers go by the messages inside, a broker that ends its log here by the wrapper.
+            batch.header, batch.lastOffset = batch.header._replace(offset=last), last
+            mended += ("offset",)
+        return Checked(batch, base, last, mended, tuple(odd))
+
+    def successor(self, position: int) -> BatchHeader | None:
+        """The header of a v2 batch at `position`, if one seems to be there."""
+        head = bytes(self.window.peek(position, BATCH_HEADER.size))
+        if len(head) < BATCH_HEADER.size or head[16] != 2:
+            return None
+        header = BATCH_HEADER.read(head)
+        return None if length_problem(header) else header
+
+    def unread(self, region: Region) -> str:
+        """What of it the device did not give: the reader has seen zeros there."""
+        look = getattr(self.window.source, "unreadable_in", None)
+        found = look(region.position, region.size) if look else []
+        if not found:
+            return ""
+        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first at {found[0][0]}"
+
+
+def with_fields(batch: Batch, **fields: int) -> Batch:
+    """The same bytes under a header of which these fields are others, none of which the checksum covers."""
+    assert isinstance(batch, BatchV2)
+    made = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header._replace(**fields))
+    made._computed = batch._computed
+    return made
+
+
+def is_cleaned(batch: Batch, base: int, last: int) -> bool:
+    """Whether a batch shows that the log cleaner has removed records of it."""
+    count = batch.recordCount
+    return (count is not None and count < last - base + 1) or bool(batch.deleteHorizonMs)
+
+
+def _sized(batch: Batch) -> Batch:
+    """The batch with the length that its checksum proves."""
+    batch.problems.clear()
+    return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, BatchV2) else batch
+
+
+def _unsound(batch: Batch) -> tuple[str, str]:
+    """Code and reason, empty if the header and the checksum are valid."""
+    if batch.problems:
+        return batch.problems[0].code, batch.problems[0].reason
+    if not batch.crcValid:
+        text = diagnose(batch).text
+        return "crc-mismatch", "its checksum does not hold" + (f": {text}" if text else "")
+    if isinstance(batch, BatchLegacy):
+        look_inside(batch)
+        if batch.problems:
+            return batch.problems[0].code, batch.problems[0].reason
+        if batch.baseOffset is None or batch.lastOffset < 0:
+            return "offset-invalid", NO_OFFSETS
+    elif (batch.baseOffset or 0) < 0 or (batch.lastOffsetDelta or 0) < 0 or (batch.recordCount or 0) < 0:
+        return "offset-invalid", NO_OFFSETS
+    return "", ""

@@ -1,0 +1,110 @@
+"""A look at all files of a partition in which a valid batch was found out of order, before anything of it is written.
+
+A file whose batches are in order is read as before; only its offset gaps are remembered. Of each other file the valid
+batches are remembered (batch_index.py), and read in the order of their offsets (lane.py). No checksum covers a base
+offset: whether a batch is astray because it was moved, or because that field is damaged, is decided here (placing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kdump.forensics.salvage.batch_index import ALONE, FIXED, RESCUED, BatchIndex
+from kdump.forensics.salvage.fates import LOST
+from kdump.forensics.salvage.heads import Disordered, Lost
+from kdump.forensics.salvage.lane import LaneStrand
+from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.placing import Gaps, Placing, Surveyed
+from kdump.forensics.salvage.strand import Strand
+from kdump.log.claim import REACH
+from kdump.log.region import Batch, BatchV2
+
+
+class SurveyStrand(Strand):
+    """A walk over a file that takes every valid batch with the offsets that it states."""
+
+    surveyed = True
+
+    def _fit(self, batch: Batch, base: int, last: int) -> tuple[int, str]:
+        return base, ""
+
+    def _right_epoch(self, batch: Batch, last: int) -> int | None:
+        return None
+
+    def _has_room(self, first: int, last: int, end: int) -> bool:
+        name = self.place.at.name_offset
+        return 0 <= first <= last and (name is None or abs(first - name) < REACH)
+
+
+def survey(strands: Iterable[Strand], losses: Losses) -> list[Strand]:
+    """The strands by which the files are read after all: one for each file that is in order, two for each other."""
+    found = [_look(strand, losses) for strand in strands]
+    made: list[Strand] = []
+    for each in found:
+        if each.batches is None:
+            made.append(each.strand)
+            continue
+        Placing(each, each.batches, found, losses).run()
+        lanes = [LaneStrand(each.strand, each.batches, astray=astray) for astray in (False, True)]
+        made += [lane for lane in lanes if each.batches.first(astray=lane.astray) is not None]
+    return made
+
+
+def _look(strand: Strand, losses: Losses) -> Surveyed:
+    """A file, read through once if its batches are in order, and twice if they are not."""
+    gaps = Gaps()
+    probe = Strand(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
+    try:
+        probe.begin()
+        if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
+            strand.start = probe.head.base
+        while probe.head is not None:
+            gaps.add(probe.head.base, probe.head.last)
+            probe.advance()
+    except Disordered:
+        strand.surveyed = True
+        return Surveyed(strand, Gaps(), _indexed(strand, losses))
+    finally:
+        probe.close()
+    return Surveyed(strand, gaps, None)
+
+
+def _indexed(strand: Strand, losses: Losses) -> BatchIndex:
+    """The index of a file. What of the file is lost is reported on the way."""
+    index = BatchIndex(strand.place.at.name_offset, strand.place.beyond)
+    pending = False  # something was lost since the last batch, and nothing says which offsets it had
+    borders = 0  # where the last bytes that are no valid batch end
+
+    def lost(of: Strand, what: Lost) -> None:
+        nonlocal pending, borders
+        strand.lost(of, what)
+        if index and index.positions[-1] == borders and index.end_of(-1) == what.position and index.positions[-1]:
+            index.marks[-1] |= ALONE
+        borders = what.position + (what.size or 0)
+        if what.fate in LOST:
+            if what.offset is not None and what.lastOffset is not None:
+                losses.add(what.offset, what.lastOffset)
+            else:
+                pending = True
+
+    walk = SurveyStrand(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
+    expected = strand.place.at.name_offset
+    try:
+        walk.begin()
+        while walk.head is not None:
+            head = walk.head
+            if pending and expected != head.base:
+                losses.unknown = True
+            pending, expected = False, head.last + 1
+            marks = RESCUED | FIXED if head.recovered is not None else 0 if isinstance(head.batch, BatchV2) else FIXED
+            index.add(head.position, head.size, head.base, head.last, head.batch.crc, marks)
+            walk.advance()
+        if pending and expected != strand.place.beyond:
+            losses.unknown = True
+    finally:
+        walk.close()
+    strand.notes += walk.notes
+    strand.compacted = walk.compacted
+    index.end = walk.position
+    index.arrange()
+    return index
