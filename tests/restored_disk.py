@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from tests.damages import DISK_PATHS, copy_disk, second_directory
 from tests.restart_recipe import beside
 from tools.corpus import MADE
 
-LARGE = ("clicks-0", "large-0")
-"""Partitions of several megabytes, which most recipes leave alone."""
+SPARED = ("clicks-0", "large-0", "aiokafka-*", "franz-*", "kafkajs-*", "kafkapython-*")
+"""Partitions that are large, or many of a kind, and that most recipes leave alone."""
 
 
 class Disk:
-    """A copy of a disk in `work`, as it was after each `restore`; without its large partitions unless `whole`."""
+    """A copy of a disk in `work`, as it was after each `restore`; without the SPARED partitions unless `whole`."""
 
     def __init__(self, name: str, work: Path, *, whole: bool = False) -> None:
         self.name = name
@@ -26,8 +27,9 @@ class Disk:
         place.mkdir(exist_ok=True)
         self.root = copy_disk(DISKS / DISK_PATHS[name], place / name)
         if not whole:
-            for large in LARGE:
-                shutil.rmtree(self.root / large, ignore_errors=True)
+            for pattern in SPARED:
+                for partition in self.root.glob(pattern):
+                    shutil.rmtree(partition)
         self.directories = {path for path in self.root.rglob("*") if path.is_dir()}
         self.states: dict[Path, tuple[int, int, int, int]] = {}
         for path in self._files():
@@ -113,7 +115,7 @@ class RestoredDisks:
         return self.disks[key]
 
     def damaged(self, recipe: Any) -> tuple[Disk, Any]:
-        """The disk of a recipe after it, and what that expects; with the large partitions if it needs them."""
+        """The disk of a recipe after it, and what that expects; whole if it needs that."""
         for whole in (False, True):
             here = self.get(recipe.disk, whole=whole)
             try:
@@ -122,6 +124,6 @@ class RestoredDisks:
                 if whole:
                     raise
                 continue
-            if whole or not expected.file.startswith(LARGE):
+            if whole or not any(fnmatchcase(expected.file.split("/")[0], pattern) for pattern in SPARED):
                 return here, expected
         raise AssertionError

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.segments import repeat
 from kdump.cli import COMMANDS, TO_THE_END
 from kdump.forensics.output_directory import PASSING
 from tests import craft
@@ -230,7 +231,7 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_while_it_reads(number: signal.Signals, tmp_path: Path) -> None:
     """The process ends as the signal ends it (130 after an interrupt), at once."""
-    with start("carve", str(PAYMENTS), "--out", str(tmp_path / "out"), "--max-rate", "4k") as run:
+    with start("carve", slow(tmp_path), "--out", str(tmp_path / "out"), "--max-rate", "1M") as run:
         wait_for(lambda: any((tmp_path / "out").rglob(f"*{PASSING}")))
         run.send_signal(number)
         assert run.wait(20) == (130 if number == signal.SIGINT else -number)
@@ -241,7 +242,7 @@ def test_a_signal_while_it_reads(number: signal.Signals, tmp_path: Path) -> None
 
 def test_nohup(tmp_path: Path) -> None:
     """A signal that is ignored when it starts is ignored."""
-    command = f"trap '' HUP; exec {sys.executable} -m kdump carve {LOG} --out {tmp_path}/out --max-rate 8k"
+    command = f"trap '' HUP; exec {sys.executable} -m kdump carve {slow(tmp_path)} --out {tmp_path}/out --max-rate 2M"
     with subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=subprocess.DEVNULL) as run:
         wait_for(lambda: any((tmp_path / "out").rglob(f"*{PASSING}")))
         run.send_signal(signal.SIGHUP)
@@ -260,6 +261,13 @@ def test_the_workers_of_a_run_end_with_it(tmp_path: Path) -> None:
         run.terminate()
         assert run.wait(20) == -signal.SIGTERM
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+
+def slow(place: Path) -> str:
+    """A log that takes seconds to read at 1 MiB a second: what is carved out of it is written meanwhile."""
+    path = place / f"{0:020}.log"
+    repeat(Path(LOG), path, 4 << 20)
+    return str(path)
 
 
 def children(pid: int) -> list[int]:

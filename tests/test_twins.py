@@ -1,5 +1,7 @@
-"""The compiled core and the same files as plain Python give the same answers, through every command that reads a log,
-on damaged segments of real brokers and on disks whose numbers lie at the edge of 64 bits; none ends with a traceback."""
+"""The compiled core and the same files as plain Python give the same answers, through every command that reads a log.
+
+On damaged segments of real brokers, and on disks whose numbers lie at the edge of 64 bits; none ends with a traceback.
+"""
 
 from __future__ import annotations
 

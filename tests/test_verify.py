@@ -178,7 +178,7 @@ def test_quiet_and_report(flipped: Path) -> None:
     assert verify("-q", flipped) == (1, "", "")
     code, out, err = verify(flipped)
     assert (code, err) == (1, "")
-    assert out.startswith("DAMAGED: 1 error\n")
+    assert out.startswith("DAMAGED: 1 error; 5 offsets missing\n")
     assert "crc-mismatch" in out
     assert "CorruptRecordException" in out
 

@@ -94,11 +94,11 @@ class Show:
     @property
     def status(self) -> int:
         """The exit status: 2 if something could not be shown that was asked for by name, path or offset; 1 if a filter
-        leaves nothing, which is then reported."""
+        leaves nothing, which is then reported (--read-committed is a view of the log and no filter)."""
         if self._nothing or self.files.failed:
             return 2
         self.output.flush()
-        if self.selection.is_all or not self.output.is_empty:
+        if replace(self.selection, gate=None).is_all or not self.output.is_empty:
             return 0
         outside = self._outside()
         complain(outside or "nothing matches")

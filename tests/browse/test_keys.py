@@ -17,7 +17,7 @@ import pytest
 from kdump.browse import levels as browsing
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, listed
-from tests.conftest import FIXTURES, seeded
+from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import batch, flip, record
 from tests.test_damaged_disks import DAMAGES, LARGE
 
@@ -412,7 +412,10 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
     drive(target, script)
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "damage", sample(DAMAGES, 2, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
+)
 def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
     """Every file of a partition damaged: all keys, and no traceback."""
     dice = seeded(damage.__name__)

@@ -24,7 +24,7 @@ from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.careful import CarefulSource
-from tests.conftest import FIXTURES, seeded
+from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import split
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
@@ -143,7 +143,8 @@ def test_files_beside_segments(name: str) -> None:
         assert [row.key for row in backwards(found, 4)] == [row.key for row in rows]
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.sampled
+@pytest.mark.parametrize("damage", sample(DAMAGES, 2, "test_damaged_segments"), ids=lambda damage: damage.__name__)
 def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the beginning, and back over ground that was walked, damage looks as inspect has it; every row can be dumped
     and entered."""

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+# Sessions live for seconds: what the second compiler of the JVM makes is never worth its time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.format.gather import wrapped
+from kdump.format.numbers import int64
 from kdump.render.objects import TYPES as OBJECTS
 from kdump.spark.filters import Wanted
 from kdump.spark.options import parse
@@ -107,7 +107,7 @@ def _findings(found: Iterable[Row]) -> list[Row]:
 def _numbers(row: Row) -> Row:
     """Sums of damaged numbers as Java has them."""
     row.pop("type")
-    return {name: wrapped(value) if type(value) is int else value for name, value in row.items()}
+    return {name: int64(value) if type(value) is int else value for name, value in row.items()}
 
 
 def _bytes(row: Row) -> Row:

@@ -297,7 +297,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest.mark.parametrize("span", [1, 8 << 30])
+@pytest.mark.parametrize("span", [1, pytest.param(8 << 30, marks=pytest.mark.every_disk)])
 def test_what_happens_to_a_log(span: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     still.setattr("kdump.spark.scan_task.SPAN", span)
     assert sum(history(seed, 4, tmp_path / str(seed)) for seed in range(3)) > 1

@@ -263,7 +263,7 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout.startswith("DAMAGED")
     assert "crc-mismatch  00000000000000000000.log" in result.stdout
-    assert f"not checked: {tmp_path / 'nowhere'}: No such file or directory" in result.stdout
+    assert f"not read: {tmp_path / 'nowhere'}: No such file or directory" in result.stdout
     assert "unreadable-bytes" not in result.stdout
     lost = kdump("scan", FIXTURES / "clean-2", tmp_path / "nowhere", "--out", tmp_path / "lost", "--quiet")
     assert (lost.exit_code, lost.stdout) == (2, "")
