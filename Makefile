@@ -33,6 +33,9 @@ SPARK := delta,iceberg,spark,test-spark
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Python 3.10 or newer, and $(PYTHON) is %d.%d: make demo PYTHON=python3.12, for example" % sys.version_info[:2])
 
+# Hundreds of tests start a Python of their own, which would compile all that it imports each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo incident test test-all sanitize lint docs site trials bench wheel pex clean
 .NOTPARALLEL:
 

@@ -20,7 +20,7 @@ from bench.segments import repeat
 from kdump.cli import COMMANDS, TO_THE_END
 from kdump.forensics.output_directory import PASSING
 from tests import craft
-from tests.conftest import FIXTURES, ROOT, segment
+from tests.conftest import FIXTURES, ROOT, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended
 
 SPARK = ("scan", "query")
@@ -84,7 +84,7 @@ MORE_STATES = [(CLOSED, CLOSED), (OPEN, FULL), (OPEN, GONE), (FULL, FULL), (GONE
 SECONDS = re.compile(rb'"seconds":[0-9.]+')
 
 
-@pytest.mark.parametrize("most", [1, 2, pytest.param(99, marks=pytest.mark.every_disk)])
+@pytest.mark.parametrize("most", [1, *(pytest.param(most, marks=pytest.mark.every_disk) for most in (2, 99))])
 def test_streams_decide_nothing(runs: dict[str, list[tuple[str, ...]]], most: int, tmp_path: Path) -> None:
     """Every command, as it ends with standard output and standard error open, ends with both in any state: with the
     same exit status, the same files, and the same bytes in the stream that is open."""
@@ -120,6 +120,7 @@ def ended_alike(end: Ended, out: Path, first: Path) -> tuple[bytes, bytes]:
     return SECONDS.sub(b"", printed), said
 
 
+@pytest.mark.every_disk
 def test_a_pipe_gets_the_same_bytes(runs: dict[str, list[tuple[str, ...]]], tmp_path: Path) -> None:
     """However long anything takes: once as always, once with an hour between any two looks at the clock."""
     asked = [
@@ -180,11 +181,12 @@ def points(count: int) -> list[object]:
     """Parameters: of each command so many moments of a run, and in the deep sweep very many."""
     quick = [command for command in WRITERS if command != "report"]  # which takes seconds
     return [
-        *(pytest.param(command, count, id=command) for command in quick),
+        *(pytest.param(command, count, id=command) for command in sample(quick, 3, "sigterm")),
         *(pytest.param(command, 90 * count, id=f"{command}-all", marks=pytest.mark.every_disk) for command in WRITERS),
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("command", "count"), points(4))
 def test_whole_or_absent_at_sigterm(command: str, count: int, tmp_path: Path) -> None:
     """SIGTERM at moments spread over all the lines that write: each file is there as a whole run writes it, or not at
@@ -266,7 +268,7 @@ def test_the_workers_of_a_run_end_with_it(tmp_path: Path) -> None:
 def slow(place: Path) -> str:
     """A log that takes seconds to read at 1 MiB a second: what is carved out of it is written meanwhile."""
     path = place / f"{0:020}.log"
-    repeat(Path(LOG), path, 4 << 20)
+    repeat(Path(LOG), path, 2 << 20)
     return str(path)
 
 

@@ -21,7 +21,7 @@ from kdump.check.run import units
 from kdump.cli import cli
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, read_regions
+from tests.conftest import DISKS, FIXTURES, read_regions, sample
 from tests.damages import DAMAGES, DOUBTS, Damage, Expected
 from tests.lookalikes import LOOKALIKES, Lookalike
 from tests.restored_disk import RestoredDisks
@@ -365,7 +365,8 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
     assert "partitions\n  warning index-missing" in out
 
 
-@pytest.mark.parametrize("twin", LOOKALIKES, ids=lambda twin: twin.code)
+@pytest.mark.sampled
+@pytest.mark.parametrize("twin", sample(LOOKALIKES, 2, "twins"), ids=lambda twin: twin.code)
 def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
     disk = disks.get(twin.disk, whole=True).root
     twin.act(disk)

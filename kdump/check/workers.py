@@ -17,6 +17,7 @@ from kdump.cores import usual_jobs
 from kdump.log.careful import careful
 from kdump.log.rate import Rate
 from kdump.log.source import Source, open_source
+from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -98,7 +99,7 @@ def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPool
     return stack.enter_context(pool)
 
 
-def _stop(pool: ProcessPoolExecutor) -> None:
+def stop(pool: ProcessPoolExecutor) -> None:
     """End its workers, which only read, at once: what they would find is no longer needed."""
     for worker in list((pool._processes or {}).values()):  # (3.14 has terminate_workers)
         worker.terminate()
@@ -120,14 +121,15 @@ def run_all(
                 yield unit, unit.run(totals, met)
             return
         futures: dict[int, Future[Done]] = {}
-        for number in sorted(range(len(units)), key=lambda number: -units[number].size):
-            futures[number] = pool.submit(_work, units[number])
         try:
+            with uninterrupted():  # a worker that is started has to be known to `stop`
+                for number in sorted(range(len(units)), key=lambda number: -units[number].size):
+                    futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):
                 held, path, counted = futures.pop(number).result()
                 totals.add(counted)
                 met(unit.size)
                 yield unit, _findings(held, path)
         except BaseException:
-            _stop(pool)
+            stop(pool)
             raise

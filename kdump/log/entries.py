@@ -90,7 +90,9 @@ def _fixed(
             zeros += whole
             position += whole
             continue
-        for start in range(0, whole, size):
+        # Most of a preallocated index is zeros: those after the last entry of the block are counted at once.
+        used = -(-len(data[:whole].rstrip(b"\0")) // size) * size if padded else whole
+        for start in range(0, used, size):
             part = data[start : start + size]
             if padded and not any(part):
                 zeros += size
@@ -101,6 +103,7 @@ def _fixed(
                 yield Region(PADDING, position + start - zeros, zeros, reason)
                 zeros = 0
             yield Entry(type_name, position + start, size, part, values(layout.read(part)), layout)
+        zeros += whole - used
         position += whole
         if len(data) == whole and data:
             continue

@@ -14,7 +14,7 @@ from kdump.log.region import Batch, BatchLegacy, Region
 from tests import craft
 from tests.conftest import FIXTURES, SEED, iter_regions, record_facts, sample, seeded, segment, segments, tiles
 
-FLIPS, CUTS = (600, 120) if SEED else (100, 30)
+FLIPS, CUTS = (600, 120) if SEED else (70, 25)
 """About so many a file."""
 
 

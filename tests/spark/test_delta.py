@@ -32,6 +32,7 @@ def by_parquet(spark: Any, out: Path, name: str, columns: list[str]) -> list[str
     return sorted(str([row[name] for name in columns]) for row in frame.collect())
 
 
+@pytest.mark.every_disk
 def test_each_scan_is_a_version(spark: Any, tmp_path: Path) -> None:
     disk, out = tmp_path / "disk", tmp_path / "out"
     shutil.copytree(FIXTURES / "clean-2", disk)

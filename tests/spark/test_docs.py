@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
@@ -28,6 +29,7 @@ def test_the_tables_are_the_declarations() -> None:
     assert page(text) == text
 
 
+@pytest.mark.every_disk
 def test_its_python_runs(spark: Any, tmp_path: Path, capsys: Any) -> None:
     names: dict[str, Any] = {"spark": spark, "scratch": str(tmp_path / "state")}
     blocks = PYTHON.findall(PAGE.read_text())
@@ -46,6 +48,7 @@ def kdump(*arguments: str) -> str:
     return result.output
 
 
+@pytest.mark.every_disk
 def test_its_scan_and_its_sql(spark: Any, tmp_path: Path) -> None:
     text = PAGE.read_text()
     match = SCAN.search(text)

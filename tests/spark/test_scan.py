@@ -152,6 +152,7 @@ def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None
     assert any("checkpoint-beyond-log" in row for row in tables(spark, out)["findings"])
 
 
+@pytest.mark.every_disk
 def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_path: Path) -> None:
     """Tables, findings and summary, of logs that have grown, with damage in an old segment."""
     disks = [tmp_path / "left", tmp_path / "right"]

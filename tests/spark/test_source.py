@@ -160,7 +160,7 @@ def test_spark_finds_the_source_by_its_module() -> None:
     assert KdumpSource.name() == "kdump"
 
 
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("split", [SPLITS[1], pytest.param(SPLITS[0], marks=pytest.mark.every_disk)])
 @pytest.mark.parametrize("disk", disks(("clean-2",)))
 def test_in_a_session(spark: Any, disk: Path, split: int | None, tmp_path: Path) -> None:
     # Large files are test_equal's: here a row takes 0.2 ms on its way through the driver, and of 4 KiB a task 30 ms.

@@ -15,7 +15,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.check.totals import Totals
-from kdump.check.workers import careful_source, usual_processes
+from kdump.check.workers import careful_source, stop, usual_processes
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.check import PostMortemCheck
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
@@ -24,6 +24,7 @@ from kdump.forensics.spread import Moments
 from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError, raise_it
 from kdump.log.rate import Rate
+from kdump.signals import uninterrupted
 from kdump.state.logdir import was_clean
 from kdump.state.small_files import properties
 
@@ -205,9 +206,11 @@ def _run_all(
         try:
             for unit in work:
                 # No more than a few are done before their turn: each may hold thousands of keys.
-                futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
+                with uninterrupted():  # a worker that is started has to be known to `stop`
+                    futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
                 done = futures.popleft().result()
                 met(unit.size)
                 yield unit, done
-        finally:
-            pool.shutdown(cancel_futures=True)
+        except BaseException:
+            stop(pool)
+            raise
