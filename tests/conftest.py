@@ -72,16 +72,22 @@ IN_SESSION = ("delta", "docs", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""
 
 
+SHARING = ("tests/test_memory.py", "tests/test_package.py", "tests/test_twins.py")
+"""Files whose tests share what takes seconds to make."""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Each test goes to the process that is free next; but those that share a session of Spark all go to one."""
+    """Each test goes to the process that is free next; but all that share a session of Spark go to one, and so do those
+    of each file of SHARING."""
     from xdist.scheduler import LoadScopeScheduling
 
     files = tuple(f"tests/spark/test_{name}.py" for name in IN_SESSION)
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith(files) else nodeid
+            file = nodeid.partition("::")[0]
+            return "spark" if nodeid.startswith(files) else file if file in SHARING else nodeid
 
     return Scheduling(config, log)
 

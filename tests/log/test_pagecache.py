@@ -22,6 +22,7 @@ from kdump.log.region import Batch
 from kdump.log.source import open_source
 from kdump.log.window import Window
 from tests import craft
+from tests.conftest import sample
 
 MIB = 1 << 20
 
@@ -240,7 +241,8 @@ def walk_headers(window: Window) -> None:
         pass
 
 
-@pytest.mark.parametrize("size", [MIB, 4096])
+@pytest.mark.sampled
+@pytest.mark.parametrize("size", sample([MIB, 4096], 2, "sizes"))
 @pytest.mark.parametrize("read", [read_all, read_regions, read_a_third, walk_headers])
 @pytest.mark.parametrize("warm", [nothing, first_half, islands, single_pages, newest])
 def test_the_kernels_cache(
