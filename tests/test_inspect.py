@@ -214,7 +214,11 @@ def test_the_index_changes_nothing(path: Path, tmp_path: Path) -> None:
             assert [b | {"file": str(path)} for b in objects(liar, *chosen)] == expected
 
 
-@pytest.mark.parametrize("path", [path for path in each_segment() if path.values[0].with_suffix(".timeindex").exists()])
+TIMED = [path for path in each_segment() if path.values[0].with_suffix(".timeindex").exists()]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", sample(TIMED, 2, "time"))
 def test_the_time_index_does_not_change_the_answer(path: Path, tmp_path: Path) -> None:
     """With the time index, without it, and with one that lies, a range of time gives the same."""
     times = sorted({batch["maxTimestamp"] for batch in objects(path) if batch["maxTimestamp"] is not None})

@@ -242,6 +242,7 @@ def test_a_signal_while_it_reads(number: signal.Signals, tmp_path: Path) -> None
     assert not [*tmp_path.rglob(f"*{PASSING}")]
 
 
+@pytest.mark.every_disk
 def test_nohup(tmp_path: Path) -> None:
     """A signal that is ignored when it starts is ignored."""
     command = f"trap '' HUP; exec {sys.executable} -m kdump carve {slow(tmp_path)} --out {tmp_path}/out --max-rate 2M"

@@ -75,12 +75,13 @@ QUIET = [damage for damage in EVERY if damage not in TELLING]
 PARTS = [TELLING[:45], TELLING[45:], QUIET[::4], [damage for number, damage in enumerate(QUIET) if number % 4]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", [0, 1, 2, pytest.param(3, marks=pytest.mark.every_disk)])
 def test_every_recipe_of_verify(part: int, tmp_path_factory: Any) -> None:
     """What a start does to each damage of tests/damages.py is foretold."""
     disks = RestoredDisks(tmp_path_factory.mktemp("disks"))
     wrong = {}
-    for damage in PARTS[part]:
+    for damage in sample(PARTS[part], 2, part):
         plan, partition = plan_of(damage, disks)
         found = disagrees(plan, partition, TRIALS[damage.name])
         if bool(found) != (damage.name in UNKNOWABLE):
@@ -96,7 +97,7 @@ def test_every_recipe_of_restarts(part: int) -> None:
     wrong = {}
     with public_directory() as tmp:
         disks = RestoredDisks(tmp)
-        for recipe in sample(chosen, 3, part):
+        for recipe in sample(chosen, 6, part):
             here = disks.get(recipe.disk, whole=True)
             said, _ = plan_of_node(recipe.node(here.root))
             record = RESTARTS[recipe.name]
