@@ -86,10 +86,6 @@ def _fixed(
         window.release(position - zeros)
         data = bytes(window.view(position, max(size, window.size // size * size)))
         whole = len(data) // size * size
-        if padded and whole and data.count(0, 0, whole) == whole:
-            zeros += whole
-            position += whole
-            continue
         # Most of a preallocated index is zeros: those after the last entry of the block are counted at once.
         used = -(-len(data[:whole].rstrip(b"\0")) // size) * size if padded else whole
         for start in range(0, used, size):
