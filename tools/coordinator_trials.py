@@ -1,8 +1,8 @@
 """python -m tools.coordinator_trials JARS [--only NAME,…] [--out docs/coordinator-trials.json]
 
-Starts three real brokers, has them hold the three topics of Kafka's coordinators with a replica on each, ends the one
-that is the coordinator, and records what the next one could load of its own replica, and what clients got from it: with
-log.preallocate=true, where the active segment ends in zeros, and without. Then what an operator can do about it.
+Starts three real brokers with a replica of each of the three coordinator topics, stops the broker that is the
+coordinator, and records whether the next one loads its own replica and what clients get from it: with
+log.preallocate=true, where the active segment ends in zeros, and without. Then tries what an operator can do about it.
 
 JARS is a directory with the jars that tools/kafka-jars.xml names. Needs Java 17, 3 GB of memory and 20 minutes.
 """
@@ -48,7 +48,8 @@ class Lab:
 
     def __init__(self, cluster: Replicas) -> None:
         self.cluster = cluster
-        self.told: dict[str, int] = {}
+        self.seen: dict[str, int] = {}
+        """How many lines of each broker's log have been looked at."""
         command = ["java", "-Xmx300m", "-cp", f"{cluster.jars}/*", str(CLIENTS), cluster.bootstrap]
         self.errors = (cluster.work / "clients.log").open("w")
         pipe = subprocess.PIPE
@@ -71,25 +72,25 @@ class Lab:
         return dict(json.loads(line))
 
     def loading(self) -> dict[str, list[str]]:
-        """What each broker that runs has logged since it was asked last of what it loads, without the milliseconds."""
+        """What each running broker has logged about loading since the last call, without the milliseconds."""
         found = {}
         for role in BROKERS:
             if self.cluster.ended(role):
                 continue
             lines = self.cluster.log(role)
-            told = [
+            loaded = [
                 re.sub(r" in \d+ ?m.*", "", line)[:300]
-                for line in lines[self.told.get(role, 0) :]
+                for line in lines[self.seen.get(role, 0) :]
                 if TELLING.search(line)
             ]
-            self.told[role] = len(lines)
-            if told:
-                found[role] = list(dict.fromkeys(told))
+            self.seen[role] = len(lines)
+            if loaded:
+                found[role] = list(dict.fromkeys(loaded))
         return found
 
     def disks(self) -> Result:
-        """The last segments of the brokers that run, and what kdump verify says of zeros at their ends, and at all.
-        `cleaned`: up to which offset the cleaner has been in the compacted topic that rolls."""
+        """The last segment of each partition on the running brokers, and what kdump verify reports about them.
+        `severity`: of the zeros at its end; `cleaned`: the offset up to which the cleaner has cleaned topic users."""
         found: Result = {}
         for role in BROKERS:
             root = self.cluster.dirs[role][0]
@@ -97,12 +98,14 @@ class Lab:
                 continue
             command = [sys.executable, "-m", "kdump", "verify", "--json", str(root)]
             lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
-            said = [each for each in map(json.loads, lines) if "code" in each]
+            reported = [each for each in map(json.loads, lines) if "code" in each]
             partitions = {}
             for name in PARTITIONS:
                 logs = sorted((root / name).glob("0*.log"))
                 zeros = [
-                    each for each in said if each["code"] == "zero-padding" and Path(each["file"]).parent.name == name
+                    each
+                    for each in reported
+                    if each["code"] == "zero-padding" and Path(each["file"]).parent.name == name
                 ]
                 partitions[name] = {
                     "segments": len(logs),
@@ -113,18 +116,18 @@ class Lab:
             cleaned = re.search(r"^users 0 (\d+)$", (root / "cleaner-offset-checkpoint").read_text(), re.MULTILINE)
             found[role] = {
                 "partitions": partitions,
-                "findings": sorted({f"{each['severity']} {each['code']}" for each in said}),
+                "findings": sorted({f"{each['severity']} {each['code']}" for each in reported}),
                 "cleaned": int(cleaned[1]) if cleaned else None,
             }
         return found
 
     def start(self, role: str) -> None:
-        self.told.pop(role, None)
+        self.seen.pop(role, None)
         self.cluster.start(role)
         self.cluster.wait(role)
 
     def do(self, step: str) -> Result:
-        """A step of a case: its name, and what came of it."""
+        """Do one step of a case: its name, and what was found by it."""
         word, _, node = step.partition(" ")
         role, found = f"broker-{node}", {}
         if word == "kill":
@@ -189,8 +192,8 @@ CASES = (
     ),
     Case(
         "preallocated-restarted",
-        "log.preallocate=true; all brokers are restarted, one after another, before anything fails; then the "
-        "coordinator is killed with -9",
+        "log.preallocate=true; both other brokers are restarted, one after another, before the coordinator is killed "
+        "with -9",
         True,
         ("prepare", "restart 2", "restart 3", "look", "kill 1", "ask", "end"),
     ),

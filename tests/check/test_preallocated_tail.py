@@ -98,6 +98,16 @@ def test_a_replica_without_zeros_is_loaded(name: str, number: int) -> None:
     assert not [line for lines in after["log"].values() for line in lines if "ERROR" in line]
 
 
+def test_the_cleaner_minds_no_zeros() -> None:
+    """Nor do consumers and followers: what they read is in the other tests."""
+    looks = [step["disks"] for steps in TRIALS.values() for step in steps if "disks" in step]
+    assert all(disk["cleaned"] > 0 for look in looks for disk in look.values())
+    logged = [
+        line for steps in TRIALS.values() for step in steps for lines in step.get("log", {}).values() for line in lines
+    ]
+    assert not [line for line in logged if "Clean" in line]
+
+
 # --- What verify says -------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +134,12 @@ def test_what_was_warned_of_on_the_running_broker_is_what_it_then_could_not_load
     assert all(tail["zeros"] > 0 and tail["severity"] in ("info", "warning") for tail in tails(KILLED).values())
     for name in LOADED:
         assert not [tail for tail in tails(name).values() if tail["severity"] == "warning"]
+
+
+def test_nothing_else_is_minded_on_a_running_broker() -> None:
+    looks = [step["disks"] for steps in TRIALS.values() for step in steps if "disks" in step]
+    minded = {each for look in looks for disk in look.values() for each in disk["findings"] if "info " not in each}
+    assert minded == {"warning zero-padding"}
 
 
 @pytest.mark.parametrize("state", ["future", "stray", "delete"])

@@ -10,10 +10,10 @@ APPENDS = (
 )
 
 PREALLOCATED = (
-    "If log.preallocate=true left the zeros in __consumer_offsets or __share_group_state: restart the brokers that have "
-    "a replica, one after another, with log.preallocate=false; then elect the preferred leaders. While the groups are "
-    "still served, set preallocate=false on the topic and lower its segment.ms until each replica has a new segment: "
-    "that needs no restart. The committed offsets are not lost: kdump groups shows them"
+    "If log.preallocate=true left the zeros in __consumer_offsets or __share_group_state: restart the brokers that "
+    "have a replica, one after another, with log.preallocate=false; then elect the preferred leaders. While the groups "
+    "are still served, set preallocate=false on the topic and lower its segment.ms until each replica has a new "
+    "segment: that needs no restart. The committed offsets are not lost: kdump groups shows them"
 )
 
 BYTES = (
