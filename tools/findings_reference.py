@@ -11,7 +11,7 @@ from kdump.check.catalogue import CATALOGUE, FAMILIES, Code
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"
 FAILS = "preallocated-killed"
-"""The trial of COORDINATORS in which no coordinator is loaded."""
+"""The trial of COORDINATORS in which the coordinators of groups and share groups cannot be loaded."""
 
 HEAD = """# The findings
 

@@ -10,11 +10,11 @@ from tools.trials.cluster import COMMON, LISTENERS, START_SECONDS, Cluster, free
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 WARMING_SECONDS = 8
-"""What a broker needs, after its start, until it is in sync again."""
+"""How long a broker needs after startup to be in sync again."""
 
 
 class Replicas(Cluster):
-    """`settings`: lines of the brokers' properties, by which they are started from then on."""
+    """Three brokers and their controller. `settings`: lines of the brokers' properties, read at each start."""
 
     def __init__(self, jars: Path, work: Path, settings: str) -> None:
         super().__init__(jars, work, work / "disk-0", [])
@@ -47,7 +47,7 @@ class Replicas(Cluster):
         (self.work / f"{role}.properties").write_text(text + (self.settings if kind == "broker" else ""))
 
     def start(self, role: str) -> None:
-        """Starts it; its log begins anew."""
+        """Starts the broker or controller with the current settings; its log file is written from the start."""
         self.configure(role)
         with (self.work / f"{role}.log").open("wb") as log:
             command = self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
@@ -68,7 +68,7 @@ class Replicas(Cluster):
         self.processes[role].wait()
 
     def stop(self, role: str) -> None:
-        """A clean shutdown: the broker gives its partitions to others first."""
+        """Shuts it down cleanly: it hands over its leaderships first."""
         self.processes[role].terminate()
         self.processes[role].wait(timeout=120)
 
