@@ -157,12 +157,12 @@ class _Run:
             self._say(f"  with the broker stopped, replace the old ones with those in {out}")
         if self.counts["cut"] or self.counts["refused"]:
             self._say(
-                "do not delete the .index of a damaged segment: without it the broker recovers the segment and "
+                "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
                 "truncates it at the damage"
             )
         else:
             self._say(
-                "or, with the broker stopped, delete the wrong .index and that of the log's last segment: at startup "
+                "  or, with the broker stopped, delete the wrong .index and that of the log's last segment: at startup "
                 "the broker recovers these segments and rebuilds all three"
             )
 

@@ -14,6 +14,13 @@ CUT_TAIL = (
     "records on another replica: if the log was longer before, its last records are lost here"
 )
 
+PREALLOCATED = (
+    "If log.preallocate=true left the zeros in __consumer_offsets or __share_group_state: restart the brokers that "
+    "have a replica, one after another, with log.preallocate=false; then elect the preferred leaders. While the groups "
+    "are still served, set preallocate=false on the topic and lower its segment.ms until each replica has a new "
+    "segment: that needs no restart. The committed offsets are not lost: kdump groups shows them"
+)
+
 BYTES = (
     Code(
         "crc-mismatch",
@@ -73,9 +80,11 @@ BYTES = (
         "a broker that reads them while loading the log exits ('Found record size 0 smaller than minimum record "
         "overhead'), and reads stop before them; " + TRUNCATES,
         f"If kdump inspect shows valid batches after the zeros, or the log was longer before: {RESTORE}. If the zeros "
-        f"reach to the end of the last segment, {RECOVER_ONE}",
-        "FileLogInputStream.nextBatch, LogSegment.recover",
-        "info at the end of a log's last segment after an unclean shutdown: log.preallocate=true leaves them",
+        f"reach to the end of the last segment, {RECOVER_ONE}. {PREALLOCATED}",
+        "FileLogInputStream.nextBatch, LogSegment.recover, CoordinatorLoaderImpl (KAFKA-20841)",
+        "info at the end of a log's last segment after an unclean shutdown: log.preallocate=true leaves them; warning "
+        "there after batches of __consumer_offsets and __share_group_state: a broker that becomes the leader cannot "
+        "load their groups",
     ),
     Code(
         "magic-unknown",
