@@ -10,8 +10,9 @@ APPENDS = (
 )
 # Each in docs/remedy-trials.json: torn-index-removed, tail-index-removed.
 CUT_TAIL = (
-    f"After an unclean shutdown, start the broker. After a clean one, {RECOVER_ONE}. First look for the missing "
-    "records on another replica: if the log was longer before, its last records are lost here"
+    "First look for the missing records on another replica: if the log was longer before, its last records are lost "
+    "here. In the last segment, start the broker after an unclean shutdown; after a clean one, "
+    f"{RECOVER_ONE}. In an earlier segment, recovery would delete the later ones. {RESTORE}"
 )
 
 PREALLOCATED = (

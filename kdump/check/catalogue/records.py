@@ -36,7 +36,7 @@ RECORDS = (
         "The codec rejects the payload, the payload exceeds kdump's limit, or the codec ID is unknown.",
         "a Java consumer that reaches offset {offset} stops with a KafkaException, or with an IllegalArgumentException "
         "if the codec ID is unknown; in a compacted topic the log cleaner marks the partition uncleanable",
-        f"{WRITER}. {SKIP}",
+        f"If the payload exceeds kdump's limit, raise it (kdump verify --max-decompressed-size). {WRITER}. {SKIP}",
         "DefaultRecordBatch.compressedIterator, CompressionType.forId",
     ),
     Code(
