@@ -14,6 +14,7 @@ from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck, missing_indexes
 from kdump.check.rule import Known
 from kdump.check.totals import Totals
+from kdump.format.numbers import parse_long
 from kdump.log import kinds
 from kdump.log.disk import Partition
 from kdump.log.entries import Entry, entries
@@ -27,6 +28,8 @@ STATES = {
     "future": ("a replica that moves here from another log directory", "the broker goes on with it when it starts"),
     "stray": ("the broker does not know it", "the broker sets it aside and keeps it, until somebody deletes it"),
 }
+PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
+"""How the names end of files whose offset a broker takes from the name at startup."""
 
 
 class Surroundings:
@@ -69,12 +72,16 @@ class Surroundings:
             what, follows = STATES[partition.state]
             at = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
             yield found("directory-stray", at, f"a -{partition.state} directory: {what}", consequence=follows)
+        for at in (*partition.unfinished, *partition.others):
+            yield from misnamed(at)
         for at in partition.unfinished:
             done = "finishes" if at.path.endswith(".swap") else "deletes"
             yield found(
                 "compaction-interrupted", at, os.path.basename(at.path), consequence=f"the next start {done} it"
             )
         for at in partition.others:
+            if any(misnamed(at)):
+                continue
             deleted = at.path.endswith(".deleted")
             consequence = None if deleted else "the broker ignores it"
             what = "a file that is being deleted" if deleted else stranger(at.path)
@@ -184,6 +191,27 @@ def transaction_index(at: Target, options: Options, totals: Totals) -> Iterator[
         if reason:
             yield found("txn-index-invalid", at, reason, position=item.position, size=item.size)
         last = max(last, values["lastOffset"])
+
+
+def misnamed(at: Target) -> Iterator[Finding]:
+    """A file whose name a broker parses at startup, and that begins with no offset; or a log that it creates again
+    under the name that the offset should have.
+
+    Source: LogFileUtils.offsetFromFile, LogLoader.removeTempFilesAndCollectSwapFiles and loadSegmentFiles,
+    ProducerStateManager.listSnapshotFiles.
+    """
+    name = os.path.basename(at.path)
+    if not name.endswith(PARSED):
+        return
+    text = name.partition(".")[0]
+    offset = parse_long(text)
+    if offset is None:
+        follows = f'the broker exits at startup: NumberFormatException: For input string: "{text}"'
+        yield found("file-unknown", at, f"{name}: begins with no offset", severity=ERROR, consequence=follows)
+    elif name.endswith(".log") and text != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
+        follows = f"the broker creates an empty {padded}.log at startup, and consumers get nothing of this file"
+        message = f"{name}: not the name of the segment at offset {offset}"
+        yield found("file-unknown", at, message, severity=WARNING, consequence=follows)
 
 
 def stranger(path: str) -> str:

@@ -188,6 +188,13 @@ class Metadata:
     problems: list[str] = field(default_factory=list)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no record has said anything of a cluster."""
+        known = (self.topics, self.configs, self.brokers, self.controllers, self.features, self.quotas, self.acls)
+        known += (self.scram, self.tokens, self.producer_ids, self.zk_migration, self.voters)
+        return not any(known) and self.leader is None and self.kraft_version is None
+
+    @property
     def broker_configs(self) -> dict[str, dict[str, str]]:
         """The dynamic configs of the brokers by node id as text, "" for the cluster-wide defaults."""
         return {name: configs for (kind, name), configs in self.configs.items() if kind == BROKER}
