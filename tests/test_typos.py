@@ -211,7 +211,7 @@ def test_the_nearest_names_come_first() -> None:
 
 @pytest.mark.parametrize("command", of_topics())
 def test_a_topic_of_files_that_name_none(command: str, tmp_path: Path) -> None:
-    """No success with --topic: nothing says whether the file is of that topic. What is wrong with the path comes first."""
+    """No success with --topic: nothing says whether the file is of it. What is wrong with the path comes first."""
     (tmp_path / "renamed").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
     more = [text.replace("OUT", str(tmp_path / "out")) for text in MORE.get(command, ())]
     paths = [tmp_path / "renamed"] * (2 if command == "diff" else 1)

@@ -209,9 +209,12 @@ def misnamed(at: Target) -> Iterator[Finding]:
         follows = f'the broker exits at startup: NumberFormatException: For input string: "{text}"'
         yield found("file-unknown", at, f"{name}: begins with no offset", severity=ERROR, consequence=follows)
     elif name.endswith(".log") and text != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
-        follows = f"the broker creates an empty {padded}.log at startup, and consumers get nothing of this file"
+        follows = (
+            f"the broker creates an empty {padded}.log at startup, consumers get nothing of this file, and what other"
+            " segments have from that offset on may be lost"
+        )
         message = f"{name}: not the name of the segment at offset {offset}"
-        yield found("file-unknown", at, message, severity=WARNING, consequence=follows)
+        yield found("file-unknown", at, message, severity=ERROR, consequence=follows)
 
 
 def stranger(path: str) -> str:

@@ -17,7 +17,6 @@ from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 
-
 COMPLAINED = "kdump.commands.files.complained"
 """Key of click's context: whether this run has written a line to stderr."""
 

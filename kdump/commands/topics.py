@@ -81,7 +81,7 @@ class Wanted(Generic[Name]):
 
     def __init__(self, values: Iterable[Name], option: str) -> None:
         self.option = option
-        self._missing = dict.fromkeys(values)
+        self._missing: dict[Name, None] = dict.fromkeys(values)
         self._there: dict[Name, None] = {}
 
     @property
@@ -101,7 +101,7 @@ class Wanted(Generic[Name]):
             yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
 
 
-def nearest(asked: Name, names: Iterable[Name]) -> list[str]:
+def nearest(asked: int | str, names: Iterable[Any]) -> list[str]:
     """A few of the names, those first that are most like the one asked for, or the nearest numbers."""
     found = sorted(names)
     if isinstance(asked, int):

@@ -190,9 +190,9 @@ class Metadata:
     @property
     def is_empty(self) -> bool:
         """Whether no record has said anything of a cluster."""
-        known = (self.topics, self.configs, self.brokers, self.controllers, self.features, self.quotas, self.acls)
-        known += (self.scram, self.tokens, self.producer_ids, self.zk_migration, self.voters)
-        return not any(known) and self.leader is None and self.kraft_version is None
+        some = self.topics or self.configs or self.brokers or self.controllers or self.features or self.quotas
+        more = self.acls or self.scram or self.tokens or self.producer_ids or self.zk_migration or self.voters
+        return not (some or more) and self.leader is None and self.kraft_version is None
 
     @property
     def broker_configs(self) -> dict[str, dict[str, str]]:

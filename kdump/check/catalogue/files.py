@@ -259,11 +259,11 @@ FILES = (
         INFO,
         "A .deleted file, or one whose name Kafka does not know.",
         "a .deleted file is deleted when the broker starts, others are ignored",
-        "Move a file whose name begins with no offset out of the directory; otherwise nothing has to be done, and a "
-        ".deleted segment can be saved until the broker starts",
+        "If it is an error, move the file out of the directory before the broker starts; otherwise nothing has to be "
+        "done, and a .deleted segment can be saved until the broker starts",
         "LogLoader.removeTempFilesAndCollectSwapFiles, LogFileUtils.offsetFromFile",
         "error if the broker has to parse the name at startup (.log, an index, .snapshot, .cleaned, .swap) and it "
-        "begins with no offset: the broker exits; warning for a .log whose offset has not 20 digits: its records are "
-        "not served",
+        "begins with no offset: the broker exits; and for a .log whose offset has not 20 digits: its records are not "
+        "served",
     ),
 )
