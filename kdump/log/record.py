@@ -72,6 +72,11 @@ class Record:
     header_count: int
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the key or the value end early, and no header is there: see records() of log.payload."""
+        return self.end > len(self.data)
+
+    @property
     def key(self) -> bytes | None:
         if self.keySize < 0:
             return None
