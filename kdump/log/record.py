@@ -108,7 +108,8 @@ class Record:
         try:
             return self._crc_valid
         except AttributeError:  # asked for the first time: a row, its style and its finding all ask
-            self._crc_valid = zlib.crc32(self.data[self.start + 16 : self.end]) == self.crc
+            covered = memoryview(self.data)[self.start + 16 : self.end]
+            self._crc_valid = zlib.crc32(covered) == self.crc
             return self._crc_valid
 
     @property

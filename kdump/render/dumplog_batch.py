@@ -212,7 +212,7 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], l
     lines: list[str] = []
     offsets: list[int] = []
     size = 0
-    for record in messages(batch):
+    for record in messages(batch, values=form.contents is not None):
         offset = None if record.offset is None else int64(record.offset)
         sizes = (record.keySize, record.valueSize)
         line = _message_line(form, batch, offset, record.timestamp, sizes, bool(record.crcValid), record.crc)
