@@ -180,6 +180,7 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                     line += shown(offset, key, value)
                 elif metadata:
                     line += _control(form, offset, key, value)
+                key = value = None  # which may be large
             lines.append(line)
             offsets.append(offset)
         yield lines, offsets
