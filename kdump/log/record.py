@@ -73,7 +73,7 @@ class Record:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the key or the value end early, and no header is there: see records() of log.payload."""
+        """True for a large record that was read without its value: key and value are incomplete, there are no headers."""
         return self.end > len(self.data)
 
     @property
