@@ -73,7 +73,7 @@ class Record:
 
     @property
     def is_cut(self) -> bool:
-        """True for a large record that was read without its value: key and value are incomplete, there are no headers."""
+        """True for a large record read without its value: key and value are incomplete, there are no headers."""
         return self.end > len(self.data)
 
     @property
