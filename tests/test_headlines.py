@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -123,18 +125,16 @@ def as_nobody(*arguments: str | Path, status: int = 2) -> str:
 
 
 @pytest.fixture
-def open_disk(disk: Path) -> Path:
-    """The disk where everybody may read it."""
-    for path in (disk, *disk.parents):
-        if path.is_relative_to("/tmp") and path != Path("/tmp"):
-            path.chmod(0o755)
-    if os.geteuid() == 0:
-        for path in (
-            disk,
-            *disk.rglob("*"),
-        ):  # whoever asks restart-plan is the broker's user, and has to own its files
-            os.chown(path, NOBODY, -1)
-    return disk
+def open_disk(disk: Path) -> Iterator[Path]:
+    """The disk where everybody may read it: not below pytest's directory, which another session closes as it begins."""
+    with tempfile.TemporaryDirectory(prefix="kdump-") as place:
+        opened = Path(place) / "disk"
+        shutil.copytree(disk, opened)
+        Path(place).chmod(0o755)
+        if os.geteuid() == 0:  # whoever asks restart-plan is the broker's user, and has to own its files
+            for path in (opened, *opened.rglob("*")):
+                os.chown(path, NOBODY, -1)
+        yield opened
 
 
 OF_DISKS = ("ls", "verify", "stats", "transactions", "producers", "retention", "reindex", "diff")
