@@ -196,6 +196,21 @@ def test_every_command_is_considered() -> None:
 # Sums and words.
 
 
+def of_each_kind() -> dict[str, Path]:
+    roots = (FIXTURES / "clean-1", FIXTURES / "disk-1")
+    files = [path for root in roots for path in sorted(root.rglob("*")) if path.is_file() and path.stat().st_size]
+    return {path.suffix or path.name: path for path in files}
+
+
+@pytest.mark.parametrize("path", of_each_kind().values(), ids=of_each_kind())
+def test_what_was_checked_has_all_bytes_of_the_file(path: Path) -> None:
+    """An index counts the segment that it is compared with, too."""
+    summary = objects("verify", "--json", path)[-1]
+    compared = path.with_suffix(".log") if path.suffix in (".index", ".timeindex") else path
+    files = {path, compared}
+    assert (summary["files"], summary["bytes"]) == (len(files), sum(file.stat().st_size for file in files))
+
+
 def test_records_that_a_header_claims_are_not_counted(tmp_path: Path) -> None:
     log = tmp_path / "t-0" / FIRST
     log.parent.mkdir()

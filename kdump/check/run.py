@@ -143,8 +143,7 @@ class Unit:
         elif kind is kinds.KRAFT_SNAPSHOT:
             yield from kraft_snapshot(at, self.known, options, totals)
         elif kind is kinds.TXN_INDEX:
-            totals.files += 1
-            yield from transaction_index(at, options, totals)
+            yield from transaction_index(at, options, totals, count=True)
         else:
             yield from file_findings(at, options, totals)
 

@@ -188,10 +188,10 @@ def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Find
         yield from content(at, said)
 
 
-def transaction_index(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
-    """What is wrong with a .txnindex by itself."""
+def transaction_index(at: Target, options: Options, totals: Totals, *, count: bool = False) -> Iterator[Finding]:
+    """What is wrong with a .txnindex by itself. `count`: no check of its segment has counted it."""
     last = -1 if at.name_offset is None else at.name_offset - 1
-    for item in _items(at, options, totals, count=False):
+    for item in _items(at, options, totals, count=count):
         if isinstance(item, Region):
             yield found("txn-index-invalid", at, item.reason, position=item.position, size=item.size)
         if not isinstance(item, Entry):
