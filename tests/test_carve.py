@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands.carve import EXAMPLES
+from kdump.render.all_answers import TYPES
 from kdump.render.carve_keys import CARVE_TYPES
-from kdump.render.objects import TYPES
 from tests import command, craft
 from tests.conftest import FIXTURES, seeded, segment
 from tests.test_damaged_disks import DAMAGES

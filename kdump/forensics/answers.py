@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from kdump.answer import Doc, PathText
+
+SourcePath = Annotated[PathText, Doc("the log directory, or the path that was given")]
+TopicName = Annotated[str | None, Doc("from the name of the directory")]
+PartitionNumber = Annotated[int | None, Doc("from the name of the directory")]
+"""Fields that answers about partitions share."""
 
 COMMITTED, ABORTED, OPEN, HANGING = "committed", "aborted", "open", "hanging"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.render.key import Key
+from kdump.answer import Key
 
 RUN_KEYS = (
     Key("run", "number", "", "counts from 1, in the order in which they are found"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.render.key import Key
+from kdump.answer import Key
 
 _TOPIC = Key("topic", "string or null", "", "null for files whose directory names none")
 _PARTITION = Key("partition", "number or null", "", "of the topic")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdump import answer as declared
 from kdump.check.finding import Finding
 from kdump.forensics.answers import (
     CoordinatorTransaction,
@@ -15,7 +16,6 @@ from kdump.forensics.answers import (
     ProducerEvent,
     Transaction,
 )
-from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.objects import finding_object
@@ -31,9 +31,6 @@ TYPES: dict[type, str] = {
     ProducerEvent: "producerEvent",
     PartitionProducers: "producerPartition",
     Note: "note",
-    SegmentRetention: "retentionSegment",
-    Hold: "retentionHold",
-    PartitionRetention: "retention",
 }
 PATHS = ("source", "file", "path", "markerFile", "seededFrom", "stateFrom", "coordinator")
 """Keys whose values are paths, of whatever bytes."""
@@ -41,6 +38,8 @@ PATHS = ("source", "file", "path", "markerFile", "seededFrom", "stateFrom", "coo
 
 def answer_object(answer: Any) -> Object:
     """The object of an answer; its keys are the fields of the answer."""
+    if type(answer) not in TYPES:
+        return declared.answer_object(answer)
     values = answer._asdict()
     for name in PATHS:
         if isinstance(values.get(name), str):
@@ -55,4 +54,5 @@ def answer_line(answer: Any) -> str:
     """The line of JSON."""
     if isinstance(answer, Finding):
         return jsonl.line(finding_object(answer))
-    return jsonl.line(ordered(answer_object(answer)))
+    found = answer_object(answer)
+    return jsonl.line(found if type(answer) not in TYPES else ordered(found))

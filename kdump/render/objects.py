@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from kdump.answer import Key as Key
 from kdump.check.catalogue import SEVERITIES, Code
 from kdump.check.finding import Finding
 from kdump.check.totals import Totals
@@ -21,19 +22,8 @@ from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
-from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.decoded import put_reading
-from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
-from kdump.render.key import Key as Key
-from kdump.render.overview_keys import OVERVIEW_TYPES
-from kdump.render.reindex_keys import REINDEX_TYPES
-from kdump.render.restart_keys import RESTART_TYPES
-from kdump.render.salvage_keys import SALVAGE_TYPES
-from kdump.render.scan_keys import SCAN_TYPES
-from kdump.render.state_keys import STATE_TYPES
-from kdump.render.stats_keys import STATS_TYPES
-from kdump.render.struct_keys import STRUCT_TYPES
 
 Object = dict[str, Any]
 
@@ -201,18 +191,8 @@ TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "fin
     "property": PROPERTY_KEYS,
     "summary": SUMMARY_KEYS,
     "code": CODE_KEYS,
-    **OVERVIEW_TYPES,
-    **STRUCT_TYPES,
-    **STATE_TYPES,
-    **DIFF_TYPES,
-    **RESTART_TYPES,
-    **STATS_TYPES,
-    **SCAN_TYPES,
-    **REINDEX_TYPES,
-    **CARVE_TYPES,
-    **SALVAGE_TYPES,
 }
-"""Every type of object, and its keys in order; `type` itself comes first in each."""
+"""The objects of inspect and verify, and their keys in order; kdump.render.all_answers has every type."""
 
 _BATCH_VALUES = tuple(key.name for key in BATCH_KEYS if key is not FILE)
 

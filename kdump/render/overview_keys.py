@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kdump.answer import Key
 from kdump.log.header_sums import Headers
 from kdump.render.escape import path_text
-from kdump.render.key import Key
 from kdump.state.logdir import DirectoryFacts
 from kdump.state.partition_log import PartitionFacts, SegmentFacts, segment_damage
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kdump.answer import Key
 from kdump.format.snapshot import PRODUCER_ENTRY
-from kdump.render.key import Key
 from kdump.render.transaction_keys import (
     BYTE,
     NULL_NUMBER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.render.key import Key
+from kdump.answer import Key
 
 REINDEX_KEYS = (
     Key("topic", "string or null", "", "null where the directory names none"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.render.key import Key
+from kdump.answer import Key
 
 _STEPS = Key(
     "steps",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kdump.answer import Key
 from kdump.forensics.salvage.fates import FATES
-from kdump.render.key import Key
 
 _TOPIC = Key("topic", "string", "", "")
 _PARTITION = Key("partition", "number", "", "of the topic")

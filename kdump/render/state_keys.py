@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.render.key import Key
+from kdump.answer import Key
 from kdump.render.producer_keys import PRODUCER_TYPES
-from kdump.render.retention_keys import RETENTION_TYPES
 from kdump.render.transaction_keys import TRANSACTION_TYPES
 
 TEXT, NUMBER, FLAG, LIST = "string", "number", "boolean", "array"
@@ -291,7 +290,6 @@ STATE_TYPES: dict[str, tuple[Key, ...]] = {
     "note": NOTE_KEYS,
     **TRANSACTION_TYPES,
     **PRODUCER_TYPES,
-    **RETENTION_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 

@@ -7,10 +7,10 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
+from kdump.answer import ANSWERS, Key, answer_keys
 from kdump.render import forensic_tables as forensic
 from kdump.render.columns import UnknownColumn
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
-from kdump.render.key import Key
 from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
@@ -180,7 +180,7 @@ def style(value: Object) -> str:
 
 def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
     """The columns of a table of such objects, the usual or those named. Raises UnknownColumn."""
-    keys = {key.name: key for key in STATE_TYPES[kind]}
+    keys = {key.name: key for key in (answer_keys(ANSWERS[kind]) if kind in ANSWERS else STATE_TYPES[kind])}
     if names is None:
         return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
     for name in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.render.key import Key
+from kdump.answer import Key
 
 NUMBER, NULL_NUMBER, LIST, OBJECT = "number", "number or null", "array", "object"
 AT = "{file, position (of its batch), offset}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdump.answer import Key
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
 from kdump.format.struct_fields import NOT_GIVEN, Row
 from kdump.format.structs import Named
-from kdump.render.key import Key
 
 Object = dict[str, Any]
 

@@ -1,0 +1,35 @@
+"""Every JSON object there is, by its type, with its keys in order: for the reference, tests, Spark and --columns.
+
+Imports every answer, so import it only where all of them are needed."""
+
+from __future__ import annotations
+
+from kdump.answer import Key, keys_by_type
+from kdump.forensics.retention import answers as retention
+from kdump.render.carve_keys import CARVE_TYPES
+from kdump.render.diff_keys import DIFF_TYPES
+from kdump.render.objects import TYPES as SHOWN_TYPES
+from kdump.render.overview_keys import OVERVIEW_TYPES
+from kdump.render.reindex_keys import REINDEX_TYPES
+from kdump.render.restart_keys import RESTART_TYPES
+from kdump.render.salvage_keys import SALVAGE_TYPES
+from kdump.render.scan_keys import SCAN_TYPES
+from kdump.render.state_keys import STATE_TYPES
+from kdump.render.stats_keys import STATS_TYPES
+from kdump.render.struct_keys import STRUCT_TYPES
+
+TYPES: dict[str, tuple[Key, ...]] = {
+    **SHOWN_TYPES,
+    **OVERVIEW_TYPES,
+    **STRUCT_TYPES,
+    **STATE_TYPES,
+    **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
+    **DIFF_TYPES,
+    **RESTART_TYPES,
+    **STATS_TYPES,
+    **SCAN_TYPES,
+    **REINDEX_TYPES,
+    **CARVE_TYPES,
+    **SALVAGE_TYPES,
+}
+"""`type` itself comes first in each object."""
