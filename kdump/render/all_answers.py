@@ -5,6 +5,7 @@ Imports every answer, so import it only where all of them are needed."""
 from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
+from kdump.forensics import answers as forensic
 from kdump.forensics.retention import answers as retention
 from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.diff_keys import DIFF_TYPES
@@ -23,6 +24,16 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **OVERVIEW_TYPES,
     **STRUCT_TYPES,
     **STATE_TYPES,
+    **keys_by_type(
+        forensic.Note,
+        forensic.Transaction,
+        forensic.PartitionTransactions,
+        forensic.CoordinatorTransaction,
+        forensic.Difference,
+        forensic.Producer,
+        forensic.ProducerEvent,
+        forensic.PartitionProducers,
+    ),
     **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
     **DIFF_TYPES,
     **RESTART_TYPES,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.answer import Key
-from kdump.render.producer_keys import PRODUCER_TYPES
-from kdump.render.transaction_keys import TRANSACTION_TYPES
 
 TEXT, NUMBER, FLAG, LIST = "string", "number", "boolean", "array"
 NULL_TEXT, NULL_NUMBER = "string or null", "number or null"
@@ -128,11 +126,6 @@ CHANGE_KEYS = (
     Key("action", TEXT, "", "created, changed, removed; pending or aborted in a transaction"),
     Key("fields", LIST, "", "of {name, old, new}: what differs, and what a new or removed one says"),
 )
-NOTE_KEYS = (
-    Key("source", TEXT, "", "the path that it is about; empty where the message says it"),
-    Key("message", TEXT, "", "what could not be read, or does not fit"),
-)
-
 CLUSTER_KEYS = (
     Key("source", TEXT, "", "the directory or file that was read"),
     Key("clusterId", NULL_TEXT, "", "from meta.properties beside it"),
@@ -287,9 +280,6 @@ STATE_TYPES: dict[str, tuple[Key, ...]] = {
     "clusterScram": SCRAM_KEYS,
     "clusterToken": TOKEN_KEYS,
     "change": CHANGE_KEYS,
-    "note": NOTE_KEYS,
-    **TRANSACTION_TYPES,
-    **PRODUCER_TYPES,
 }
 """Every type of object, and its keys in order; `type` itself comes first in each."""
 
