@@ -33,14 +33,16 @@ T = TypeVar("T")
 
 class Doc(NamedTuple):
     """What a field of an answer means, and its unit. `optional`: the key is absent where the value is None. `name`: the
-    JSON key, if it is not the field's name in camelCase. `after`: the key that a property follows; without it a
-    property stands after the fields."""
+    JSON key, if it is not the field's name in camelCase. `after`: the key that it follows, if the order of the fields
+    does not say so; properties stand after the fields. `of`: the attribute that the JSON has of the value (the name of
+    a kind)."""
 
     meaning: str = ""
     unit: str = ""
     optional: bool = False
     name: str = ""
     after: str = ""
+    of: str = ""
 
 
 class Key(NamedTuple):
@@ -54,11 +56,11 @@ class Key(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """Marks text that is a path, of whatever bytes."""
+    """Marks text that has a path in it."""
 
 
 PathText = Annotated[str, _Path()]
-"""A path, or text with one in it: bytes that are not UTF-8 are escaped in JSON."""
+"""A path, or text that may have one in it: bytes that are not UTF-8 are escaped in JSON."""
 
 ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.render.all_answers imports every one."""
@@ -115,16 +117,24 @@ def _fields(cls: type) -> tuple[_Field, ...]:
     docs = {name: _doc(hint) for name, hint in hints.items()}
     if not any(docs.values()) and cls not in _TYPE_NAMES:
         docs = dict.fromkeys(docs, Doc())  # a nested answer whose names say enough
-    found = [_field(name, hints[name], doc) for name, doc in docs.items() if doc is not None]
     for name, member in vars(cls).items():
         if isinstance(member, property):
-            hint = get_type_hints(member.fget, include_extras=True).get("return")
-            doc = _doc(hint)
-            if doc is not None:
-                at = len(found)
-                if doc.after:
-                    at = [field.key.name for field in found].index(doc.after) + 1
-                found.insert(at, _field(name, hint, doc))
+            hints[name] = get_type_hints(member.fget, include_extras=True).get("return")
+            docs[name] = _doc(hints[name])
+    found: list[_Field] = []
+    moved: list[tuple[str, _Field]] = []
+    for name, doc in docs.items():
+        if doc is not None:
+            field = _field(name, hints[name], doc)
+            if doc.after:
+                moved.append((doc.after, field))
+            else:
+                found.append(field)
+    while moved:
+        names = [each.key.name for each in found]
+        after, field = next(each for each in moved if each[0] in names)
+        found.insert(names.index(after) + 1, field)
+        moved.remove((after, field))
     return tuple(found)
 
 
@@ -135,12 +145,15 @@ def _doc(hint: Any) -> Doc | None:
 
 
 def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
+    path = attribute
+    if doc.of:
+        path, hint = f"{attribute}.{doc.of}", get_type_hints(get_args(hint)[0])[doc.of]
     shape = _shape(hint)
     meaning = doc.meaning
     if NESTED in meaning:
         meaning = meaning.replace(NESTED, _listing(_nested(hint)))
     name = doc.name or re.sub(r"_([a-z])", lambda match: match[1].upper(), attribute)
-    return _Field(attribute, Key(name, shape.type, doc.unit, meaning, doc.optional), shape.convert)
+    return _Field(path, Key(name, shape.type, doc.unit, meaning, doc.optional), shape.convert)
 
 
 def _listing(cls: type) -> str:
@@ -220,7 +233,7 @@ def _writer(cls: type) -> Callable[[Any], Object]:
     converts = [(field.key.name, field.convert) for field in fields if field.convert is not None]
     optional = [field.key.name for field in fields if field.key.optional]
     attributes = [field.attribute for field in fields]
-    values = attrgetter(*attributes) if len(fields) > 1 else lambda found: (getattr(found, attributes[0]),)
+    values = attrgetter(*attributes) if len(fields) > 1 else lambda found: (attrgetter(attributes[0])(found),)
 
     def write(found: Any) -> Object:
         out: Object = dict(zip(names, values(found)))

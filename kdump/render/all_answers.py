@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
 from kdump.forensics import answers as forensic
+from kdump.forensics.reindex import run as reindex
+from kdump.forensics.restart import plan as restart
+from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
 from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.objects import TYPES as SHOWN_TYPES
 from kdump.render.overview_keys import OVERVIEW_TYPES
-from kdump.render.reindex_keys import REINDEX_TYPES
-from kdump.render.restart_keys import RESTART_TYPES
 from kdump.render.salvage_keys import SALVAGE_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.render.state_keys import STATE_TYPES
@@ -36,10 +37,10 @@ TYPES: dict[str, tuple[Key, ...]] = {
     ),
     **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
     **DIFF_TYPES,
-    **RESTART_TYPES,
+    **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
     **STATS_TYPES,
     **SCAN_TYPES,
-    **REINDEX_TYPES,
+    **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
     **CARVE_TYPES,
     **SALVAGE_TYPES,
 }
