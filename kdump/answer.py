@@ -35,7 +35,7 @@ class Doc(NamedTuple):
     """What a field of an answer means, and its unit. `optional`: the key is absent where the value is None. `name`: the
     JSON key, if it is not the field's name in camelCase. `after`: the key that it follows, if the order of the fields
     does not say so; properties stand after the fields. `of`: the attribute that the JSON has of the value (the name of
-    a kind)."""
+    a kind). `inline`: the keys of the nested answer stand among those of this one."""
 
     meaning: str = ""
     unit: str = ""
@@ -43,6 +43,10 @@ class Doc(NamedTuple):
     name: str = ""
     after: str = ""
     of: str = ""
+    inline: bool = False
+
+
+INLINE = Doc(inline=True)
 
 
 class Key(NamedTuple):
@@ -124,7 +128,10 @@ def _fields(cls: type) -> tuple[_Field, ...]:
     found: list[_Field] = []
     moved: list[tuple[str, _Field]] = []
     for name, doc in docs.items():
-        if doc is not None:
+        if doc is not None and doc.inline:
+            inner = _fields(_nested(hints[name]))
+            found += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
+        elif doc is not None:
             field = _field(name, hints[name], doc)
             if doc.after:
                 moved.append((doc.after, field))
@@ -204,7 +211,7 @@ def _shape(hint: Any) -> _Shape:
 
 
 def _is_answer(kind: Any) -> bool:
-    return hasattr(kind, "_fields") or is_dataclass(kind)
+    return isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind))
 
 
 def _each(convert: Convert) -> Convert:

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
 from kdump.forensics import answers as forensic
+from kdump.forensics.carve import answer as carve
+from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan as restart
 from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
-from kdump.render.carve_keys import CARVE_TYPES
+from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
+from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.objects import TYPES as SHOWN_TYPES
 from kdump.render.overview_keys import OVERVIEW_TYPES
-from kdump.render.salvage_keys import SALVAGE_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.render.state_keys import STATE_TYPES
 from kdump.render.stats_keys import STATS_TYPES
@@ -41,7 +43,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **STATS_TYPES,
     **SCAN_TYPES,
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
-    **CARVE_TYPES,
-    **SALVAGE_TYPES,
+    **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
+    **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),
 }
 """`type` itself comes first in each object."""
