@@ -21,7 +21,6 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
-from kdump.render.state_keys import ordered
 from kdump.render.times import iso
 from kdump.state.moment import Moment
 
@@ -110,7 +109,7 @@ class Teller:
         self.failed = False
 
     def json(self, value: dict[str, Any]) -> None:
-        self.output.line(jsonl.line(ordered(value)))
+        self.output.line(jsonl.line(value))
 
     def notes(self, source: str, problems: list[str]) -> None:
         """What could not be read: the first few on stderr."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, answer
 from kdump.format.snapshot import PRODUCER_ENTRY
@@ -245,3 +245,28 @@ class Note(NamedTuple):
 
     source: Annotated[PathText, Doc("the path that it is about; empty where the message says it")]
     message: Annotated[PathText, Doc("what could not be read, or does not fit")]
+
+
+class ChangedField(NamedTuple):
+    """A field that a record changed; None for what was not there, or is gone."""
+
+    name: str
+    old: Any
+    new: Any
+
+
+@answer("change")
+class RecordedChange(NamedTuple):
+    """What one record of a coordinator's log, or of the metadata log, changed."""
+
+    source: Annotated[PathText, Doc("the log it stands in")]
+    offset: Annotated[int, Doc("of the record", OFFSET)]
+    timestamp: Annotated[int | None, Doc("of the record", EPOCH_MS)]
+    record: Annotated[str, Doc("its type: Kafka's name of its message, or COMMIT and ABORT for markers")]
+    groupId: Annotated[str | None, Doc("the group; null in the cluster's metadata")]
+    entity: Annotated[
+        str, Doc("what it changed: offset, group, member, shareState; topic, partition, broker, config …")
+    ]
+    name: Annotated[str, Doc("which")]
+    action: Annotated[str, Doc("created, changed, removed; pending or aborted in a transaction")]
+    fields: Annotated[tuple[ChangedField, ...], Doc("of {…}: what differs, and what a new or removed one says")]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
 from kdump.forensics import answers as forensic
+from kdump.forensics import cluster, groups
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
@@ -18,16 +19,32 @@ from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.objects import TYPES as SHOWN_TYPES
 from kdump.render.overview_keys import OVERVIEW_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
-from kdump.render.state_keys import STATE_TYPES
 from kdump.render.stats_keys import STATS_TYPES
 from kdump.render.struct_keys import STRUCT_TYPES
+from kdump.state.lag import Position, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **SHOWN_TYPES,
     **OVERVIEW_TYPES,
     **STRUCT_TYPES,
-    **STATE_TYPES,
     **keys_by_type(
+        groups.DescribedGroup,
+        groups.GroupMember,
+        Position,
+        SharePosition,
+        cluster.Cluster,
+        cluster.ClusterVoter,
+        cluster.ClusterController,
+        cluster.ClusterBroker,
+        cluster.ClusterFeature,
+        cluster.ClusterTopic,
+        cluster.ClusterPartition,
+        cluster.ClusterConfig,
+        cluster.ClusterQuota,
+        cluster.ClusterAcl,
+        cluster.ClusterScram,
+        cluster.ClusterToken,
+        forensic.RecordedChange,
         forensic.Note,
         forensic.Transaction,
         forensic.PartitionTransactions,
