@@ -15,7 +15,7 @@ from kdump.log.kinds import by_name
 from kdump.log.region import Problem
 from kdump.render import jsonl
 from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
-from kdump.render.overview_keys import directory_object, partition_object
+from kdump.render.overview_objects import directory_object, partition_object
 from kdump.state.logdir import directory_facts, facts_alone
 from kdump.state.partition_log import PartitionFacts
 

@@ -17,7 +17,7 @@ from kdump.log.listing import is_url
 from kdump.log.paths import Target, target
 from kdump.render.escape import path_text
 from kdump.render.objects import finding_object
-from kdump.render.overview_keys import segment_object
+from kdump.render.overview_objects import segment_object
 from kdump.spark.walk import opened
 from kdump.state.partition_log import SegmentFacts, read_segment
 
