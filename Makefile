@@ -145,6 +145,7 @@ trials: $(VENV)/.ready $(JARS) $(DISKS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
+	$(BIN)/python -m tools.coordinator_trials $(JARS)
 
 # A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
 wheel: $(VENV)/.ready

@@ -8,7 +8,10 @@ from typing import Any
 
 from kdump.check.catalogue import CATALOGUE, FAMILIES, Code
 
-TRIALS = Path(__file__).resolve().parents[1] / "docs" / "broker-trials.json"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"
+FAILS = "preallocated-killed"
+"""The trial of COORDINATORS in which the coordinators of groups and share groups cannot be loaded."""
 
 HEAD = """# The findings
 
@@ -59,6 +62,28 @@ def section(code: Code, trials: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def failover(case: dict[str, Any]) -> str:
+    """What the next coordinator logged, and what clients got from it."""
+    asked = next(step for step in case["steps"] if step["step"] == "ask")
+    clients, lines = asked["clients"], asked["log"][f"broker-{asked['clients']['leader of __consumer_offsets']}"]
+    what = case["what"].split("; later")[0]
+    return "\n".join(
+        [
+            "",
+            f"Tried with three brokers of Kafka {case['kafka']} and three replicas: {what}. A consumer of the group "
+            f"then reads {clients['member of the group']}, and the query for its committed offset ends with "
+            f"{clients['committed offset'].split(':')[0]}. Transactions are loaded: the open one is still "
+            f"{clients['transaction open']}. All steps, and what helped, are in "
+            f"[{COORDINATORS.name}]({COORDINATORS.name}).",
+            "",
+            "```text",
+            *(line[:300] for line in lines if not line.startswith("INFO")),
+            "```",
+            "",
+        ]
+    )
+
+
 def page() -> str:
     trials: dict[str, list[dict[str, Any]]] = {}
     if TRIALS.is_file():
@@ -70,6 +95,9 @@ def page() -> str:
         for code in CATALOGUE.values():
             if code.family in (family, *inner):
                 parts.append(section(code, sorted(trials.get(code.code, []), key=telling)[:2]))
+                if code.code == "zero-padding" and COORDINATORS.is_file():
+                    cases = {case["name"]: case for case in json.loads(COORDINATORS.read_text())}
+                    parts[-1] += failover(cases[FAILS])
     return "\n".join(parts)
 
 

@@ -10,13 +10,33 @@ from kdump.check.diagnosis import diagnose
 from kdump.check.finding import Finding, found
 from kdump.check.rule import Part
 from kdump.format.batch import BatchHeader
+from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.region import PADDING, TORN, Batch, Region
 
+ZEROS_TRUNCATED = "the broker truncates the zeros at its next startup"
+UNLOADED = (
+    "a running broker that becomes the leader of this partition cannot load it ('Record size 0 is less than the "
+    "minimum record overhead (14)', KAFKA-20841): its groups have no coordinator until a broker whose restart has "
+    "removed the zeros becomes the leader"
+)
+LOADED = (
+    "a running broker that becomes the leader of this partition logs 'Error loading transactions' (KAFKA-20841), with "
+    "all transactions loaded; " + ZEROS_TRUNCATED
+)
+AFTER_BATCHES = {
+    OFFSETS_TOPIC: (WARNING, UNLOADED),
+    SHARE_TOPIC: (WARNING, UNLOADED),
+    TRANSACTION_TOPIC: (INFO, LOADED),
+}
+"""What a preallocated tail does to the loading of a coordinator. Source: CoordinatorLoaderImpl and
+TransactionStateManager, which read to the end of the file, not of the log (FileRecords.readInto); tried with 4.3.1
+(tools/coordinator_trials.py). A segment without batches is not read."""
 
-def region_finding(part: Part, region: Region, end: int | None) -> Finding:
+
+def region_finding(part: Part, region: Region, end: int | None, *, served: bool = True) -> Finding:
     """What bytes that no batch claims amount to. At the end of a last segment that a broker will recover, a torn batch
     is no more than a write that power cut short, and zeros are what preallocation leaves. `end` is where the file ends,
-    in bytes."""
+    in bytes; `served`: whether a broker can be the leader of this log."""
     code = region.code
     at_end = part.last and part.recovers is not False and region.end == end
     severity, consequence = ERROR, None
@@ -27,8 +47,9 @@ def region_finding(part: Part, region: Region, end: int | None) -> Finding:
             "it, unless the file was cut short later"
         )
     elif at_end and region.kind == PADDING:
-        severity = INFO
-        consequence = "on restart the broker cuts the zeros off"
+        severity, consequence = INFO, ZEROS_TRUNCATED
+        if served and region.position > 0:
+            severity, consequence = AFTER_BATCHES.get(part.target.topic or "", (INFO, ZEROS_TRUNCATED))
     elif region.kind == PADDING and region.position == 0 and region.end == end:
         consequence = "the segment is empty of batches, whatever its size says; a broker that recovers it truncates it"
     claimed = region.claimed

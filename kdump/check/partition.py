@@ -189,7 +189,7 @@ class PartitionCheck(Carrier):
             if not isinstance(region, Batch):
                 damage = region.position if damage is None else damage
                 if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
-                    yield from self._hold(part, region_finding(part, region, source.size))
+                    yield from self._hold(part, region_finding(part, region, source.size, served=not self.known.state))
                     for rule in rules:
                         yield from rule.region(part, region)
                 continue

@@ -9,6 +9,13 @@ APPENDS = (
     "consumer gets to what is appended"
 )
 
+PREALLOCATED = (
+    "If log.preallocate=true left the zeros in __consumer_offsets or __share_group_state: restart the brokers that "
+    "have a replica, one after another, with log.preallocate=false; then elect the preferred leaders. While the groups "
+    "are still served, set preallocate=false on the topic and lower its segment.ms until each replica has a new "
+    "segment: that needs no restart. The committed offsets are not lost: kdump groups shows them"
+)
+
 BYTES = (
     Code(
         "crc-mismatch",
@@ -66,9 +73,11 @@ BYTES = (
         "Zeros where a batch should start, as preallocation or a lost write leaves.",
         "a broker that reads them as it loads the log exits ('Found record size 0 smaller than minimum record "
         "overhead'), and reads stop in front of them; " + TRUNCATES,
-        RESTORE,
-        "FileLogInputStream.nextBatch, LogSegment.recover",
-        "info at the end of a log's last segment, if the log was not shut down cleanly: preallocate=true leaves them",
+        f"{RESTORE}. {PREALLOCATED}",
+        "FileLogInputStream.nextBatch, LogSegment.recover, CoordinatorLoaderImpl (KAFKA-20841)",
+        "info at the end of a log's last segment, if the log was not shut down cleanly: preallocate=true leaves them; "
+        "warning there after batches of __consumer_offsets and __share_group_state: a broker that becomes the leader "
+        "cannot load their groups",
     ),
     Code(
         "magic-unknown",
