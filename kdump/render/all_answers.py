@@ -15,10 +15,10 @@ from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
+from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.objects import TYPES as SHOWN_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
-from kdump.render.stats_keys import STATS_TYPES
 from kdump.render.struct_keys import STRUCT_TYPES
 from kdump.state.lag import Position, SharePosition
 
@@ -56,7 +56,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
     **DIFF_TYPES,
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
-    **STATS_TYPES,
+    **keys_by_type(PartitionStatistics),
     **SCAN_TYPES,
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
     **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
