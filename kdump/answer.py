@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 
 class Doc(NamedTuple):
-    """What a field of an answer means, and its unit. `optional`: the key is absent where the value is None. `name`: the
+    """What a field of an answer means, and its unit. `optional`: the key is absent where the value is None, or, in
+    a field of type Any, ABSENT. `name`: the
     JSON key, if it is not the field's name in camelCase. `after`: the key that it follows, if the order of the fields
     does not say so; properties stand after the fields. `of`: the attribute that the JSON has of the value (the name of
     a kind). `inline`: the keys of the nested answer stand among those of this one."""
@@ -47,6 +48,8 @@ class Doc(NamedTuple):
 
 
 INLINE = Doc(inline=True)
+ABSENT: Any = object()
+"""Value of an optional field of type Any whose key is absent: its None is null."""
 
 
 class Key(NamedTuple):
@@ -159,8 +162,9 @@ def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
     meaning = doc.meaning
     if NESTED in meaning:
         meaning = meaning.replace(NESTED, _listing(_nested(hint)))
+    kind = shape.type.removesuffix(" or null") if doc.optional else shape.type
     name = doc.name or re.sub(r"_([a-z])", lambda match: match[1].upper(), attribute)
-    return _Field(path, Key(name, shape.type, doc.unit, meaning, doc.optional), shape.convert)
+    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional), shape.convert)
 
 
 def _listing(cls: type) -> str:
@@ -238,7 +242,7 @@ def _writer(cls: type) -> Callable[[Any], Object]:
     fields = _fields(cls)
     names = [field.key.name for field in fields]
     converts = [(field.key.name, field.convert) for field in fields if field.convert is not None]
-    optional = [field.key.name for field in fields if field.key.optional]
+    optional = [(field.key.name, ABSENT if field.key.type == "any" else None) for field in fields if field.key.optional]
     attributes = [field.attribute for field in fields]
     values = attrgetter(*attributes) if len(fields) > 1 else lambda found: (attrgetter(attributes[0])(found),)
 
@@ -248,8 +252,8 @@ def _writer(cls: type) -> Callable[[Any], Object]:
             value = out[name]
             if value is not None:
                 out[name] = convert(value)
-        for name in optional:
-            if out[name] is None:
+        for name, absent in optional:
+            if out[name] is absent:
                 del out[name]
         return out
 

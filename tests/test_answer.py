@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
-from kdump.answer import ANSWERS, BYTES, NESTED, OFFSET, Doc, Key, PathText, answer, answer_keys, answer_object
+from kdump.answer import ABSENT, ANSWERS, BYTES, NESTED, OFFSET, Doc, Key, PathText, answer, answer_keys, answer_object
 from kdump.render.all_answers import TYPES
 
 
@@ -36,7 +36,7 @@ class Outer(NamedTuple):
     counts: Annotated[dict[str, int], Doc("by name")]
     by_name: Annotated[dict[str, Inner | None], Doc("by name", name="named")]
     ratio: Annotated[float | None, Doc("a share", optional=True)]
-    value: Annotated[Any, Doc("anything")]
+    value: Annotated[Any, Doc("anything", optional=True)]
     inside: int = 0
 
 
@@ -60,8 +60,8 @@ def test_the_keys_derive_from_the_fields(declared: type) -> None:
         Key("worded", "array", "", "of {kind (a, b), isUsual}"),
         Key("counts", "object", "", "by name"),
         Key("named", "object", "", "by name"),
-        Key("ratio", "number or null", "", "a share", True),
-        Key("value", "any", "", "anything"),
+        Key("ratio", "number", "", "a share", True),
+        Key("value", "any", "", "anything", True),
     )
 
 
@@ -84,6 +84,8 @@ def test_the_object_has_the_keys_in_their_order(declared: type) -> None:
         ("value", [1]),
     ]
     assert "ratio" not in answer_object(found._replace(ratio=None))
+    assert answer_object(found._replace(value=None))["value"] is None
+    assert "value" not in answer_object(found._replace(value=ABSENT))
     assert answer_object(found._replace(inner=None))["inner"] is None
 
 

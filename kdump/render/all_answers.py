@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
 from kdump.forensics import answers as forensic
-from kdump.forensics import cluster, groups, ls
+from kdump.forensics import cluster, groups, ls, schema
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
@@ -19,13 +19,12 @@ from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.objects import TYPES as SHOWN_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
-from kdump.render.struct_keys import STRUCT_TYPES
 from kdump.state.lag import Position, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **SHOWN_TYPES,
     **keys_by_type(ls.DirectoryOverview, ls.PartitionOverview, ls.TopicOverview, ls.SegmentOverview),
-    **STRUCT_TYPES,
+    **keys_by_type(schema.StructAnswer, schema.FieldAnswer),
     **keys_by_type(
         groups.DescribedGroup,
         groups.GroupMember,
