@@ -7,6 +7,7 @@ from __future__ import annotations
 from kdump.answer import Key, keys_by_type
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster, groups, ls, schema
+from kdump.forensics import diff_answer as diff
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
@@ -16,7 +17,6 @@ from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.stats_answer import PartitionStatistics
-from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.objects import TYPES as SHOWN_TYPES
 from kdump.render.scan_keys import SCAN_TYPES
 from kdump.state.lag import Position, SharePosition
@@ -53,7 +53,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         forensic.PartitionProducers,
     ),
     **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
-    **DIFF_TYPES,
+    **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
     **keys_by_type(PartitionStatistics),
     **SCAN_TYPES,
