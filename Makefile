@@ -143,6 +143,7 @@ site: $(VENV)/.ready $(VENV)/.docs
 # Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.
 trials: $(VENV)/.ready $(JARS) $(DISKS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
+	$(BIN)/python -m tools.remedy_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.coordinator_trials $(JARS)

@@ -595,7 +595,7 @@ appended(
 )  # fmt: skip
 appended(
     "control-two-records", "control-batch-invalid", "clean-1", PAYMENTS,
-    "a marker has two records", control(COMMIT, MARKER, 2),
+    "a marker has two records", control(COMMIT, MARKER, 2), severity="warning",
 )  # fmt: skip
 appended(
     "control-type-unknown", "control-batch-invalid", "clean-1", PAYMENTS,

@@ -59,7 +59,7 @@ def test_exit_statuses(tmp_path: Path) -> None:
     log.write_bytes(craft.flip(log.read_bytes(), 8 * 9000))
     result = run(disk)
     assert result.exit_code == 1
-    assert "leave the old .index" in result.stdout
+    assert "do not delete the .index of a damaged segment" in result.stdout
 
 
 def test_only_what_there_is_to_say_is_shown_of_a_directory() -> None:

@@ -18,26 +18,27 @@ HEAD = """# The findings
 What `kdump verify` can find: 63 codes. This page is made from the catalogue in the code (`make docs`), and a test holds
 it to that; `kdump verify --list` prints it in short, `--list --json` in full.
 
-Severity: an **error** is damage, or would stop a broker or a consumer; a **warning** is for a human to look at; an
-**info** explains something legal and unusual. `--fail-on` says from where on the exit status is 1.
+Severity: an **error** is damage, or would stop a broker or a consumer; a **warning** needs a human to look at it; an
+**info** is legal and worth knowing. From the severity of `--fail-on` on, the exit status is 1.
 
-What is quoted was said by a real broker or consumer of Kafka 4.3.1, on a disk that was damaged in that way after
-a clean shutdown or a crash (`make trials`; all results are in [broker-trials.json](broker-trials.json)). A clean start
-reads little of a log, so a broker that starts normally has not found the damage: it is the consumer that meets it.
+The quotations are from a real broker or consumer of Kafka 4.3.1, on a disk that was damaged in that way after a clean
+shutdown or a crash (`make trials`; all results are in [broker-trials.json](broker-trials.json)). A clean startup reads
+little of a log: if a broker starts normally, it has not found the damage, and a consumer encounters it later.
 
-Before any repair: stop the broker, keep a copy of the partition's directory, and compare with another replica.
+Before any repair: stop the broker, back the partition's directory up, and compare it with another replica. The actions
+below, and some that would do harm, were tried with a real broker, too: [remedy-trials.json](remedy-trials.json).
 """
 TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files around it"}
 
 
 def telling(trial: dict[str, Any]) -> tuple[bool, bool]:
-    """First those in which somebody minded, of them first those in which it was said."""
+    """Sort key: trials in which a broker or consumer failed first, of these the ones with a message first."""
     harmless = trial["broker"] == "starts normally" and consumer(trial) == "reads everything"
     return harmless, not (trial.get("brokerLog") or trial.get("consumerLog"))
 
 
 def consumer(trial: dict[str, Any]) -> str:
-    """What a consumer did; where one of committed records did something else, what that one did."""
+    """What a consumer did; and a read_committed one, if that differs."""
     committed = trial.get("consumerCommitted")
     said = str(trial["consumer"])
     return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
@@ -47,8 +48,8 @@ def section(code: Code, trials: list[dict[str, Any]]) -> str:
     lines = [f"### {code.code}", "", code.meaning, ""]
     unless = f" ({code.unless})" if code.unless else ""
     lines += [f"- Severity: **{code.severity}**{unless}; family `{code.family}`"]
-    lines += [f"- So: {code.consequence.replace('{offset}', 'N')}."]
-    lines += [f"- Do: {code.fix}."]
+    lines += [f"- Impact: {code.consequence.replace('{offset}', 'N')}."]
+    lines += [f"- Action: {code.fix}."]
     lines += [f"- Kafka: {code.source}"]
     for trial in trials:
         lines += [

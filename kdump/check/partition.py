@@ -262,7 +262,8 @@ class PartitionCheck(Carrier):
         """Damage that a restart will cut off waits until it is known what is lost with it."""
         doubtful = finding.severity in ("error", WARNING)
         self.doubts += doubtful
-        if part.recovers and doubtful and len(self._held) < HELD:
+        survives = finding.code == "magic-unknown"  # its checksum does not cover magic: recovery may keep it
+        if part.recovers and doubtful and not survives and len(self._held) < HELD:
             self._held.append((finding, self._records, self.log_end))
         else:
             yield finding

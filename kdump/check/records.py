@@ -96,6 +96,7 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
         yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
 
 
+FIRST_ONLY = "brokers and consumers read the first record of such a batch and ignore the others"
 NOT_TEXT = "consumers get the key as text with U+FFFD in it, or with a null character"
 
 
@@ -131,7 +132,8 @@ def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
             else:
                 yield make("control-batch-invalid", message, severity=INFO, consequence="it is skipped")
     if markers and count > 1:
-        yield make("control-batch-invalid", f"{count} records in the batch of a transaction marker, 1 is legal")
+        message = f"{count} records in the batch of a transaction marker, 1 is legal"
+        yield make("control-batch-invalid", message, severity=WARNING, consequence=FIRST_ONLY)
 
 
 def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 from kdump.check.batch import file_finding
@@ -23,10 +24,27 @@ from kdump.log.paths import Target
 from kdump.log.region import Problem, Region
 
 STATES = {
-    "delete": ("the broker is deleting it", "it is deleted when the broker runs: save what is needed before"),
-    "future": ("a replica that moves here from another log directory", "the broker goes on with it when it starts"),
-    "stray": ("the broker does not know it", "the broker sets it aside and keeps it, until somebody deletes it"),
+    "delete": (
+        "the broker is deleting it",
+        "the broker deletes it after startup: copy what you need before",
+    ),
+    "future": (
+        "a replica that is being moved here from another log directory",
+        "after startup the broker continues to fill it, or, if the metadata assigns the partition to this log "
+        "directory, replaces the live one with it",
+    ),
+    "stray": (
+        "it belongs to no known partition",
+        "the broker serves nothing from it, and keeps it until you delete it",
+    ),
 }
+
+SWAPS = (
+    "at the next startup the broker deletes the segments that it replaces, without checking it, and renames it to take "
+    "their place"
+)
+PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
+LONG = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
 class Surroundings:
@@ -70,13 +88,17 @@ class Surroundings:
             at = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
             yield found("directory-stray", at, f"a -{partition.state} directory: {what}", consequence=follows)
         for at in partition.unfinished:
-            done = "finishes" if at.path.endswith(".swap") else "deletes"
-            yield found(
-                "compaction-interrupted", at, os.path.basename(at.path), consequence=f"the next start {done} it"
-            )
+            if stops_startup(at.path):
+                yield _unparsable(at)
+            else:
+                does = SWAPS if at.path.endswith(".swap") else "at the next startup the broker deletes it"
+                yield found("compaction-interrupted", at, os.path.basename(at.path), consequence=does)
         for at in partition.others:
+            if stops_startup(at.path):
+                yield _unparsable(at)
+                continue
             deleted = at.path.endswith(".deleted")
-            consequence = None if deleted else "the broker ignores it"
+            consequence = "the broker deletes it at startup" if deleted else "the broker ignores it"
             what = "a file that is being deleted" if deleted else stranger(at.path)
             yield found("file-unknown", at, f"{os.path.basename(at.path)}: {what}", consequence=consequence)
 
@@ -114,7 +136,7 @@ class Surroundings:
                 continue
             start = name == "log-start-offset"
             message = f"{name}-checkpoint says {noted.offset}, the log ends at {log.log_end}"
-            consequence = "the broker deletes every segment of the log when it starts" if start else None
+            consequence = "at startup the broker deletes every segment of the log: back it up first" if start else None
             if name == "replication-offset":
                 gone = f"offsets {log.log_end}..{noted.offset - 1} are lost here, which consumers may have read"
                 consequence = f"{gone}; another replica may have them, and the broker goes on from the log's own end"
@@ -186,8 +208,24 @@ def transaction_index(at: Target, options: Options, totals: Totals) -> Iterator[
         last = max(last, values["lastOffset"])
 
 
+def stops_startup(path: str) -> bool:
+    """Return True if a broker exits because a name of its own does not start with an offset, a 64-bit number up to the
+    first dot (LogFileUtils.offsetFromFile)."""
+    name = os.path.basename(path)
+    stem = name.partition(".")[0]
+    is_long = LONG.fullmatch(stem) is not None and -(1 << 63) <= int(stem) < 1 << 63
+    return name.endswith(PARSED) and not is_long
+
+
+def _unparsable(at: Target) -> Finding:
+    name = os.path.basename(at.path)
+    message = f"{name}: the name does not start with an offset"
+    consequence = "the broker exits at startup with a NumberFormatException: move the file out of the directory"
+    return found("file-unknown", at, message, severity=ERROR, consequence=consequence)
+
+
 def stranger(path: str) -> str:
-    """What a file is that no broker reads."""
+    """Describe a file that no broker reads."""
     if path.endswith(".tmp"):
         return "a temporary file, of a write that did not finish"
     return "a name that Kafka does not know"

@@ -158,13 +158,17 @@ class _Run:
         if out is None and is_wrong:
             self._say("  kdump reindex … --out DIR writes the rebuilt ones to a new directory")
         elif is_wrong:
-            self._say(f"  with the broker stopped, those in {out} can take the place of the old ones")
+            self._say(f"  with the broker stopped, replace the old ones with those in {out}")
         if self.counts["cut"] or self.counts["refused"]:
             self._say(
-                "  leave the old .index of a damaged segment there: a broker without it cuts the log at the damage"
+                "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
+                "truncates it at the damage"
             )
         else:
-            self._say("  or, with the broker stopped, delete the wrong .index: when it starts it rebuilds all three")
+            self._say(
+                "  or, with the broker stopped, delete the wrong .index and that of the log's last segment: at startup "
+                "the broker recovers these segments and rebuilds all three"
+            )
 
     def _say(self, text: str) -> None:
         for line in self.output.wrapped(printable(path_text(text)), len(text) - len(text.lstrip()) + 2):

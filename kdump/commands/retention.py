@@ -27,7 +27,7 @@ from kdump.render.progress import Progress
 from kdump.render.retention_report import RetentionReport
 from kdump.render.state_tables import StateTables, style
 
-CONFIG_HELP = "This counts before all others: a topic's config, or a broker's (log.retention.hours=1); repeatable."
+CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
 METADATA_HELP = "Take the configs from this log directory, or __cluster_metadata-0.  [the same disk]"
 PROPERTIES_HELP = "The broker's server.properties, for defaults that are on no disk."
 EXAMPLES = """

@@ -38,7 +38,8 @@ Examples:
   kdump verify --list
 
 \b
-Exit status: 0 nothing at or above --fail-on, 1 something was, 2 usage, or something could not be read.
+Exit status: 0 if no finding reaches --fail-on, 1 if one does, 2 for a usage error, or for unreadable input if no
+finding does.
 """
 
 

@@ -1,12 +1,18 @@
-"""Family bytes: what is no sound batch."""
+"""Family bytes: bytes that are not part of a valid batch."""
 
-from kdump.check.catalogue.code import ERROR, RESTORE, SKIP, STOPS, TRUNCATES, Code
+from kdump.check.catalogue.code import ERROR, RECOVER_ONE, RESTORE, SKIP, STOPS, TRUNCATES, Code
 
-UNCLEAN = "at the end of a log's last segment, if the log was not shut down cleanly: recovery cuts it off"
+UNCLEAN = "at the end of a log's last segment after an unclean shutdown: recovery truncates it"
 
 APPENDS = (
-    "a broker that recovers this log cuts them off; one that was shut down cleanly appends behind them, and no "
-    "consumer gets to what is appended"
+    "recovery truncates these bytes; after a clean shutdown the broker appends after them, and consumers cannot reach "
+    "what it appends"
+)
+# Each in docs/remedy-trials.json: torn-index-removed, tail-index-removed.
+CUT_TAIL = (
+    "First look for the missing records on another replica: if the log was longer before, its last records are lost "
+    "here. In the last segment, start the broker after an unclean shutdown; after a clean one, "
+    f"{RECOVER_ONE}. In an earlier segment, recovery would delete the later ones. {RESTORE}"
 )
 
 PREALLOCATED = (
@@ -21,19 +27,20 @@ BYTES = (
         "crc-mismatch",
         "bytes",
         ERROR,
-        "The stored checksum (CRC-32C in magic 2, CRC-32 in 0 and 1) is not that of the bytes.",
+        "The stored checksum (CRC-32C in magic 2, CRC-32 in 0 and 1) does not match the bytes.",
         f"{STOPS}; {TRUNCATES}",
         f"{RESTORE}. {SKIP}",
-        "DefaultRecordBatch.ensureValid, LegacyRecord.ensureValid, LogSegment.recover",
+        "DefaultRecordBatch.ensureValid, LegacyRecord.ensureValid, CompletedFetch, AbstractFetcherThread, "
+        "LogSegment.recover",
     ),
     Code(
         "batch-length-invalid",
         "bytes",
         ERROR,
         "The length is below the format's minimum (49 for a batch, 14 for a message), negative, or contradicted by "
-        "what follows.",
-        "broker and consumer look for the next batch at the wrong place: reads stop at offset {offset}, and a broker "
-        "that reads a length below the minimum as it loads the log exits; " + TRUNCATES,
+        "the bytes after it.",
+        "brokers and consumers look for the next batch at the wrong position: reads stop at offset {offset}, and a "
+        "broker that meets a length below 14 while loading the log exits; " + TRUNCATES,
         RESTORE,
         "FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize",
     ),
@@ -41,9 +48,9 @@ BYTES = (
         "batch-truncated",
         "bytes",
         ERROR,
-        "The last batch runs past the end of the file.",
+        "The last batch extends past the end of the file.",
         APPENDS,
-        f"Start the broker with the log recovered (without .kafka_cleanshutdown). {RESTORE}",
+        CUT_TAIL,
         "FileLogInputStream.nextBatch, LogSegment.recover",
         f"warning {UNCLEAN}",
     ),
@@ -51,9 +58,9 @@ BYTES = (
         "trailing-bytes",
         "bytes",
         ERROR,
-        "Fewer bytes are left at the end of the file than a header has.",
+        "The file ends with fewer bytes than a batch header has.",
         APPENDS,
-        f"Start the broker with the log recovered (without .kafka_cleanshutdown). {RESTORE}",
+        CUT_TAIL,
         "FileLogInputStream.nextBatch, LogSegment.recover",
         f"warning {UNCLEAN}",
     ),
@@ -61,40 +68,43 @@ BYTES = (
         "junk-bytes",
         "bytes",
         ERROR,
-        "Bytes between two sound batches, or behind the last, that no batch claims.",
-        "reads stop in front of them; " + TRUNCATES + ", and what lies behind them is lost",
-        f"{RESTORE}: the batches behind the junk are sound and can be shown by kdump inspect",
+        "Bytes between two valid batches, or after the last one, that belong to no batch.",
+        "reads stop before these bytes, and at startup the broker may end the log there; " + TRUNCATES,
+        f"{RESTORE}. kdump inspect shows the valid batches after these bytes",
         "FileLogInputStream.nextBatch, LogSegment.recover",
     ),
     Code(
         "zero-padding",
         "bytes",
         ERROR,
-        "Zeros where a batch should start, as preallocation or a lost write leaves.",
-        "a broker that reads them as it loads the log exits ('Found record size 0 smaller than minimum record "
-        "overhead'), and reads stop in front of them; " + TRUNCATES,
-        f"{RESTORE}. {PREALLOCATED}",
+        "Zeros where a batch should start, left by preallocation or a lost write.",
+        "a broker that reads them while loading the log exits ('Found record size 0 smaller than minimum record "
+        "overhead'), and reads stop before them; " + TRUNCATES,
+        f"If kdump inspect shows valid batches after the zeros, or the log was longer before: {RESTORE}. If the zeros "
+        f"reach to the end of the last segment, {RECOVER_ONE}. {PREALLOCATED}",
         "FileLogInputStream.nextBatch, LogSegment.recover, CoordinatorLoaderImpl (KAFKA-20841)",
-        "info at the end of a log's last segment, if the log was not shut down cleanly: preallocate=true leaves them; "
-        "warning there after batches of __consumer_offsets and __share_group_state: a broker that becomes the leader "
-        "cannot load their groups",
+        "info at the end of a log's last segment after an unclean shutdown: log.preallocate=true leaves them; warning "
+        "there after batches of __consumer_offsets and __share_group_state: a broker that becomes the leader cannot "
+        "load their groups",
     ),
     Code(
         "magic-unknown",
         "bytes",
         ERROR,
-        "Magic is not 0, 1 or 2 in a batch that is otherwise in its place.",
-        "broker and consumer take the bytes for another format: reads stop at offset {offset}; " + TRUNCATES,
+        "Magic is not 0, 1 or 2, although a batch starts there.",
+        "consumers stop at offset {offset} with a KafkaException, and followers retry there and leave the ISR; "
+        "recovery keeps the batch if magic is above 2, because the checksum does not cover it, and truncates the log "
+        "here if it is negative",
         RESTORE,
-        "FileLogInputStream.nextBatch",
+        "FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize, LogSegment.recover",
     ),
     Code(
         "offset-invalid",
         "bytes",
         ERROR,
-        "A negative baseOffset or lastOffsetDelta.",
-        "broker and consumer lose their place at this batch; if it is the last one, the log ends at a wrong offset and "
-        "offsets are given out again",
+        "baseOffset or lastOffsetDelta is negative.",
+        "brokers and consumers compute wrong offsets at this batch; if it is the last one, the log end offset is wrong "
+        "and the broker assigns offsets a second time",
         RESTORE,
         "DefaultRecordBatch, LogLoader.recoverSegment, LogSegment.readNextOffset",
     ),
@@ -103,8 +113,11 @@ BYTES = (
         "bytes",
         ERROR,
         "The device cannot read these bytes.",
-        "the broker takes the whole log directory offline with a KafkaStorageException when it reads them",
-        "Copy what can be read (ddrescue) to a sound disk before anything else; replace the disk",
-        "LogDirFailureChannel; read(2), EIO",
+        "a fetch that includes these bytes ends in a closed connection, which consumers and followers retry without "
+        "end; a broker that recovers the segment at startup exits; a failed write or flush takes the whole log "
+        "directory offline",
+        "First copy what is readable to another disk (ddrescue), then replace the disk. Do not start the broker on the "
+        "failing disk",
+        "FileRecords.writeTo, RecordBatchIterator.makeNext, LogDirFailureChannel; read(2), EIO",
     ),
 )

@@ -1,4 +1,4 @@
-"""What the catalogue says of one code."""
+"""One entry of the catalogue, and the sentences that several entries share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "log": ("offsets", "epochs", "timestamps", "producers", "transactions"),
     "files": ("indexes", "snapshots", "checkpoints"),
 }
-"""What `verify --only` takes: the families, and those inside them."""
+"""The families that `verify --only` accepts, each with the families inside it."""
 
 
 class Code(NamedTuple):
-    """One code. `severity` is the usual one, `unless` says when it is another; `consequence` is a sentence in which
-    {offset} stands for the first offset that is hit; `fix` is what to do; `source` is where Kafka's own rule stands."""
+    """One code. `severity` is the usual one, `unless` says when another one applies; `consequence` is a sentence in
+    which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
+    contain the rule."""
 
     code: str
     family: str
@@ -30,11 +31,29 @@ class Code(NamedTuple):
     unless: str = ""
 
 
-STOPS = "a consumer that reaches offset {offset} stops with CorruptRecordException"
-TRUNCATES = "a broker that recovers this log truncates it here"
-INVALID = "a consumer that reaches offset {offset} stops with InvalidRecordException"
-RESTORE = (
-    "If another replica is sound, move this partition's directory away while the broker is down and let it be fetched "
-    "anew; if this is the last copy, keep a copy of the file before anything else"
+# CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which a follower calls, too.
+STOPS = (
+    "a Java consumer that reaches offset {offset} stops with a KafkaException ('Record is corrupt'), unless it has "
+    "check.crcs=false; a follower that fetches the batch retries there and leaves the ISR"
 )
-SKIP = "Let the consumer seek past the batch, once you have decided that its records can be missed"
+TRUNCATES = "a broker that recovers this log truncates it here, which removes everything after it, valid or not"
+# CompletedFetch.fetchRecords wraps what the record iterator throws.
+INVALID = "a Java consumer that reaches offset {offset} stops with a KafkaException caused by InvalidRecordException"
+# With an empty log in the ISR or ELR: PartitionChangeBuilder.isValidNewLeader, AbstractFetcherThread.truncateOnFetch.
+RESTORE = (
+    "Stop the broker. If kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC then shows another "
+    "broker as Leader and this one in neither Isr nor Elr, and that leader's copy is intact, move this partition's "
+    "directory out of log.dirs and start the broker: it fetches the partition again. Otherwise keep the directory, "
+    "because this broker's empty log could become the leader and the other replicas would truncate to it: back the "
+    "directory up and run kdump salvage on the copy. For __cluster_metadata-0, follow the incident page metadata-log "
+    "instead"
+)
+SKIP = (
+    "If you can do without these records, stop the consumer group and move it past the batch: kafka-consumer-groups.sh "
+    "--bootstrap-server HOST:PORT --group GROUP --topic TOPIC:PARTITION --reset-offsets --to-offset OFFSET --execute"
+)
+# LogLoader.loadSegmentFiles: a segment without its .index is recovered, whether or not the shutdown was clean.
+RECOVER_ONE = (
+    "stop the broker, back the partition's directory up and delete the .index of the last segment: at startup the "
+    "broker recovers that segment, and no other log"
+)

@@ -1,24 +1,38 @@
-"""Family files: what the files around the segments say wrongly."""
+"""Family files: errors in the files next to the segments."""
 
 from kdump.check.catalogue.code import ERROR, INFO, WARNING, Code
 
+# LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
+# every producer snapshot above it. The one that it takes is removed as stray if the next segment does not start
+# there, and a clean startup without snapshots skips the log (gap-index-removed, gap-both-removed).
 REBUILD = (
-    "Stop the broker and delete the segment's .index: the broker then builds its indexes anew when it starts. Or put"
-    " those in their place that kdump reindex makes"
+    "Stop the broker and replace the segment's indexes with the files that kdump reindex writes. Or, if kdump verify "
+    "finds no damage in the .log files, delete the .index of this segment and of the log's last segment: at startup "
+    "the broker recovers both and rebuilds their .index, .timeindex and .txnindex. In a damaged .log, recovery would "
+    "truncate the segment at the damage; without the last segment's recovery, an offset gap after this segment would "
+    "make the broker forget its producers and open transactions"
 )
-UNCHECKED = (
-    "a clean start does not check it: reads go wrong until the segment's .index is deleted, which makes the broker"
-    " rebuild its indexes"
+UNCHECKED = "reads that use this index fail or return wrong results; a clean startup does not check it"
+IGNORED = "the broker ignores the extra bytes; whatever wrote them may have caused other damage"
+PUT_BACK = (
+    "Before the broker starts, put the indexes in place that kdump reindex writes: then it recovers nothing. Otherwise "
+    "back the .log up first if kdump verify finds damage in it"
 )
-ODD = "the broker ignores the odd bytes; what wrote them may have done more"
+# UnifiedLog.rebuildProducerState: with no snapshot left after a clean shutdown, it skips the log. Trials:
+# snapshot-removed, snapshot-emptied, snapshot-left.
+EMPTY_IT = (
+    "stop the broker and replace it with an empty file of the same name: the broker rejects that file, deletes it, and "
+    "rebuilds the state from an older snapshot and the log. Do not delete it: if no snapshot is left after a clean "
+    "shutdown, the broker does not read the log, and forgets its producers and open transactions"
+)
 
 FILES = (
     Code(
         "index-size-invalid",
         "indexes",
         WARNING,
-        "The size of an .index is no multiple of 8.",
-        ODD,
+        "The size of an .index is not a multiple of 8.",
+        IGNORED,
         REBUILD,
         "AbstractIndex.createMappedBuffer, OffsetIndex.sanityCheck",
     ),
@@ -26,7 +40,7 @@ FILES = (
         "index-not-sorted",
         "indexes",
         ERROR,
-        "Entries of an .index do not rise.",
+        "The entries of an .index are not in ascending order.",
         UNCHECKED,
         REBUILD,
         "OffsetIndex.sanityCheck, OffsetIndex.append",
@@ -35,8 +49,8 @@ FILES = (
         "index-mismatch",
         "indexes",
         ERROR,
-        "An entry of an .index points at no batch, or at one that begins behind its offset, or earlier batches reach "
-        "its offset.",
+        "An .index entry's position is not the start of a batch, the batch there starts above the entry's offset, or "
+        "an earlier batch reaches that offset.",
         UNCHECKED,
         REBUILD,
         "OffsetIndex.lookup, LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition",
@@ -45,17 +59,18 @@ FILES = (
         "index-beyond-log",
         "indexes",
         ERROR,
-        "An entry of an .index points behind the end of its .log.",
-        UNCHECKED,
+        "An .index entry points past the end of its .log.",
+        "if it is the last entry of the last segment, the broker computes the log end offset from it and may assign "
+        "offsets a second time; " + UNCHECKED,
         REBUILD,
-        "OffsetIndex.lookup, LogSegment.translateOffset",
+        "OffsetIndex.lookup, LogSegment.translateOffset, LogSegment.readNextOffset",
     ),
     Code(
         "time-index-size-invalid",
         "indexes",
         WARNING,
-        "The size of a .timeindex is no multiple of 12.",
-        ODD,
+        "The size of a .timeindex is not a multiple of 12.",
+        IGNORED,
         REBUILD,
         "AbstractIndex.createMappedBuffer, TimeIndex.sanityCheck",
     ),
@@ -63,8 +78,9 @@ FILES = (
         "time-index-not-sorted",
         "indexes",
         ERROR,
-        "Entries of a .timeindex do not rise.",
-        UNCHECKED,
+        "The entries of a .timeindex are not in ascending order.",
+        "lookups by timestamp return wrong offsets, and time-based retention may use the wrong timestamp; a clean "
+        "startup does not check it",
         REBUILD,
         "TimeIndex.sanityCheck, TimeIndex.maybeAppend",
     ),
@@ -72,10 +88,10 @@ FILES = (
         "time-index-mismatch",
         "indexes",
         ERROR,
-        "An entry of a .timeindex names an offset whose batch has another maxTimestamp, or an earlier batch has a "
-        "larger one.",
-        "a search by time begins at the wrong offset, and retention by time may use the wrong timestamp, until the "
-        "segment's .index is deleted, which makes the broker rebuild both",
+        "A .timeindex entry names an offset whose batch has a different maxTimestamp, or an earlier batch has a larger "
+        "one.",
+        "lookups by timestamp may return wrong offsets; time-based retention uses the last entry, and deletes the "
+        "segment early if that timestamp is too old",
         REBUILD,
         "TimeIndex.lookup, LogSegment.findOffsetByTimestamp, LogSegment.largestTimestamp",
     ),
@@ -83,110 +99,125 @@ FILES = (
         "index-padding",
         "indexes",
         ERROR,
-        "A zeroed tail of an index, which counts as entries.",
-        "a search by time finds nothing in this segment, and retention by time takes it for old, until the "
-        "segment's .index is deleted, which makes the broker rebuild both",
-        REBUILD,
-        "AbstractIndex.trimToValidSize, OffsetIndex.lastEntry",
-        "warning in an .index: reads that go through it begin at the start of the segment; info in the last segment of "
-        "a log that was not shut down cleanly, in KRaft's, and in what is being deleted: preallocation",
+        "An index ends with zeros, which count as entries.",
+        "lookups by timestamp find nothing in this segment, and time-based retention uses timestamp 0: with "
+        "retention.ms set and cleanup.policy=delete, the broker deletes the segment soon after startup",
+        f"Before the broker starts: {REBUILD[0].lower()}{REBUILD[1:]}",
+        "AbstractIndex.trimToValidSize, TimeIndex.lastEntry, LogSegment.largestTimestamp",
+        "warning in an .index: reads that use it start at the beginning of the segment; info, as preallocation, in the "
+        "last segment after an unclean shutdown, in the metadata log, and in directories that are being deleted",
     ),
     Code(
         "txn-index-invalid",
         "indexes",
         ERROR,
-        "A .txnindex with a size that is no multiple of 34, a version above 0, or entries whose lastOffset does not "
-        "rise or lies below the segment.",
-        "the broker finds it corrupt when it loads the segment, and rebuilds it if the log is recovered",
+        "The size of a .txnindex is not a multiple of 34, an entry's version is above 0, or the entries' lastOffset is "
+        "not ascending or is below the segment.",
+        "if an entry's lastOffset is below the segment, the broker recovers the segment at startup; if an entry's "
+        "version is 256 to 32767, it exits; anything else it does not detect, and read_committed consumers may read "
+        "records of aborted transactions",
         REBUILD,
-        "TransactionIndex.sanityCheck, AbortedTxn",
+        "TransactionIndex.sanityCheck, AbortedTxn.version (which reads one byte), LogLoader.loadSegmentFiles",
     ),
     Code(
         "txn-index-mismatch",
         "indexes",
         ERROR,
-        "An entry without an ABORT marker of that producer at its lastOffset; one with another firstOffset, or a "
-        "higher lastStableOffset, than the log gives; or an ABORT of data still on disk without an entry.",
-        "read_committed consumers get records of an aborted transaction, or miss committed ones",
-        "Stop the broker and delete the file together with the .index of its segment: both are built anew",
+        "An entry has no ABORT marker of that producer at its lastOffset, or a different firstOffset or a higher "
+        "lastStableOffset than the log gives; or an ABORT marker of data still on disk has no entry.",
+        "read_committed consumers read records of an aborted transaction, or miss committed ones",
+        REBUILD,
         "TransactionIndex.collectAbortedTxns, LogSegment.updateTxnIndex",
     ),
     Code(
         "index-missing",
         "indexes",
         WARNING,
-        "A segment without its .index.",
-        "the broker rebuilds it when it starts, which takes time",
-        "Nothing has to be done",
+        "A segment has no .index.",
+        "at startup the broker recovers the segment and rebuilds its indexes, which takes time and truncates the "
+        "segment at any damage in the .log; if offsets are missing after the segment, the broker also forgets its "
+        "producers and open transactions",
+        PUT_BACK,
         "LogSegment.sanityCheck, LogLoader.loadSegmentFiles",
     ),
     Code(
         "index-orphan",
         "indexes",
         WARNING,
-        "An index without its segment.",
-        "the broker deletes it when it starts",
-        "Nothing has to be done; if the segment was lost, look for it elsewhere",
+        "An index has no segment.",
+        "the broker deletes it at startup",
+        "If the .log was lost, look for it on another replica or in a backup; otherwise do nothing",
         "LogLoader.loadSegmentFiles",
     ),
     Code(
         "snapshot-invalid",
         "snapshots",
         ERROR,
-        "A snapshot of producer states with a wrong version, length or checksum.",
-        "the broker deletes it and rebuilds the state from an older one and the log",
-        "Stop the broker and delete this file",
-        "ProducerStateManager.readSnapshot, loadFromSnapshot",
+        "A producer snapshot has a wrong version, length or checksum.",
+        "when the broker loads it, it deletes it and rebuilds the state from an older snapshot and the log",
+        "Leave the file in place. Do not delete it: if no snapshot is left after a clean shutdown, the broker does not "
+        "read the log, and forgets its producers and open transactions",
+        "ProducerStateManager.readSnapshot, loadFromSnapshot, UnifiedLog.rebuildProducerState",
     ),
     Code(
         "snapshot-mismatch",
         "snapshots",
         ERROR,
-        "A snapshot of producer states says something else of a producer, or of its open transaction, than the "
-        "batches below its offset.",
-        "the broker believes the snapshot: it refuses sound batches of the producer, or takes duplicates",
-        "Stop the broker and delete this file: the state is rebuilt from an older one and the log",
-        "ProducerStateManager.loadFromSnapshot, takeSnapshot",
+        "A producer snapshot disagrees with the batches below its offset about a producer or its open transaction.",
+        "the broker uses the snapshot: it rejects valid batches from the producer, accepts duplicates, or computes a "
+        "wrong last stable offset",
+        f"If this is the latest snapshot, {EMPTY_IT}",
+        "ProducerStateManager.loadFromSnapshot, takeSnapshot, UnifiedLog.rebuildProducerState",
     ),
     Code(
         "checkpoint-invalid",
         "checkpoints",
         ERROR,
-        "A checkpoint with a wrong version, count or line. (An empty file is valid.)",
-        "the broker takes the log directory offline, or ignores what the checkpoint says",
-        "Stop the broker and move the file away. Without recovery-point-offset-checkpoint every log is recovered, "
-        "without replication-offset-checkpoint high watermarks start at 0, without cleaner-offset-checkpoint "
-        "compaction starts anew, without log-start-offset-checkpoint deleted records come back; "
-        "leader-epoch-checkpoint is rebuilt from the segments that are recovered",
-        "CheckpointFile.read",
+        "A checkpoint has a wrong version, count or line. (An empty file is valid.)",
+        "the broker takes the log directory offline, exits if it has no other, or ignores the contents of the "
+        "checkpoint",
+        "Stop the broker and move the file away; for leader-epoch-checkpoint, follow leader-epoch-checkpoint-mismatch "
+        "instead. Without recovery-point-offset-checkpoint, startup after an unclean shutdown recovers every log from "
+        "its first segment and truncates it at any damage. Without replication-offset-checkpoint, high watermarks "
+        "start at the log start offsets and rise again. Without cleaner-offset-checkpoint, compaction starts from the "
+        "log start. Without log-start-offset-checkpoint, deleted records that are still in a segment become readable "
+        "again",
+        "CheckpointFile.read, LogManager.loadLogs, LogCleanerManager, UnifiedLog",
     ),
     Code(
         "checkpoint-beyond-log",
         "checkpoints",
         WARNING,
-        "A checkpoint names an offset outside the log.",
-        "the broker goes on from the log's own end",
-        "Nothing has to be done; but find out what cut the log",
-        "LogManager.loadLog, UnifiedLog.updateHighWatermark",
-        "error for a log start offset above the log's end; info for partitions that are not here",
+        "A checkpoint contains an offset outside the log.",
+        "the broker continues from the log's own end",
+        "Find out what truncated the log before the broker starts: the records above its end are lost here, and "
+        "another replica may have them. If log-start-offset-checkpoint is above the log end, back the partition's "
+        "directory up first: at startup the broker deletes every segment of the log",
+        "LogManager.loadLog, UnifiedLog.updateHighWatermark, LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd",
+        "error for a log start offset above the log's end; info for partitions that are not in the directory",
     ),
     Code(
         "partition-metadata-invalid",
         "checkpoints",
         ERROR,
-        "partition.metadata cannot be read, or names another topic id than the cluster's metadata.",
-        "the broker takes the log directory offline, or takes the directory for a stray",
-        "Stop the broker; compare the id with another replica's partition.metadata before you write it anew",
-        "PartitionMetadataFile.read, LogManager.isStrayReplica",
-        "warning for another version, which a broker of 4.3 reads all the same",
+        "partition.metadata cannot be read, or its topic ID is not the one in the cluster's metadata.",
+        "the broker takes the log directory offline, or exits; with another topic ID it renames the directory to "
+        "-stray and serves an empty log instead",
+        "Stop the broker. If the file cannot be read, write it again with the topic ID that another replica's "
+        "partition.metadata or kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC shows. If the "
+        "topic ID is a different one, the topic was deleted and created again: do not change the ID, and back the "
+        "directory up",
+        "PartitionMetadataFile.read, LogManager.loadLog, LogManager.isStrayKraftReplica",
+        "warning for another version, which a broker of 4.3 reads",
     ),
     Code(
         "meta-properties-invalid",
         "checkpoints",
         ERROR,
-        "meta.properties cannot be read, or its ids differ from those of the broker's other directories.",
-        "the broker exits when it starts",
-        "Compare with the meta.properties of the broker's other log directories",
+        "meta.properties cannot be read, or its IDs differ from those of the broker's other directories.",
+        "the broker exits at startup; with the cluster ID of another cluster it does not join",
+        "Compare with the meta.properties of the broker's other log directories: node.id and cluster.id have to be the "
+        "same in all of them, directory.id different in each",
         "MetaPropertiesEnsemble.verify",
     ),
     Code(
@@ -194,26 +225,31 @@ FILES = (
         "checkpoints",
         ERROR,
         "quorum-state cannot be read.",
-        "the controller or broker exits when it starts",
-        "Stop the node and move the file away: a voter then starts as if it had never voted",
-        "FileQuorumStateStore.readElectionState",
+        "the controller or broker exits at startup",
+        "Stop the node and move the file away. For a voter, first see that the other voters have elected a leader "
+        "(kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status): a voter that has forgotten its "
+        "vote could vote a second time in the same epoch",
+        "FileQuorumStateStore.readElectionState, QuorumState.initialize",
     ),
     Code(
         "kraft-snapshot-missing",
         "checkpoints",
         ERROR,
-        "The metadata log begins above offset 0 and no snapshot of the metadata is there.",
+        "The metadata log starts above offset 0, and there is no metadata snapshot.",
         "the node cannot load its metadata and exits",
-        "Copy the snapshot from another node of the quorum, or let this one fetch everything anew",
+        "Copy the latest .checkpoint from another node of the same cluster; it has to end at or above this log's start "
+        "offset. Or, for a node that is not a voter, move __cluster_metadata-0 away: the node fetches it again. For a "
+        "voter, follow the incident page metadata-log",
         "KafkaRaftLog.recover (KafkaMetadataLog)",
     ),
     Code(
         "kraft-snapshot-invalid",
         "checkpoints",
         ERROR,
-        "A snapshot of the metadata that does not begin with its header record or end with its footer record.",
-        "what is missing at its end the node does not know: it exits, or goes on with a state that never was",
-        "Copy the snapshot from another node of the quorum",
+        "A metadata snapshot does not start with its header record or does not end with its footer record.",
+        "the node loads incomplete metadata: it exits, does not join, or continues with a state that the cluster never "
+        "had",
+        "Stop the node and replace the file with the .checkpoint of the same name from another node of the cluster",
         "RecordsSnapshotReader, KIP-630",
     ),
     Code(
@@ -221,45 +257,52 @@ FILES = (
         "files",
         ERROR,
         "One partition is live in two log directories of a broker.",
-        "the broker does not start ('Duplicate log directories for … are found')",
-        "Compare the two; move the older one away",
+        "the broker exits at startup ('Duplicate log directories for … are found')",
+        "Compare the two with kdump diff, and move the one that lacks records, or is in the directory that failed, out "
+        "of log.dirs; keep it as a backup",
         "LogManager.loadLog",
     ),
     Code(
         "directory-unknown",
         "files",
         ERROR,
-        "A directory in a log directory that is not named topic-partition.",
-        "the broker exits when it starts",
-        "Move it away; for lost+found, make the log directory a directory below the mount point",
+        "A directory in a log directory is not named topic-partition.",
+        "the broker exits at startup",
+        "Move it out of the log directory; for lost+found, use a directory below the mount point as the log directory",
         "LogManager.loadLogs, UnifiedLog.parseTopicPartitionName",
     ),
     Code(
         "directory-stray",
         "files",
         WARNING,
-        "A directory that the broker is deleting (-delete), moving (-future), or does not know (-stray).",
-        "a -delete directory is deleted when the broker runs, a -future one is filled on, or becomes the partition's if"
-        " no other is there, a -stray one stays until somebody deletes it",
-        "Save what is needed of it before the broker starts",
-        "LogManager.loadLog, addStrayLog",
+        "A directory is being deleted (-delete) or moved (-future), or belongs to no known partition (-stray).",
+        "after startup the broker deletes a -delete directory, and continues to fill a -future one; if the metadata "
+        "assigns the partition to the -future one's log directory, it replaces the live one. A -stray directory stays "
+        "until you delete it",
+        "Copy what you need of it before the broker starts. If a -future directory is in the same log directory as the "
+        "live one, move it away: the broker could exit",
+        "LogManager.loadLog, addStrayLog, recoverAbandonedFutureLogs",
     ),
     Code(
         "compaction-interrupted",
         "files",
         WARNING,
-        "A .cleaned or .swap file, which the cleaner or a split was writing.",
-        "the next start deletes .cleaned files, and finishes what .swap files began",
-        "Nothing has to be done",
+        "A .cleaned or .swap file is left from a cleaning or a split of a segment.",
+        "at the next startup the broker deletes .cleaned files; it deletes the segments that .swap files replace, "
+        "without checking the .swap files, and renames these",
+        "Do nothing, unless kdump verify finds damage in a .swap file or restart-plan shows losses: then back the "
+        "directory up before the broker starts",
         "LogLoader.removeTempFilesAndCollectSwapFiles",
     ),
     Code(
         "file-unknown",
         "files",
         INFO,
-        "A .deleted file, or one whose name Kafka does not know.",
-        "a .deleted file is deleted when the broker starts, others are ignored",
-        "Nothing has to be done; a .deleted segment can be saved until the broker starts",
-        "LogLoader.removeTempFilesAndCollectSwapFiles",
+        "A .deleted file, or a file whose name Kafka does not know.",
+        "the broker deletes .deleted files at startup and ignores others",
+        "Do nothing; if you need a .deleted segment, copy it before the broker starts",
+        "LogLoader.removeTempFilesAndCollectSwapFiles, LogFileUtils.offsetFromFile",
+        "error for a segment, an index or a snapshot whose name does not start with an offset: the broker exits at "
+        "startup",
     ),
 )
