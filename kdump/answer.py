@@ -32,11 +32,13 @@ T = TypeVar("T")
 
 
 class Doc(NamedTuple):
-    """What a field of an answer means, and its unit. `optional`: the key is absent where the value is None, or, in
-    a field of type Any, ABSENT. `name`: the
-    JSON key, if it is not the field's name in camelCase. `after`: the key that it follows, if the order of the fields
-    does not say so; properties stand after the fields. `of`: the attribute that the JSON has of the value (the name of
-    a kind). `inline`: the keys of the nested answer stand among those of this one."""
+    """What a field of an answer means, and its unit.
+
+    `optional`: the key is absent if the value is None; in a field of type Any, if it is ABSENT. `name`: the JSON key,
+    if it is not the field's name in camelCase. `after`: the key that it follows, if that is not the field before;
+    properties come after the fields. `of`: the attribute of the value that is written (the name of a kind). `inline`:
+    the keys of the nested answer are among those of this one.
+    """
 
     meaning: str = ""
     unit: str = ""
@@ -142,7 +144,10 @@ def _fields(cls: type) -> tuple[_Field, ...]:
                 found.append(field)
     while moved:
         names = [each.key.name for each in found]
-        after, field = next(each for each in moved if each[0] in names)
+        ready = [each for each in moved if each[0] in names]
+        if not ready:
+            raise TypeError(f"{cls.__name__}: no key {moved[0][0]!r} for another to follow")
+        after, field = ready[0]
         found.insert(names.index(after) + 1, field)
         moved.remove((after, field))
     return tuple(found)

@@ -109,6 +109,41 @@ def test_a_property_is_a_key_where_it_says_so() -> None:
     assert [key.name for key in answer_keys(Sums)] == ["parts", "total", "notes"]
 
 
+class Kinds(NamedTuple):
+    name: str
+    number: int
+
+
+class Around(NamedTuple):
+    first: Annotated[int, Doc("moved", after="file")]
+    inner: Annotated[Inner, Doc(inline=True)]
+    kind: Annotated[Kinds, Doc("its name", of="name")]
+    second: Annotated[int, Doc("after what is moved", after="first")]
+
+
+def test_keys_of_a_nested_answer_may_stand_among_the_others() -> None:
+    answer("testAround")(Around)
+    del ANSWERS["testAround"]
+    found = answer_object(Around(1, Inner("n", ODD), Kinds("log", 3), 2))
+    assert list(found.items()) == [
+        ("type", "testAround"),
+        ("name", "n"),
+        ("file", "a\\xff"),
+        ("first", 1),
+        ("second", 2),
+        ("kind", "log"),
+    ]
+    assert [key.type for key in answer_keys(Around)] == ["string", "string", "number", "number", "string"]
+
+
+def test_a_key_that_follows_none_is_refused() -> None:
+    class Wrong(NamedTuple):
+        value: Annotated[int, Doc("wrong", after="nothing")]
+
+    with pytest.raises(TypeError, match="nothing"):
+        answer_keys(Wrong)
+
+
 @pytest.mark.parametrize("hint", [int | str, bytes, object])
 def test_a_type_that_is_none_of_jsons_is_refused(hint: Any) -> None:
     class Wrong(NamedTuple):
