@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from kdump.commands.files import complain
+import click
+
+from kdump.commands.files import COMPLAINED, complain
 from kdump.commands.topics import unmatched
 from kdump.log.errors import SourceError
 
@@ -23,7 +25,8 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
     except errors as error:
         complain(str(error))
         sys.exit(2)
-    for text in unmatched():
+    context = click.get_current_context()
+    for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
         complain(text)
         status = status or 2
     sys.exit(status)
