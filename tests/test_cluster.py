@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kdump.render.state_keys import STATE_TYPES
+from kdump.render.all_answers import TYPES
 from tests import command
 from tests.conftest import DISKS, FIXTURES, seeded
 from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
@@ -34,7 +34,7 @@ CLEAN = FIXTURES / "clean-1"
 run = partial(command.run, "cluster")
 
 
-objects = partial(command.objects, "cluster", types=STATE_TYPES)
+objects = partial(command.objects, "cluster", types=TYPES)
 
 
 def disk(tmp_path: Path, *values: bytes) -> Path:
@@ -88,7 +88,7 @@ def test_every_part(tmp_path: Path) -> None:
     [a] = found["clusterTopic"]
     assert (a["replicationFactor"], a["configs"]) == (2, {"retention.ms": "1"})
     assert found["clusterQuota"][0]["entity"] == [{"type": "user", "name": "ann"}]
-    assert set(found) == {kind for kind in STATE_TYPES if kind.startswith("cluster")} - {
+    assert set(found) == {kind for kind in TYPES if kind.startswith("cluster")} - {
         "clusterVoter",
         "clusterController",
     }

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kdump.commands.diff import EXAMPLES
-from kdump.render.diff_keys import DIFF_TYPES
+from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -33,8 +33,8 @@ def objects(*args: str | Path, status: int = 1) -> list[dict[str, Any]]:
     assert result.exit_code == status, result.stderr
     found = [json.loads(line) for line in result.stdout.splitlines()]
     for each in found:
-        if each["type"] in DIFF_TYPES:
-            assert list(each) == ["type", *(key.name for key in DIFF_TYPES[each["type"]])]
+        if each["type"] in TYPES:
+            assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.render.objects import TYPES
+from kdump.render.all_answers import TYPES
 from tests.shell import run, run_forked, run_in_bash
 from tools.incident import INCIDENTS, lay_out
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kdump.render.state_keys import STATE_TYPES
+from kdump.render.all_answers import TYPES
 from tests import command
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import batch, record, split
@@ -26,7 +26,7 @@ CLEAN = FIXTURES / "clean-1"
 run = partial(command.run, "groups")
 
 
-objects = partial(command.objects, "groups", types=STATE_TYPES)
+objects = partial(command.objects, "groups", types=TYPES)
 
 
 def disk(tmp_path: Path, *steps: Any, name: str = "__consumer_offsets-0") -> Path:

@@ -850,7 +850,7 @@ def test_version_and_help() -> None:
 
 def test_keys_are_those_of_the_declarations() -> None:
     """No object carries a key that docs/json.md lacks, and none lacks one that is not optional."""
-    from kdump.render.objects import TYPES
+    from kdump.render.all_answers import TYPES
 
     seen = set()
     for path in [*FIXTURES.rglob("*.log"), *FIXTURES.rglob("*.checkpoint")]:

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.render.objects import TYPES
+from kdump.render.all_answers import TYPES
 from kdump.state import overview, partition_log
 from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands.reindex import EXAMPLES
-from kdump.render.reindex_keys import REINDEX_TYPES
+from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import DAMAGES as RECIPES
@@ -27,7 +27,7 @@ PAYMENTS = FIXTURES / "indexed-1" / "payments-0"
 run = partial(command.run, "reindex")
 
 
-objects = partial(command.objects, "reindex", types=REINDEX_TYPES)
+objects = partial(command.objects, "reindex", types=TYPES)
 
 
 def test_json(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from kdump.forensics.restart.index_file import OffsetIndex
 from kdump.forensics.restart.log_manager import parse_name
 from kdump.forensics.restart.plan import Epoch, PartitionPlan, Stopped
 from kdump.log.errors import SourceError
-from kdump.render.restart_keys import RESTART_TYPES
+from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE
@@ -75,7 +75,7 @@ def test_json_keys_and_order() -> None:
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert [each["type"] for each in found] == ["restartPartition"] * 2 + ["restartDirectory", "restartPlan"]
     for each in found:
-        assert list(each) == ["type", *(key.name for key in RESTART_TYPES[each["type"]])]
+        assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
     assert found[-1]["verdict"] == "clean"
 
 

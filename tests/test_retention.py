@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kdump.forensics.retention.properties import read_properties
-from kdump.render.objects import TYPES
+from kdump.render.all_answers import TYPES
 from tests import command
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import batch, flip, one, record

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.commands.salvage import EXAMPLES
 from kdump.forensics.salvage.fates import FATES, LOST
-from kdump.render.salvage_keys import SALVAGE_TYPES
+from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -118,7 +118,7 @@ def test_json_and_ledger_are_what_is_declared(tmp_path: Path) -> None:
     assert [each["type"] for each in objects] == ["salvage", "salvageSummary"]
     assert {each["type"] for each in ledger} == {"salvageSpan", "salvageHole"}
     for each in (*objects, *ledger):
-        assert list(each) == ["type", *(key.name for key in SALVAGE_TYPES[each["type"]])]
+        assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
     made = objects[0]
     assert (made["whole"], made["lostOffsets"], made["logEndOffset"]) == (False, 60, 300)
     assert sum(made["bytes"].values()) == (damaged / FIRST).stat().st_size

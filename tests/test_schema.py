@@ -21,7 +21,7 @@ from kdump.format.messages import attempt
 from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, Row, rows
 from kdump.format.structs import MESSAGES, Named, UnknownStruct, find, structs
-from kdump.render.objects import TYPES
+from kdump.render.all_answers import TYPES
 from tools.condense_schemas import condense
 
 ALL = list(structs())

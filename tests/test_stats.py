@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kdump.commands.stats import EXAMPLES
-from kdump.render.stats_keys import STATS_KEYS
+from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, each_segment, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -27,7 +27,7 @@ FIRST = f"{0:020}.log"
 
 
 def stats(*args: str | Path, status: int = 0) -> list[dict[str, Any]]:
-    return command.objects("stats", *args, status=status, types={"stats": STATS_KEYS})
+    return command.objects("stats", *args, status=status, types=TYPES)
 
 
 def objects(*args: str | Path) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@ classes that it hands out, read from the source."""
 from __future__ import annotations
 
 import ast
+import copy
+import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kdump
-from kdump.render.objects import TYPES
+from kdump.answer import ANSWERS, answer_keys
+from kdump.render.all_answers import TYPES
 
 HEAD = """# The API, name by name
 
@@ -83,10 +86,20 @@ def named(module: str, dotted: str) -> Found | None:
     return found if found is not None and isinstance(found.node, ast.ClassDef) else None
 
 
+class Plain(ast.NodeTransformer):
+    """Takes the type out of Annotated[type, …]."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if ast.unparse(node.value) == "Annotated" and isinstance(node.slice, ast.Tuple):
+            return self.visit(node.slice.elts[0])  # type: ignore[no-any-return]
+        return self.generic_visit(node)
+
+
 def annotation(module: str, node: ast.expr | None) -> str:
     """A type as it is written, with the aliases of its module resolved."""
     if node is None:
         return ""
+    node = Plain().visit(copy.deepcopy(node))
     text = ast.unparse(node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
@@ -191,7 +204,9 @@ def table(found: Found) -> str:
     rows = {}
     assert isinstance(found.node, ast.ClassDef)
     name = found.node.name
-    keys = {key.name: key for key in TYPES.get(name[0].lower() + name[1:], ())}
+    meant = getattr(importlib.import_module(found.module), name)
+    declared = answer_keys(meant) if meant in ANSWERS.values() else TYPES.get(name[0].lower() + name[1:], ())
+    keys = {key.name: key for key in declared}
     for member in members(found):
         key = keys.get(member.name)  # as the object of JSON says it
         said = member.said or (f"{key.meaning} ({key.unit})" if key and key.unit else key.meaning if key else "")
@@ -224,6 +239,7 @@ def classes(module: str, node: ast.expr | None) -> Iterator[Found]:
     """The classes of kdump in a type, aliases resolved."""
     if node is None:
         return
+    node = Plain().visit(copy.deepcopy(node))
     text = str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
     for word in WORD.findall(text):
         meant = meaning(module, word)

@@ -14,7 +14,7 @@ from kdump.format.struct_fields import NOT_GIVEN, Row, rows
 from kdump.format.structs import Named, structs
 from kdump.format.text_fields import TEXT_FIELDS
 from kdump.log.kinds import KINDS
-from kdump.render.struct_keys import versions_text
+from kdump.render.struct_objects import versions_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kdump.render.objects import TYPES, Key
+from kdump.answer import Key
+from kdump.render.all_answers import TYPES
 
 HEAD = """# The JSON objects
 

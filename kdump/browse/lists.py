@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from kdump.answer import answer_object
 from kdump.browse.check import Check
 from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
@@ -18,8 +19,6 @@ from kdump.forensics.transactions import Question, transactions
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render.escape import path_text, printable
-from kdump.render.forensic_objects import answer_object
-from kdump.render.state_keys import ordered
 from kdump.render.state_tables import columns, style
 from kdump.render.table import Column
 
@@ -199,7 +198,7 @@ class TransactionsScreen(Over):
         return " " + "; ".join([*words, *self.troubles[:1]])
 
     def _row(self, number: int, answer: Transaction) -> Row:
-        value = ordered(answer_object(answer))
+        value = answer_object(answer)
         cells = tuple(column.cell(value) for column in self.columns)
         return Row("transaction", number, answer, "", cells, style="" if answer.state == ABORTED else style(value))
 

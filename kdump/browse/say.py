@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from kdump.answer import answer_object
 from kdump.browse.browser import Browser
 from kdump.browse.places import Level
 from kdump.browse.rows import Row
@@ -14,8 +15,8 @@ from kdump.log.entries import Entry
 from kdump.log.kinds import by_name
 from kdump.log.region import Problem
 from kdump.render import jsonl
-from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
-from kdump.render.overview_keys import directory_object, partition_object
+from kdump.render.objects import batch_object, entry_object, record_object, region_object
+from kdump.render.overview_objects import directory_object, partition_object
 from kdump.state.logdir import directory_facts, facts_alone
 from kdump.state.partition_log import PartitionFacts
 
@@ -51,7 +52,7 @@ def _object(browser: Browser, level: Level, row: Row) -> Object | None:
     if isinstance(item, Entry):
         return entry_object(at, item) if item.type else None
     if isinstance(item, Problem) and level.owner is not None and level.owner.type == "file":
-        return finding_object(file_finding(at, item))
+        return answer_object(file_finding(at, item))
     return None
 
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.check.catalogue import CATALOGUE
 from kdump.log.paths import Target
 
 
+@answer("finding")
 class Finding(NamedTuple):
     """One finding, with its evidence. `position` and `size` are bytes of `file`; topic and partition are None where the
     directory does not tell; `source` is the log directory, or the path that was given."""
 
-    code: str
-    severity: str
-    topic: str | None
-    partition: int | None
-    file: str
-    position: int
-    size: int
-    offset: int | None
-    expected: Any
-    actual: Any
-    message: str
-    consequence: str
-    source: str = ""
+    code: Annotated[str, Doc("which rule fired")]
+    severity: Annotated[str, Doc("error, warning or info")]
+    topic: Annotated[str | None, Doc("from the name of the file's directory")]
+    partition: Annotated[int | None, Doc("from the name of the file's directory")]
+    file: Annotated[PathText, Doc("path as given, or found below a directory that was given")]
+    position: Annotated[int, Doc("where the bytes that are wrong begin", FILE_BYTE)]
+    size: Annotated[int, Doc("how many there are", BYTES)]
+    offset: Annotated[int | None, Doc("the first that is hit", OFFSET)]
+    expected: Annotated[Any, Doc("what should be there, where one value says it")]
+    actual: Annotated[Any, Doc("what is there")]
+    message: Annotated[str, Doc("what is wrong")]
+    consequence: Annotated[str, Doc("what a broker or a consumer does about it")]
+    source: Annotated[
+        PathText, Doc("the log directory, or the path that was given: two copies of a disk differ in it")
+    ] = ""
 
 
 def found(

@@ -13,6 +13,7 @@ from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
+from kdump.forensics.carve.answer import CarveSummary, NestedBatch
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
@@ -20,9 +21,9 @@ from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
 from kdump.render import jsonl
-from kdump.render.carve_keys import CARVE_TYPES
-from kdump.render.carve_report import batch_table, nested_line, nested_object, run_line, run_object, run_table
+from kdump.render.carve_report import batch_table, nested_line, run_line, run_table
 from kdump.render.escape import path_text, printable
+from kdump.render.forensic_objects import answer_line
 from kdump.render.objects import batch_object
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -111,7 +112,8 @@ class _Run:
         if self.options["as_json"]:
             self.output.line(jsonl.line(batch_object(target(found.file), found.batch)))
             if found.within is not None:
-                self._json(nested_object(found))
+                batch = found.batch
+                self.output.line(answer_line(NestedBatch(found.file, batch.position, batch.size, found.within)))
             return
         self._title(found.file)
         self.table.add(found.batch)
@@ -128,7 +130,7 @@ class _Run:
     def _found(self, run: CarvedRun) -> None:
         self.counts["runs"] += 1
         if self.options["as_json"]:
-            self._json(run_object(run))
+            self.output.line(answer_line(run))
         elif not self.options["quiet"]:
             if self.options["only_runs"]:
                 self._title(run.file)
@@ -151,20 +153,16 @@ class _Run:
         if done.unreadable:
             complain(f"{done.file}: the device could not read {done.unreadable:,} bytes: taken for zeros")
 
-    def _json(self, value: dict[str, Any]) -> None:
-        keys = CARVE_TYPES[value["type"]]
-        self.output.line(jsonl.line({"type": value["type"], **{key.name: value[key.name] for key in keys}}))
-
     def _end(self, seconds: float) -> None:
         counts, written = self.counts, 0
         out = self.options["out"]
         if out is not None:
             written = counts["runs"]
         if self.options["as_json"]:
-            names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs")
-            tail = {"unread": [path_text(text) for text in self.unread], "seconds": round(seconds, 3)}
-            rest = {"written": written, **{name: counts[name] for name in ("unchecked", "unreadable")}}
-            self._json({"type": "carveSummary", **{name: counts[name] for name in names}, **rest, **tail})
+            names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
+            sums = {name: counts[name] for name in names}
+            found = CarveSummary(**sums, written=written, unread=self.unread, seconds=round(seconds, 3))
+            self.output.line(answer_line(found))
             return
         if self.options["quiet"]:
             return

@@ -17,13 +17,14 @@ from kdump.commands.state_options import Teller
 from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.copies import Group
 from kdump.forensics.diff import LITTLE, Diff, diff
+from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
 from kdump.log.errors import SourceError
 from kdump.render import jsonl
-from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.diff_objects import diff_object, difference_objects
 from kdump.render.diff_report import DiffReport
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import printable
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 
@@ -114,16 +115,12 @@ class _Run:
             return
         if self.options["as_json"]:
             for value in (*difference_objects(found), diff_object(found)):
-                self._json(value)
+                self.output.line(jsonl.line(value))
         elif found.relation == SAME and found.copies[0].path not in self.paths and not found.is_odd:
             if self.options["everything"]:
                 self.report.short(found)
         else:
             self.report.write(found)
-
-    def _json(self, value: dict[str, Any]) -> None:
-        keys = DIFF_TYPES[value["type"]]
-        self.output.line(jsonl.line({"type": value["type"], **{key.name: value[key.name] for key in keys}}))
 
     def _end(self, seconds: float) -> None:
         total = sum(self.counts.values())
@@ -137,9 +134,17 @@ class _Run:
             complain("no partition is in two of them")
         names = ((SAME, "same"), (PREFIX, "prefix"), (DIVERGENT, "divergent"), (None, "unknown"))
         if self.options["as_json"]:
-            said = {name: self.counts[relation] for relation, name in names}
-            tail = {"lone": len(self.lone), "unread": [path_text(text) for text in self.unread]}
-            self._json({"type": "diffSummary", "partitions": total, **said, **tail, "seconds": round(seconds, 3)})
+            summary = DiffSummary(
+                partitions=total,
+                same=self.counts[SAME],
+                prefix=self.counts[PREFIX],
+                divergent=self.counts[DIVERGENT],
+                unknown=self.counts[None],
+                lone=len(self.lone),
+                unread=self.unread,
+                seconds=round(seconds, 3),
+            )
+            self.output.line(answer_line(summary))
         elif total > 1 or (self.counts[SAME] and not self.report.written and total):
             parts = [f"{self.counts[relation]:,} {name}" for relation, name in names if self.counts[relation]]
             if self.report.written:

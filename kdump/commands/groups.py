@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
+from kdump.answer import answer_keys
 from kdump.commands.completion_words import one_of
 from kdump.commands.files import complain, output_for
 from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common
 from kdump.commands.topics import matcher, topic_option
+from kdump.forensics.groups import DescribedGroup, GroupMember
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
@@ -20,10 +22,9 @@ from kdump.render.group_objects import change_object
 from kdump.render.group_report import GroupReport, describe
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.state_keys import STATE_TYPES
 from kdump.render.state_tables import StateTables, style
 from kdump.state.groups import SHARE
-from kdump.state.lag import Surroundings
+from kdump.state.lag import Position, Surroundings
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
 from kdump.state.moment import Change, Moment
@@ -31,7 +32,7 @@ from kdump.state.partition_ends import Disks, log_end
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 from kdump.state.records import ROOM_ALONE
 
-SORTS = [key.name for kind in ("group", "groupOffset", "groupMember") for key in STATE_TYPES[kind]]
+SORTS = [key.name for kind in (DescribedGroup, Position, GroupMember) for key in answer_keys(kind)]
 EXAMPLES = """
 \b
 Examples:

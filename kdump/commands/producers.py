@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import answer_object
 from kdump.commands.files import complain, output_for
 from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
@@ -16,7 +17,7 @@ from kdump.forensics.places import Asked
 from kdump.forensics.producers import STATES, Question, producers
 from kdump.format.counted import many
 from kdump.log.region import Limits
-from kdump.render.forensic_objects import answer_line, answer_object
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.producer_report import ProducerReport
 from kdump.render.progress import Progress

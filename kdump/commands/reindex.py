@@ -15,15 +15,13 @@ from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
 from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.output_directory import OutputError
-from kdump.forensics.reindex.run import LITTLE, Reindexed, reindex
+from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
 from kdump.log.errors import SourceError
-from kdump.render import jsonl
 from kdump.render.escape import path_text, printable
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.reindex_keys import REINDEX_TYPES
-from kdump.render.reindex_objects import reindex_object
 from kdump.render.reindex_report import ReindexReport
 
 EXAMPLES = """
@@ -106,23 +104,29 @@ class _Run:
             self.counts[verdict.status] += 1
             self.counts["written"] += verdict.written is not None
         if self.options["as_json"]:
-            self._json(reindex_object(made))
+            self.output.line(answer_line(made))
         elif not self.options["quiet"]:
             if self.options["everything"] or made.file in self.paths or not made.is_ordinary:
                 self.report.write(made)
             else:
                 self.hidden += 1
 
-    def _json(self, value: dict[str, Any]) -> None:
-        keys = REINDEX_TYPES[value["type"]]
-        self.output.line(jsonl.line({"type": value["type"], **{key.name: value[key.name] for key in keys}}))
-
     def _end(self, seconds: float) -> None:
         counts = self.counts
         if self.options["as_json"]:
-            names = ("segments", IDENTICAL, LEGAL, WRONG, MISSING, "cut", "refused", "written")
-            tail = {"unread": [path_text(text) for text in self.unread], "seconds": round(seconds, 3)}
-            self._json({"type": "reindexSummary", **{name: counts[name] for name in names}, **tail})
+            found = ReindexSummary(
+                segments=counts["segments"],
+                identical=counts[IDENTICAL],
+                legal=counts[LEGAL],
+                wrong=counts[WRONG],
+                missing=counts[MISSING],
+                cut=counts["cut"],
+                refused=counts["refused"],
+                written=counts["written"],
+                unread=self.unread,
+                seconds=round(seconds, 3),
+            )
+            self.output.line(answer_line(found))
             return
         if self.options["quiet"]:
             return

@@ -15,10 +15,10 @@ from kdump.commands.running import reading
 from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.restart.plan import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
-from kdump.render import jsonl
+from kdump.forensics.restart.summary import summary
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.restart_objects import directory_object, partition_object, plan_object
 from kdump.render.restart_report import RestartReport
 
 EXAMPLES = """
@@ -62,14 +62,14 @@ def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int
 
     def told(plan: PartitionPlan) -> None:
         if options["as_json"]:
-            output.line(jsonl.line(partition_object(plan)))
+            output.line(answer_line(plan))
 
     with Progress("restart-plan", output, always=not options["as_json"]) as progress:
         plan = restart_plan(paths, check, wanted=matcher(options["topics"]), found=told, met=progress.more)
     if options["as_json"]:
         for directory in plan.directories:
-            output.line(jsonl.line(directory_object(directory)))
-        output.line(jsonl.line(plan_object(plan, time.monotonic() - began)))
+            output.line(answer_line(directory))
+        output.line(answer_line(summary(plan, time.monotonic() - began)))
     elif not options["quiet"]:
         of_topics = bool(options["topics"])
         report = RestartReport(output, full=options["full"], everything=options["everything"], of_topics=of_topics)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import answer_object
 from kdump.commands.files import complain, output_for
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options, read_once
@@ -20,7 +21,7 @@ from kdump.forensics.retention.configs import Given, check, known_names
 from kdump.forensics.retention.partition import Question
 from kdump.forensics.retention.properties import read_properties
 from kdump.log.region import Limits
-from kdump.render.forensic_objects import answer_line, answer_object
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.retention_report import RetentionReport

@@ -16,16 +16,14 @@ from kdump.commands.running import reading
 from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
-from kdump.forensics.salvage.result import Salvaged
+from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
 from kdump.log.errors import SourceError
-from kdump.render import jsonl
 from kdump.render.escape import path_text
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.salvage_keys import SALVAGE_SUMMARY_KEYS
-from kdump.render.salvage_objects import salvage_object
 from kdump.render.salvage_records import RecordLines
 from kdump.render.salvage_report import SalvageReport
 
@@ -121,18 +119,10 @@ class _Run:
         ledger = os.path.join(out, LEDGER)
         if self.options["as_json"]:
             for made in found:
-                self.output.line(jsonl.line(salvage_object(made)))
-            values = {
-                "out": out,
-                "ledger": ledger,
-                "partitions": len(found),
-                "whole": sum(each.is_whole for each in found),
-                "empty": sum(not each.is_written for each in found),
-                "unread": [path_text(text) for text in self.unread],
-                "seconds": round(seconds, 3),
-            }
-            tail = {key.name: values[key.name] for key in SALVAGE_SUMMARY_KEYS}
-            self.output.line(jsonl.line({"type": "salvageSummary", **tail}))
+                self.output.line(answer_line(made))
+            whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
+            sums = SalvageSummary(out, ledger, len(found), whole, empty, self.unread, round(seconds, 3))
+            self.output.line(answer_line(sums))
             return
         report = SalvageReport(self.output, full=self.options["full"], loads=self.options["form"] == SEGMENTS)
         for made in found:

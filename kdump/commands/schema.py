@@ -9,7 +9,7 @@ from kdump.format.struct_fields import rows
 from kdump.format.structs import Named, UnknownStruct, find, structs
 from kdump.render import jsonl
 from kdump.render.output import Output
-from kdump.render.struct_keys import field_object, struct_object, versions_text
+from kdump.render.struct_objects import field_object, struct_object, versions_text
 
 EXAMPLES = """
 \b

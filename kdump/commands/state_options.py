@@ -13,13 +13,14 @@ import click
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, note_unread, refuse
 from kdump.commands.params import SizeParam, ZoneParam, moment
+from kdump.forensics.answers import Note
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render import jsonl
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
-from kdump.render.state_keys import ordered
 from kdump.render.times import iso
 from kdump.state.moment import Moment
 
@@ -108,7 +109,7 @@ class Teller:
         self.failed = False
 
     def json(self, value: dict[str, Any]) -> None:
-        self.output.line(jsonl.line(ordered(value)))
+        self.output.line(jsonl.line(value))
 
     def notes(self, source: str, problems: list[str]) -> None:
         """What could not be read: the first few on stderr."""
@@ -124,7 +125,7 @@ class Teller:
         if not quiet:
             complain(f"{path_text(source)}: {message}" if source else message)
         if self.as_json:
-            self.json({"type": "note", "source": path_text(source), "message": path_text(message)})
+            self.output.line(answer_line(Note(source, message)))
 
     def refuse(self, error: SourceError) -> None:
         refuse(error)

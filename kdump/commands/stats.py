@@ -22,7 +22,6 @@ from kdump.render.escape import path_text, printable
 from kdump.render.objects import put_bytes
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.stats_keys import STATS_KEYS
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsReport, name_of
 from kdump.state.partition_log import partition_facts
@@ -119,7 +118,7 @@ class _Run:
 
     def _json(self, found: Stats, is_total: bool = False) -> None:
         value = stats_object(found, self.options["top"], put_bytes, is_total=is_total)
-        self.output.line(jsonl.line({"type": "stats", **{key.name: value[key.name] for key in STATS_KEYS}}))
+        self.output.line(jsonl.line(value))
 
     def _title(self, found: Stats) -> str:
         source = printable(path_text(found.source))

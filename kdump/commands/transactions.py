@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import answer_object
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.commands.files import complain, output_for
@@ -19,7 +20,7 @@ from kdump.forensics.transactions import STATES, Question, transactions
 from kdump.format.counted import many
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.region import Limits
-from kdump.render.forensic_objects import answer_line, answer_object
+from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import answer_object
 from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE, SEVERITIES
 from kdump.check.finding import Finding
@@ -24,7 +25,7 @@ from kdump.commands.topics import matcher, topic_option
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render import jsonl
-from kdump.render.objects import code_object, finding_object, summary_object
+from kdump.render.objects import code_object, summary_object
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.report import Report
@@ -178,7 +179,7 @@ class _Run:
         self.totals.findings[finding.severity] += 1
         self.totals.missing.add(finding)
         if self.options["as_json"]:
-            self.output.line(jsonl.line(finding_object(finding)))
+            self.output.line(jsonl.line(answer_object(finding)))
         elif not self.options["quiet"]:
             self.report.add(finding)
 

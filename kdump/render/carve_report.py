@@ -1,54 +1,15 @@
-"""`kdump carve` for people and as JSON: runs in a table, or each batch as `kdump inspect` shows it."""
+"""`kdump carve` for people: runs in a table, or each batch as `kdump inspect` shows it."""
 
 from __future__ import annotations
 
 from datetime import tzinfo
-from typing import Any
 
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.render.columns import columns_of
-from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
-
-Object = dict[str, Any]
-
-
-def run_object(run: CarvedRun) -> Object:
-    return {
-        "type": "run",
-        "run": run.number,
-        "file": path_text(run.file),
-        "position": run.position,
-        "size": run.size,
-        "batches": run.batches,
-        "records": run.records,
-        "firstOffset": run.firstOffset,
-        "lastOffset": run.lastOffset,
-        "magics": run.magics,
-        "codecs": run.codecs,
-        "firstLeaderEpoch": run.firstEpoch,
-        "lastLeaderEpoch": run.lastEpoch,
-        "producerIds": run.producerIds,
-        "firstTimestamp": run.firstTimestamp,
-        "lastTimestamp": run.lastTimestamp,
-        "mayFollow": run.mayFollow,
-        "written": None if run.written is None else path_text(run.written),
-        "note": path_text(run.note),
-    }
-
-
-def nested_object(found: CarvedBatch) -> Object:
-    batch = found.batch
-    return {
-        "type": "nested",
-        "file": path_text(found.file),
-        "position": batch.position,
-        "size": batch.size,
-        "within": found.within,
-    }
 
 
 def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:

@@ -6,9 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kdump.answer import answer_object
+from kdump.forensics.cluster import (
+    Cluster,
+    ClusterAcl,
+    ClusterBroker,
+    ClusterConfig,
+    ClusterController,
+    ClusterFeature,
+    ClusterPartition,
+    ClusterQuota,
+    ClusterScram,
+    ClusterToken,
+    ClusterTopic,
+    ClusterVoter,
+    QuotaEntity,
+)
 from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, name_of
 from kdump.format.numbers import parse_int
-from kdump.render.group_objects import plain
 from kdump.state.image import Metadata, PartitionInfo, Topic
 from kdump.state.secrets import HIDDEN, is_secret
 from kdump.state.topic_config import effective
@@ -43,52 +58,54 @@ def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], co
     )
     level = metadata.features.get(LEVEL)
     block = metadata.producer_ids.get("")
-    return {
-        "type": "cluster",
-        "source": source,
-        "clusterId": identity.get("cluster.id"),
-        "nodeId": identity.get("node.id", identity.get("broker.id")),
-        "metadataVersion": None if level is None else name_of(METADATA_VERSION, level),
-        "leaderId": metadata.leader.leaderId if metadata.leader else None,
-        "leaderEpoch": metadata.leader.leaderEpoch if metadata.leader else None,
-        "kraftVersion": metadata.kraft_version,
-        "zkMigrationState": metadata.zk_migration.get(""),
-        "snapshot": metadata.snapshot,
-        "endOffset": metadata.end_offset,
-        "endTimestamp": metadata.end_time,
-        "committedOffset": committed,
-        "brokers": len(metadata.brokers),
-        "fencedBrokers": sum(broker.fenced for broker in metadata.brokers.values()),
-        "topics": len(metadata.topics),
-        "partitions": sum(len(topic.partitions) for topic in metadata.topics.values()),
-        "offlinePartitions": troubles["offline"],
-        "underReplicatedPartitions": troubles["under-replicated"],
-        "underMinIsrPartitions": troubles["under-min-isr"],
-        "reassigningPartitions": troubles["reassigning"],
-        "configs": sum(map(len, metadata.configs.values())),
-        "quotas": sum(map(len, metadata.quotas.values())),
-        "acls": len(metadata.acls),
-        "scramCredentials": len(metadata.scram),
-        "delegationTokens": len(metadata.tokens),
-        "nextProducerId": block.nextProducerId if block else None,
-    }
+    return answer_object(
+        Cluster(
+            source=source,
+            clusterId=identity.get("cluster.id"),
+            nodeId=identity.get("node.id", identity.get("broker.id")),
+            metadataVersion=None if level is None else name_of(METADATA_VERSION, level),
+            leaderId=metadata.leader.leaderId if metadata.leader else None,
+            leaderEpoch=metadata.leader.leaderEpoch if metadata.leader else None,
+            kraftVersion=metadata.kraft_version,
+            zkMigrationState=metadata.zk_migration.get(""),
+            snapshot=metadata.snapshot,
+            endOffset=metadata.end_offset,
+            endTimestamp=metadata.end_time,
+            committedOffset=committed,
+            brokers=len(metadata.brokers),
+            fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),
+            topics=len(metadata.topics),
+            partitions=sum(len(topic.partitions) for topic in metadata.topics.values()),
+            offlinePartitions=troubles["offline"],
+            underReplicatedPartitions=troubles["under-replicated"],
+            underMinIsrPartitions=troubles["under-min-isr"],
+            reassigningPartitions=troubles["reassigning"],
+            configs=sum(map(len, metadata.configs.values())),
+            quotas=sum(map(len, metadata.quotas.values())),
+            acls=len(metadata.acls),
+            scramCredentials=len(metadata.scram),
+            delegationTokens=len(metadata.tokens),
+            nextProducerId=block.nextProducerId if block else None,
+        )
+    )
 
 
 def voters(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     leader = metadata.leader.leaderId if metadata.leader else None
     for number, voter in sorted(metadata.voters.items()):
-        yield {
-            "type": "clusterVoter",
-            "voterId": number,
-            "isLeader": number == leader,
-            "voterDirectoryId": voter.voterDirectoryId,
-            "endpoints": plain(voter.endpoints),
-        }
+        yield answer_object(
+            ClusterVoter(
+                voterId=number,
+                isLeader=number == leader,
+                voterDirectoryId=voter.voterDirectoryId,
+                endpoints=voter.endpoints,
+            )
+        )
 
 
 def controllers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for _, controller in sorted(metadata.controllers.items()):
-        yield {"type": "clusterController", **plain(controller)}
+        yield answer_object(ClusterController(**controller._asdict()))
 
 
 def brokers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
@@ -102,20 +119,21 @@ def brokers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
             behind.update(replica for replica in info.replicas if replica not in info.isr)
     for number, broker in sorted(metadata.brokers.items()):
         state = "shutting down" if broker.inControlledShutdown else "active"
-        yield {
-            "type": "clusterBroker",
-            **plain(broker),
-            "state": "fenced" if broker.fenced else state,
-            "leaders": leads[number],
-            "replicas": has[number],
-            "outOfSync": behind[number],
-        }
+        yield answer_object(
+            ClusterBroker(
+                **broker._asdict(),
+                state="fenced" if broker.fenced else state,
+                leaders=leads[number],
+                replicas=has[number],
+                outOfSync=behind[number],
+            )
+        )
 
 
 def features(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for name, level in sorted(metadata.features.items()):
         release = name_of(METADATA_VERSION, level) if name == LEVEL else None
-        yield {"type": "clusterFeature", "name": name, "featureLevel": level, "release": release}
+        yield answer_object(ClusterFeature(name, level, release))
 
 
 def _topics(metadata: Metadata, wanted: Wanted) -> Iterator[Topic]:
@@ -126,31 +144,33 @@ def topics(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for topic in _topics(metadata, wanted):
         found = Counter(word for info in topic.partitions.values() for word in trouble(metadata, topic, info))
         factors = [len(info.replicas) - len(info.addingReplicas) for info in topic.partitions.values()]
-        yield {
-            "type": "clusterTopic",
-            "topic": topic.name,
-            "topicId": topic.id,
-            "partitions": len(topic.partitions),
-            "replicationFactor": max(factors, default=0),
-            "offline": found["offline"],
-            "underReplicated": found["under-replicated"],
-            "underMinIsr": found["under-min-isr"],
-            "reassigning": found["reassigning"],
-            "configs": dict(sorted(topic.configs.items())),
-        }
+        yield answer_object(
+            ClusterTopic(
+                topic=topic.name,
+                topicId=topic.id,
+                partitions=len(topic.partitions),
+                replicationFactor=max(factors, default=0),
+                offline=found["offline"],
+                underReplicated=found["under-replicated"],
+                underMinIsr=found["under-min-isr"],
+                reassigning=found["reassigning"],
+                configs=dict(sorted(topic.configs.items())),
+            )
+        )
 
 
 def partitions(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for topic in _topics(metadata, wanted):
         for number, info in sorted(topic.partitions.items()):
             state = ", ".join(trouble(metadata, topic, info))
-            yield {
-                "type": "clusterPartition",
-                "topic": topic.name,
-                "partition": number,
-                "state": state,
-                **plain(info),
-            }
+            yield answer_object(
+                ClusterPartition(
+                    topic=topic.name,
+                    partition=number,
+                    state=state,
+                    **info._asdict(),
+                )
+            )
 
 
 def configs(metadata: Metadata, wanted: Wanted, show_secrets: bool = False) -> Iterator[Object]:
@@ -160,31 +180,30 @@ def configs(metadata: Metadata, wanted: Wanted, show_secrets: bool = False) -> I
             continue
         for name, value in sorted(values.items()):
             shown = value if show_secrets or not is_secret(name) else HIDDEN
-            said = {"resourceType": kind_name, "resourceName": resource, "name": name, "value": shown}
-            yield {"type": "clusterConfig", **said}
+            yield answer_object(ClusterConfig(kind_name, resource, name, shown))
 
 
 def quotas(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for entity, values in sorted(metadata.quotas.items(), key=str):
-        parts = [{"type": kind, "name": name} for kind, name in entity]
+        parts = tuple(QuotaEntity(kind, name) for kind, name in entity)
         for name, value in sorted(values.items()):
-            yield {"type": "clusterQuota", "entity": parts, "name": name, "value": value}
+            yield answer_object(ClusterQuota(parts, name, value))
 
 
 def acls(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for acl in sorted(metadata.acls.values(), key=lambda acl: acl[1:]):
         if acl.resourceType != "TOPIC" or acl.patternType != "LITERAL" or wanted(acl.resourceName):
-            yield {"type": "clusterAcl", **acl._asdict()}
+            yield answer_object(ClusterAcl(**acl._asdict()))
 
 
 def scram(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for _, credential in sorted(metadata.scram.items()):
-        yield {"type": "clusterScram", **credential._asdict()}
+        yield answer_object(ClusterScram(**credential._asdict()))
 
 
 def tokens(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
     for _, token in sorted(metadata.tokens.items()):
-        yield {"type": "clusterToken", **plain(token)}
+        yield answer_object(ClusterToken(**token._asdict()))
 
 
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Object]]]] = {

@@ -58,9 +58,11 @@ def refuse_unknown(names: list[str] | None) -> None:
     """Raises UnknownColumn for the first name that no table has."""
     if not names:
         return
-    tables = [columns_of(type_name, timezone.utc, None, False) for type_name in TYPES]
+    from kdump.render.all_answers import TYPES as ALL  # every answer: only where names are given
+
+    tables = [batch_columns(timezone.utc, None), record_columns(timezone.utc, None, False)]
     known = {column.name for table in tables for column in table}
-    known |= {key.name for keys in TYPES.values() for key in keys}
+    known |= {key.name for keys in ALL.values() for key in keys}
     for name in names:
         if name not in known:
             raise UnknownColumn(f"no column {name!r} in any table; there are {', '.join(sorted(known))}")

@@ -3,104 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from kdump.answer import Object, answer_object
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import Damage, Place
+from kdump.forensics.damage import Damage
 from kdump.forensics.diff import Diff
+from kdump.forensics.diff_answer import (
+    ComparedPair,
+    ComparedRecord,
+    CopyDifference,
+    EpochThere,
+    FollowerTruncation,
+    PartitionDiff,
+    SampleRecord,
+)
 from kdump.forensics.differences import Comparison, Difference
 from kdump.forensics.rows import Row
 from kdump.render.escape import path_text
-
-Object = dict[str, Any]
 
 
 def difference_objects(found: Diff) -> Iterator[Object]:
     """Each difference of each pair, in order."""
     for (left, right), pair in found.pairs.items():
-        paths = path_text(found.copies[left].path), path_text(found.copies[right].path)
+        paths = found.copies[left].path, found.copies[right].path
         for each in pair.differences:
             yield _difference(found, each, paths)
 
 
 def _difference(found: Diff, each: Difference, paths: tuple[str, str]) -> Object:
-    return {
-        "type": "difference",
-        "topic": found.topic,
-        "partition": found.partition,
-        "kind": each.kind,
-        "isDivergence": each.parts,
-        "left": paths[0],
-        "right": paths[1],
-        "lacking": None if each.lacking is None else paths[each.lacking],
-        "offset": each.first,
-        "lastOffset": each.last,
-        "records": each.records,
-        "batches": each.batches,
-        "fields": list(each.fields),
-        **_place("left", each.left),
-        **_place("right", each.right),
-        "reason": each.reason,
-        "samples": [
-            {
-                "offset": sample.offset,
-                "fields": list(sample.fields),
-                "left": _row(sample.left, sample.sizes[0]),
-                "right": _row(sample.right, sample.sizes[1]),
-            }
-            for sample in each.samples
-        ],
-    }
+    return answer_object(
+        CopyDifference(
+            topic=found.topic,
+            partition=found.partition,
+            kind=each.kind,
+            isDivergence=each.parts,
+            left=paths[0],
+            right=paths[1],
+            lacking=None if each.lacking is None else paths[each.lacking],
+            offset=each.first,
+            lastOffset=each.last,
+            records=each.records,
+            batches=each.batches,
+            fields=each.fields,
+            leftFile=None if each.left is None else each.left.file,
+            leftPosition=None if each.left is None else each.left.position,
+            rightFile=None if each.right is None else each.right.file,
+            rightPosition=None if each.right is None else each.right.position,
+            reason=each.reason,
+            samples=[
+                SampleRecord(
+                    sample.offset,
+                    sample.fields,
+                    _row(sample.left, sample.sizes[0]),
+                    _row(sample.right, sample.sizes[1]),
+                )
+                for sample in each.samples
+            ],
+        )
+    )
 
 
-def _place(name: str, place: Place | None) -> Object:
-    file = None if place is None else path_text(place.file)
-    return {f"{name}File": file, f"{name}Position": None if place is None else place.position}
-
-
-def _row(row: Row, sizes: tuple[int, int]) -> Object:
-    names = ("timestamp", "sequence", "producerId", "producerEpoch", "isTransactional", "isControlBatch")
-    return {name: getattr(row, name) for name in names} | {"keySize": sizes[0], "valueSize": sizes[1]}
+def _row(row: Row, sizes: tuple[int, int]) -> ComparedRecord:
+    return ComparedRecord(
+        row.timestamp, row.sequence, row.producerId, row.producerEpoch, row.isTransactional, row.isControlBatch, *sizes
+    )
 
 
 def diff_object(found: Diff) -> Object:
-    paths = [path_text(copy.path) for copy in found.copies]
-    return {
-        "type": "diff",
-        "topic": found.topic,
-        "partition": found.partition,
-        "relation": found.relation,
-        "firstDivergentOffset": found.firstDivergentOffset,
-        "cause": found.cause or None,
-        "epochs": epochs(found),
-        "copies": [_copy(found, number) for number in range(len(paths))],
-        "pairs": [_pair(pair, paths[left], paths[right]) for (left, right), pair in found.pairs.items()],
-        "votes": [[paths[number] for number in group] for group in found.votes],
-        "majority": [paths[number] for number in found.majority],
-        "truncations": [
-            {
-                "leader": paths[each.leader],
-                "follower": paths[each.follower],
-                **each.does._asdict(),
-                "mends": each.mends,
-            }
-            for each in found.choices
-        ],
-        "notes": [path_text(note) for note in found.notes],
-    }
+    paths = [copy.path for copy in found.copies]
+    return answer_object(
+        PartitionDiff(
+            topic=found.topic,
+            partition=found.partition,
+            relation=found.relation,
+            firstDivergentOffset=found.firstDivergentOffset,
+            cause=found.cause or None,
+            epochs=epochs(found),
+            copies=[_copy(found, number) for number in range(len(paths))],
+            pairs=[_pair(pair, paths[left], paths[right]) for (left, right), pair in found.pairs.items()],
+            votes=[[paths[number] for number in group] for group in found.votes],
+            majority=[paths[number] for number in found.majority],
+            truncations=[
+                FollowerTruncation(
+                    paths[each.leader],
+                    paths[each.follower],
+                    each.does.offset,
+                    each.does.loses,
+                    each.does.by,
+                    each.mends,
+                )
+                for each in found.choices
+            ],
+            notes=found.notes,
+        )
+    )
 
 
-def epochs(found: Diff) -> list[Object]:
-    """What each copy says of the epoch at the first divergent offset."""
+def epochs(found: Diff) -> list[EpochThere]:
+    """Return the epoch of each copy at the first divergent offset."""
     offset = found.firstDivergentOffset
     if offset is None:
         return []
     return [
-        {
-            "path": path_text(copy.path),
-            "leaderEpoch": epoch_at(found, number),
-            "checkpointEpoch": copy.checkpoint_epoch(offset),
-        }
+        EpochThere(copy.path, epoch_at(found, number), copy.checkpoint_epoch(offset))
         for number, copy in enumerate(found.copies)
     ]
 
@@ -111,16 +116,16 @@ def epoch_at(found: Diff, number: int) -> int | None:
     return None if standing is None else standing.leaderEpoch
 
 
-def _pair(pair: Comparison, left: str, right: str) -> Object:
-    return {
-        "left": left,
-        "right": right,
-        "relation": pair.relation,
-        "prefix": None if pair.shorter is None else (left, right)[pair.shorter],
-        "firstDivergentOffset": None if pair.first is None else pair.first.first,
-        "recordsAlike": pair.alike,
-        "moreDifferences": pair.more,
-    }
+def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
+    return ComparedPair(
+        left=left,
+        right=right,
+        relation=pair.relation,
+        prefix=None if pair.shorter is None else (left, right)[pair.shorter],
+        firstDivergentOffset=None if pair.first is None else pair.first.first,
+        recordsAlike=pair.alike,
+        moreDifferences=pair.more,
+    )
 
 
 def _copy(found: Diff, number: int) -> Object:

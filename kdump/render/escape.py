@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
+
+from kdump.text import path_text as path_text
 
 # What may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators, direction and
 # other format characters, and surrogates (from file names that are not UTF-8).
@@ -46,8 +47,3 @@ def shown(data: bytes | None, limit: int | None = None) -> str:
         else:
             text = "0x" + part.hex()
     return text + "…" if cut else text
-
-
-def path_text(path: str) -> str:
-    """A path as text, whatever bytes it has."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")

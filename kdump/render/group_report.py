@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from kdump.answer import answer_keys, answer_object
 from kdump.render.escape import printable
-from kdump.render.group_objects import group_object, member_objects, position_object, share_object
+from kdump.render.group_objects import group_object, member_objects
 from kdump.render.output import Output
-from kdump.render.state_keys import STATE_TYPES
 from kdump.render.state_tables import StateTables
 from kdump.render.style import painter
 from kdump.render.times import iso
 from kdump.state.groups import Groups
-from kdump.state.lag import Surroundings, positions, share_positions
+from kdump.state.lag import SharePosition, Surroundings, positions, share_positions
 
 Object = dict[str, Any]
 
@@ -38,8 +38,8 @@ def describe(
         yield Described(
             group_object(group, own, shares),
             member_objects(group, around),
-            list(map(position_object, own)),
-            list(map(share_object, shares)),
+            list(map(answer_object, own)),
+            list(map(answer_object, shares)),
         )
 
 
@@ -78,7 +78,7 @@ class GroupReport:
         rows = self.tables.write("groupOffset", sorted((o for each in kept for o in each.offsets), key=by(self.sort)))
         shares = sorted((o for each in kept for o in each.shares), key=by(self.sort))
         names = self.tables.names
-        if names is not None and not set(names) <= {key.name for key in STATE_TYPES["groupShare"]}:
+        if names is not None and not set(names) <= {key.name for key in answer_keys(SharePosition)}:
             return  # columns that were chosen for the other table
         if rows and shares:
             self.output.line("")

@@ -8,8 +8,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from kdump.answer import Key as Key
+from kdump.answer import answer_keys, answer_object
 from kdump.check.catalogue import SEVERITIES, Code
 from kdump.check.finding import Finding
+from kdump.check.summary import CheckSummary
 from kdump.check.totals import Totals
 from kdump.decode.said import Reading
 from kdump.format.batch import BATCH_HEADER
@@ -21,19 +24,8 @@ from kdump.log.entries import Entry
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
-from kdump.render.carve_keys import CARVE_TYPES
 from kdump.render.decoded import put_reading
-from kdump.render.diff_keys import DIFF_TYPES
 from kdump.render.escape import path_text
-from kdump.render.key import Key as Key
-from kdump.render.overview_keys import OVERVIEW_TYPES
-from kdump.render.reindex_keys import REINDEX_TYPES
-from kdump.render.restart_keys import RESTART_TYPES
-from kdump.render.salvage_keys import SALVAGE_TYPES
-from kdump.render.scan_keys import SCAN_TYPES
-from kdump.render.state_keys import STATE_TYPES
-from kdump.render.stats_keys import STATS_TYPES
-from kdump.render.struct_keys import STRUCT_TYPES
 
 Object = dict[str, Any]
 
@@ -120,35 +112,6 @@ REGION_KEYS = (
     Key("batchLength", "number or null", "bytes", "what a torn batch's header says"),
 )
 
-FINDING_KEYS = (
-    Key("code", "string", "", "which rule fired"),
-    Key("severity", "string", "", "error, warning or info"),
-    Key("topic", "string or null", "", "from the name of the file's directory"),
-    Key("partition", "number or null", "", "from the name of the file's directory"),
-    FILE,
-    Key("position", "number", "byte of the file", "where the bytes that are wrong begin"),
-    Key("size", "number", "bytes", "how many there are"),
-    Key("offset", "number or null", "offset", "the first that is hit"),
-    Key("expected", "any", "", "what should be there, where one value says it"),
-    Key("actual", "any", "", "what is there"),
-    Key("message", "string", "", "what is wrong"),
-    Key("consequence", "string", "", "what a broker or a consumer does about it"),
-    Key("source", "string", "", "the log directory, or the path that was given: two copies of a disk differ in it"),
-)
-
-SUMMARY_KEYS = (
-    Key("partitions", "number", "", "partition directories"),
-    Key("files", "number", "", "files that were read"),
-    Key("bytes", "number", "bytes", "their length"),
-    Key("batches", "number", "", "batches, and messages of magic 0 and 1"),
-    Key("records", "number", "", "records in sound batches"),
-    Key("findings", "object", "", "how many of each severity: error, warning, info"),
-    Key("known", "number", "", "findings that the baseline has, and that are not told"),
-    Key("unread", "array", "", "what could not be read, and why"),
-    Key("notes", "array", "", "what else is to be said: files that grew, or went away"),
-    Key("seconds", "number", "s", "how long it took"),
-)
-
 CODE_KEYS = (
     Key("code", "string", "", "its name"),
     Key("family", "string", "", "what --only selects it by"),
@@ -192,27 +155,21 @@ def _layout_keys(layout: Layout[Any]) -> tuple[Key, ...]:
     return (FILE, *(Key(field.name, "number", field.unit, field.meaning) for field in layout.fields))
 
 
-TYPES = {"batch": BATCH_KEYS, "record": RECORD_KEYS, "region": REGION_KEYS, "finding": FINDING_KEYS} | {
+TYPES: dict[str, tuple[Key, ...]] = {
+    "batch": BATCH_KEYS,
+    "record": RECORD_KEYS,
+    "region": REGION_KEYS,
+    "finding": answer_keys(Finding),
     "indexEntry": INDEX_KEYS,
     "timeIndexEntry": TIME_INDEX_KEYS,
     "txnIndexEntry": _layout_keys(TXN_INDEX_ENTRY),
     "producerState": _layout_keys(PRODUCER_ENTRY),
     "checkpointEntry": CHECKPOINT_KEYS,
     "property": PROPERTY_KEYS,
-    "summary": SUMMARY_KEYS,
+    "summary": answer_keys(CheckSummary),
     "code": CODE_KEYS,
-    **OVERVIEW_TYPES,
-    **STRUCT_TYPES,
-    **STATE_TYPES,
-    **DIFF_TYPES,
-    **RESTART_TYPES,
-    **STATS_TYPES,
-    **SCAN_TYPES,
-    **REINDEX_TYPES,
-    **CARVE_TYPES,
-    **SALVAGE_TYPES,
 }
-"""Every type of object, and its keys in order; `type` itself comes first in each."""
+"""The objects of inspect and verify, and their keys in order; kdump.render.all_answers has every type."""
 
 _BATCH_VALUES = tuple(key.name for key in BATCH_KEYS if key is not FILE)
 
@@ -329,25 +286,21 @@ def region_object(target: Target, region: Region) -> Object:
     }
 
 
-def finding_object(finding: Finding) -> Object:
-    texts = {"file": path_text(finding.file), "source": path_text(finding.source)}
-    return {"type": "finding", **finding._asdict(), **texts}
-
-
 def summary_object(totals: Totals, seconds: float) -> Object:
-    return {
-        "type": "summary",
-        "partitions": totals.partitions,
-        "files": totals.files,
-        "bytes": totals.bytes,
-        "batches": totals.batches,
-        "records": totals.records,
-        "findings": {severity: totals.findings[severity] for severity in SEVERITIES},
-        "known": totals.known,
-        "unread": [path_text(text) for text in totals.unread],
-        "notes": [path_text(text) for text in totals.notes],
-        "seconds": round(seconds, 3),
-    }
+    return answer_object(
+        CheckSummary(
+            partitions=totals.partitions,
+            files=totals.files,
+            bytes=totals.bytes,
+            batches=totals.batches,
+            records=totals.records,
+            findings={severity: totals.findings[severity] for severity in SEVERITIES},
+            known=totals.known,
+            unread=totals.unread,
+            notes=totals.notes,
+            seconds=round(seconds, 3),
+        )
+    )
 
 
 def code_object(code: Code) -> Object:

@@ -7,14 +7,14 @@ from datetime import tzinfo
 from textwrap import wrap
 from typing import Protocol
 
+from kdump.answer import Object
 from kdump.format.counted import many
 from kdump.render import jsonl
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.overview_columns import MORE, overview_columns
-from kdump.render.overview_keys import (
-    Object,
+from kdump.render.overview_objects import (
     directory_object,
     partition_object,
     segment_object,

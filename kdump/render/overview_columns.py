@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any
 
+from kdump.answer import ANSWERS, Object, answer_keys
 from kdump.render.amounts import size_text
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import printable
-from kdump.render.overview_keys import OVERVIEW_TYPES, Object
 from kdump.render.table import Column
 from kdump.render.times import iso
 
@@ -21,7 +21,7 @@ WIDE = 40
 
 def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0) -> list[Column]:
     """The columns of a table of such objects: the default ones, or those named. Raises UnknownColumn."""
-    known = {key.name: _column(key.name, key.unit, zone) for key in OVERVIEW_TYPES[type_name]}
+    known = {key.name: _column(key.name, key.unit, zone) for key in answer_keys(ANSWERS[type_name])}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
     known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda said: printable(str(said["name"])))
     if widest > WIDE:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kdump.answer import answer_object
 from kdump.check.batch import findings
 from kdump.check.finding import Finding
 from kdump.format.batch import BATCH_HEADER, BatchHeader
@@ -24,7 +25,6 @@ from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.long_record import record_line
-from kdump.render.objects import finding_object
 from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
 from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, needed, write, write_batches
@@ -224,7 +224,7 @@ class QuickLines:
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self.output.line(jsonl.line(finding_object(finding)))
+            self.output.line(jsonl.line(answer_object(finding)))
 
 
 class Quick:

@@ -22,12 +22,12 @@ from kdump.forensics.restart.plan import (
     Step,
     Stop,
 )
+from kdump.forensics.restart.summary import totals
 from kdump.format.counted import many
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
-from kdump.render.restart_objects import totals
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 

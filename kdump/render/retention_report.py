@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kdump.answer import answer_object
 from kdump.forensics.retention import answers
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.format.counted import many
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
-from kdump.render.forensic_objects import answer_object
 from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.state_tables import StateTables, style

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.render.key import Key
+from kdump.answer import Key
 
 NUMBER, TEXT, LIST = "number", "string", "array"
 OF = "the first so many, the most first; `kdump query` has all"

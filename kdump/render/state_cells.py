@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any
 
+from kdump.answer import Key
 from kdump.render.escape import printable
-from kdump.render.key import Key
 from kdump.render.times import iso
 
 Object = dict[str, Any]

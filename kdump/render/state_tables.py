@@ -7,16 +7,16 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
+from kdump.answer import ANSWERS, Key, answer_keys
+from kdump.forensics.cluster import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.columns import UnknownColumn
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
-from kdump.render.key import Key
 from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.shown import Shown
 from kdump.render.state_cells import cell
-from kdump.render.state_keys import STATE_TYPES
 from kdump.render.table import Column, Table
 
 Object = dict[str, Any]
@@ -132,9 +132,9 @@ TABLES: dict[str, tuple[Shown, ...]] = {
     "clusterConfig": (Shown("resourceType", "of", 5), Shown("resourceName", "resource", 9, 12), Shown("name"),
                       Shown("value", "", 9, 16)),
     "clusterQuota": (Shown("entity", "", 9, 16), Shown("name", "quota"), Shown("value")),
-    "clusterAcl": tuple(Shown(key.name, "", 1 if key.name == "id" else 8) for key in STATE_TYPES["clusterAcl"]),
+    "clusterAcl": tuple(Shown(key.name, "", 1 if key.name == "id" else 8) for key in answer_keys(ClusterAcl)),
     "clusterScram": (Shown("name", "user"), Shown("mechanism"), Shown("iterations")),
-    "clusterToken": tuple(Shown(key.name, "", 5) for key in STATE_TYPES["clusterToken"]),
+    "clusterToken": tuple(Shown(key.name, "", 5) for key in answer_keys(ClusterToken)),
     **FORENSIC_TABLES,
     **RETENTION_TABLES,
 }  # fmt: skip
@@ -180,7 +180,7 @@ def style(value: Object) -> str:
 
 def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
     """The columns of a table of such objects, the usual or those named. Raises UnknownColumn."""
-    keys = {key.name: key for key in STATE_TYPES[kind]}
+    keys = {key.name: key for key in answer_keys(ANSWERS[kind])}
     if names is None:
         return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
     for name in names:

@@ -13,7 +13,7 @@ from kdump.format.struct_fields import NOT_GIVEN, Row
 from kdump.format.structs import Named
 from kdump.render.escape import printable
 from kdump.render.output import Output
-from kdump.render.struct_keys import versions_text
+from kdump.render.struct_objects import versions_text
 from kdump.render.style import cut, painter
 from kdump.render.table import GAP, Column, Table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.forensics.answers import (
     HANGING,
@@ -16,7 +17,6 @@ from kdump.forensics.answers import (
 from kdump.format.counted import many
 from kdump.render.durations import duration_text
 from kdump.render.escape import printable
-from kdump.render.forensic_objects import answer_object
 from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.state_tables import StateTables, style

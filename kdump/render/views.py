@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Protocol
 
+from kdump.answer import answer_object
 from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
 from kdump.decode.decoding import Decoding
@@ -22,7 +23,7 @@ from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.long_record import record_line
 from kdump.render.long_value import LARGE, shown_in_pieces
-from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
+from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.output import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
@@ -253,7 +254,7 @@ class JsonView:
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self.output.line(jsonl.line(finding_object(finding)))
+            self.output.line(jsonl.line(answer_object(finding)))
 
     def tick(self) -> None:
         self.output.tick()

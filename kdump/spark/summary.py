@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kdump.answer import answer_keys
 from kdump.check.catalogue import SEVERITIES
 from kdump.check.finding import Finding
 from kdump.render.escape import path_text
-from kdump.render.objects import FINDING_KEYS
 from kdump.spark.compare import COMPACTED
 from kdump.spark.coordination import groups_behind, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
@@ -118,7 +118,7 @@ def _brokers(done: Scanned) -> list[dict[str, Any]]:
 
 def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:
     """Every unit, and those of its findings that are more than info: not more of them than a person reads."""
-    names = [key.name for key in FINDING_KEYS]
+    names = [key.name for key in answer_keys(Finding)]
     columns = ", ".join(f"`{name}`" for name in names)
     unread = "code = 'unreadable-bytes' and size = 0"
     found = spark.sql(

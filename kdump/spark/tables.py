@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from kdump.answer import Key
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.record import RECORD
 from kdump.format.snapshot import PRODUCER_ENTRY
-from kdump.render.key import Key
-from kdump.render.objects import BATCH_KEYS, RECORD_KEYS, TYPES
+from kdump.render.all_answers import TYPES
+from kdump.render.objects import BATCH_KEYS, RECORD_KEYS
 
 
 class Column(NamedTuple):

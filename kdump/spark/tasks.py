@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from kdump.answer import answer_object
 from kdump.check.finding import Finding, found
 from kdump.check.run import Unit
 from kdump.check.totals import Totals
@@ -16,8 +17,7 @@ from kdump.log.errors import SourceError
 from kdump.log.listing import is_url
 from kdump.log.paths import Target, target
 from kdump.render.escape import path_text
-from kdump.render.objects import finding_object
-from kdump.render.overview_keys import segment_object
+from kdump.render.overview_objects import segment_object
 from kdump.spark.walk import opened
 from kdump.state.partition_log import SegmentFacts, read_segment
 
@@ -77,7 +77,7 @@ def unread_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
 
 def row_of(finding: Finding) -> Row:
     """`expected` and `actual` as text: a string as it is, anything else as JSON."""
-    row = finding_object(finding)
+    row = answer_object(finding)
     for name in ("expected", "actual"):
         value = row[name]
         if value is not None and not isinstance(value, str):

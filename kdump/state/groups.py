@@ -7,7 +7,9 @@ ShareGroup, StreamsGroup); names are those of the records' fields.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from kdump.answer import MS, Doc
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
@@ -26,31 +28,35 @@ class Assigned(NamedTuple):
 class Member(NamedTuple):
     """A member of a group. None where its type of group has nothing of the kind, or no record has said it yet.
 
-    `assigned` is what it has, `revoking` what it has yet to give up, `target` what it shall have; in a streams group
-    these are active tasks. A classic member's `subscribed` and `assigned` are those of the consumer protocol (others,
-    as Kafka Connect's, are not decoded).
-    """
+    A classic member's `subscribedTopicNames` and `assigned` are those of the consumer protocol (others, as Kafka
+    Connect's, are not decoded)."""
 
-    memberId: str
-    instanceId: str | None = None
-    rackId: str | None = None
-    clientId: str | None = None
-    clientHost: str | None = None
-    memberEpoch: int | None = None
-    previousMemberEpoch: int | None = None
-    state: str | None = None
-    subscribedTopicNames: tuple[str, ...] = ()
-    subscribedTopicRegex: str | None = None
-    serverAssignor: str | None = None
-    rebalanceTimeoutMs: int | None = None
-    sessionTimeoutMs: int | None = None
-    assigned: tuple[Assigned, ...] = ()
-    revoking: tuple[Assigned, ...] = ()
-    target: tuple[Assigned, ...] = ()
-    standby: tuple[Assigned, ...] = ()
-    warmup: tuple[Assigned, ...] = ()
-    processId: str | None = None
-    topologyEpoch: int | None = None
+    memberId: Annotated[str, Doc("its id")]
+    instanceId: Annotated[str | None, Doc("group.instance.id of a static member")] = None
+    rackId: Annotated[str | None, Doc("client.rack")] = None
+    clientId: Annotated[str | None, Doc("client.id")] = None
+    clientHost: Annotated[str | None, Doc("where it connects from")] = None
+    memberEpoch: Annotated[int | None, Doc("assignment epoch that it has come to; -1: it has left; null: classic")] = (
+        None
+    )
+    previousMemberEpoch: Annotated[int | None, Doc("the one before")] = None
+    state: Annotated[
+        str | None, Doc("STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNREVOKED_TASKS, UNRELEASED_TASKS")
+    ] = None
+    subscribedTopicNames: Annotated[tuple[str, ...], Doc("topics that it asks for")] = ()
+    subscribedTopicRegex: Annotated[str | None, Doc("regular expression that it asks by")] = None
+    serverAssignor: Annotated[str | None, Doc("assignor that it asks for")] = None
+    rebalanceTimeoutMs: Annotated[int | None, Doc("rebalance timeout", MS)] = None
+    sessionTimeoutMs: Annotated[int | None, Doc("session timeout of a classic member", MS)] = None
+    assigned: Annotated[
+        tuple[Assigned, ...], Doc("of {…}: what it has; in a streams group active tasks, by subtopology")
+    ] = ()
+    revoking: Annotated[tuple[Assigned, ...], Doc("of {…}: what it has yet to give up")] = ()
+    target: Annotated[tuple[Assigned, ...], Doc("of {…}: what it shall have")] = ()
+    standby: Annotated[tuple[Assigned, ...], Doc("of {…}: standby tasks")] = ()
+    warmup: Annotated[tuple[Assigned, ...], Doc("of {…}: warmup tasks")] = ()
+    processId: Annotated[str | None, Doc("of a streams member")] = None
+    topologyEpoch: Annotated[int | None, Doc("of a streams member")] = None
 
 
 @dataclass

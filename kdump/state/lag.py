@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
 from kdump.state.groups import Commit, Groups, PartitionName, ShareState
 from kdump.state.image import Metadata
 from kdump.state.partition_ends import Disks, PartitionEnd
 
 Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, Commit]]]]
+
+GroupId = Annotated[str, Doc("the group")]
+TopicName = Annotated[str, Doc("its name; its id where the name is not known")]
+PartitionNumber = Annotated[int, Doc("of the topic")]
+TopicId = Annotated[str | None, Doc("id of the topic, as Kafka prints it")]
+LogStart = Annotated[int | None, Doc("first offset of the partition on the same disk; null: it is not there", OFFSET)]
+LogEnd = Annotated[int | None, Doc("behind its last sound batch on that disk", OFFSET)]
+HighWatermark = Annotated[int | None, Doc("as replication-offset-checkpoint has it, written down every 5 s", OFFSET)]
+RecordOffset = Annotated[int | None, Doc("of the record that says so, in the coordinator's log", OFFSET)]
+"""Fields that both kinds of offsets share."""
 
 
 class Pending(NamedTuple):
@@ -20,46 +31,50 @@ class Pending(NamedTuple):
     recordOffset: int
 
 
+@answer("groupOffset")
 class Position(NamedTuple):
-    """Where a group stands in a partition. `offset` is null where only a transaction that has not ended says one.
-    The ends of the partition are null where it is not on the disk; `lag` is logEndOffset - offset, never below 0.
-    `remark` says what is wrong with the offset; empty if nothing is."""
+    """Where a group stands in a partition. `offset` is None where only a transaction that has not ended has one."""
 
-    groupId: str
-    topic: str
-    partition: int
-    offset: int | None
-    leaderEpoch: int | None
-    metadata: str | None
-    commitTimestamp: int | None
-    expireTimestamp: int | None
-    topicId: str | None
-    pending: tuple[Pending, ...]
-    logStartOffset: int | None
-    logEndOffset: int | None
-    highWatermark: int | None
-    lag: int | None
-    remark: str
-    recordOffset: int | None
+    groupId: GroupId
+    topic: TopicName
+    partition: PartitionNumber
+    offset: Annotated[
+        int | None, Doc("committed: the next record to read; null: only a transaction has one yet", OFFSET)
+    ]
+    leaderEpoch: Annotated[int | None, Doc("of the last record that was read")]
+    metadata: Annotated[str | None, Doc("what the client put beside the offset")]
+    commitTimestamp: Annotated[int | None, Doc("when it was committed", EPOCH_MS)]
+    expireTimestamp: Annotated[int | None, Doc("when it expires, where a client of before Kafka 2.1 said so", EPOCH_MS)]
+    topicId: TopicId
+    pending: Annotated[tuple[Pending, ...], Doc("of {…}: in transactions that have not ended")]
+    logStartOffset: LogStart
+    logEndOffset: LogEnd
+    highWatermark: HighWatermark
+    lag: Annotated[
+        int | None, Doc("logEndOffset - offset, never below 0; null: not known, or as of an earlier moment", "records")
+    ]
+    remark: Annotated[str, Doc("what is wrong with the offset; empty: nothing")]
+    recordOffset: RecordOffset
 
 
+@answer("groupShare")
 class SharePosition(NamedTuple):
     """Where a share group stands in a partition; see ShareState. `lag` leaves out what is done with above the start."""
 
-    groupId: str
-    topic: str
-    partition: int
-    startOffset: int
-    deliveryCompleteCount: int
-    stateEpoch: int
-    leaderEpoch: int
-    topicId: str
-    logStartOffset: int | None
-    logEndOffset: int | None
-    highWatermark: int | None
-    lag: int | None
-    remark: str
-    recordOffset: int
+    groupId: GroupId
+    topic: TopicName
+    partition: PartitionNumber
+    startOffset: Annotated[int, Doc("all below is done with; -1: not begun", OFFSET)]
+    deliveryCompleteCount: Annotated[int, Doc("done with above startOffset; -1: not said", "records")]
+    stateEpoch: Annotated[int, Doc("epoch of the state; -1: not said")]
+    leaderEpoch: Annotated[int, Doc("of the partition's leader that wrote it")]
+    topicId: TopicId
+    logStartOffset: LogStart
+    logEndOffset: LogEnd
+    highWatermark: HighWatermark
+    lag: Annotated[int | None, Doc("logEndOffset - startOffset - deliveryCompleteCount; null: not known", "records")]
+    remark: Annotated[str, Doc("what is wrong with the offset; empty: nothing")]
+    recordOffset: RecordOffset
 
 
 class Surroundings:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.format.numbers import int64
-from kdump.render.objects import TYPES as OBJECTS
+from kdump.render.all_answers import TYPES as OBJECTS
 from kdump.spark.filters import Wanted
 from kdump.spark.options import parse
 from kdump.spark.reading import Reading

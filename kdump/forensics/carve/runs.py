@@ -7,7 +7,9 @@ byte at which the last one ends, and nothing says that it is of another log.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.forensics.reindex.build import LARGEST_SEGMENT
 from kdump.log.legacy import look_inside
 from kdump.log.region import Batch, BatchLegacy
@@ -21,34 +23,39 @@ MOST_NAMED = 10
 """Producers, and runs that another may follow, that are named."""
 
 
+@answer("run")
 @dataclass
 class CarvedRun:
-    """Batches of `file`, bytes position..end-1, with the offsets firstOffset..lastOffset. `mayFollow`: earlier runs
-    which end with the offset before its first. Epochs and producer ids are those of v2 batches; timestamps epoch ms,
-    None without any."""
+    """Batches of `file`, bytes position..end-1. Epochs and producer ids are those of v2 batches."""
 
-    number: int
-    file: str
-    position: int
+    number: Annotated[int, Doc("counts from 1, in the order in which they are found", name="run")]
+    file: Annotated[PathText, Doc("path of the file that was searched")]
+    position: Annotated[int, Doc("where its first batch begins", FILE_BYTE)]
     end: int
-    firstOffset: int
-    lastOffset: int
-    batches: int = 0
-    records: int = 0
-    magics: list[int] = field(default_factory=list)
-    codecs: list[str] = field(default_factory=list)
-    firstEpoch: int | None = None
-    lastEpoch: int | None = None
-    producerIds: list[int] = field(default_factory=list)
-    firstTimestamp: int | None = None
-    lastTimestamp: int | None = None
-    mayFollow: list[int] = field(default_factory=list)
-    written: str | None = None
-    """The path of the segment that was made of it; None where none was."""
-    note: str = ""
+    firstOffset: Annotated[int, Doc("of its first batch", OFFSET, after="records")]
+    lastOffset: Annotated[int, Doc("of its last batch", OFFSET, after="firstOffset")]
+    batches: Annotated[int, Doc("that stand one behind the other")] = 0
+    records: Annotated[
+        int, Doc("as their headers count them; those of compressed messages of v0 and v1 when known")
+    ] = 0
+    magics: Annotated[list[int], Doc("formats of its batches")] = field(default_factory=list)
+    codecs: Annotated[list[str], Doc("of its batches: none, gzip, snappy, lz4, zstd")] = field(default_factory=list)
+    firstEpoch: Annotated[int | None, Doc("of its first batch with one", name="firstLeaderEpoch")] = None
+    lastEpoch: Annotated[int | None, Doc("of its last batch with one", name="lastLeaderEpoch")] = None
+    producerIds: Annotated[list[int], Doc(f"of its batches: the first {MOST_NAMED}")] = field(default_factory=list)
+    firstTimestamp: Annotated[int | None, Doc("the smallest maxTimestamp", EPOCH_MS)] = None
+    lastTimestamp: Annotated[int | None, Doc("the largest maxTimestamp", EPOCH_MS)] = None
+    mayFollow: Annotated[
+        list[int],
+        Doc(f"numbers of earlier runs that end with the offset before firstOffset: the first {MOST_NAMED}"),
+    ] = field(default_factory=list)
+    written: Annotated[PathText | None, Doc("path of the segment that was made of it; null: none was")] = None
+    note: Annotated[PathText, Doc("why no indexes were made for it")] = ""
 
     @property
-    def size(self) -> int:
+    def size(
+        self,
+    ) -> Annotated[int, Doc("up to where its last batch ends; there is nothing else in it", BYTES, after="position")]:
         return self.end - self.position
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
 
+from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.reindex.places import Asked, asked, may_be_open
-from kdump.forensics.reindex.segment import Question, Rebuilt, rebuild
+from kdump.forensics.reindex.segment import Ending, Question, Rebuilt, rebuild
 from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.disk import Segment
@@ -29,24 +31,59 @@ LITTLE = frozenset({"offsets"})
 """The families of rules for which as little is read around a partition as this needs."""
 
 
+@answer("reindex")
 @dataclass
 class Reindexed:
-    """One segment. `interval`: index.interval.bytes that its indexes were rebuilt with. `notes`: what could not be
-    taken into account."""
+    """One segment: its rebuilt indexes beside those that were found."""
 
-    topic: str | None
-    partition: int | None
-    file: str
-    baseOffset: int
-    interval: int
+    topic: Annotated[str | None, Doc("null where the directory names none")]
+    partition: Annotated[int | None, Doc("of the topic")]
+    file: Annotated[PathText, Doc("path of the segment")]
+    baseOffset: Annotated[int, Doc("in the segment's name", OFFSET)]
+    interval: Annotated[
+        int, Doc("index.interval.bytes that it was rebuilt with", BYTES, name="indexInterval", after="lastOffset")
+    ]
     rebuilt: Rebuilt
-    notes: list[str] = field(default_factory=list)
-    segmentsBehind: int = 0
-    """Segments of the partition behind this one: a broker that recovers it, and cuts it, deletes them."""
+    notes: Annotated[list[PathText], Doc("what could not be taken into account", after="indexes")] = field(
+        default_factory=list
+    )
+    segmentsBehind: Annotated[
+        int, Doc("a broker that cuts this one as it recovers the log deletes those behind it", after="endings")
+    ] = 0
 
     @property
-    def verdicts(self) -> list[Verdict]:
-        """Of the .index, the .timeindex and the .txnindex, in that order; none where the segment cannot be opened."""
+    def size(self) -> Annotated[int, Doc("of the segment", BYTES)]:
+        return self.rebuilt.size
+
+    @property
+    def validSize(self) -> Annotated[int, Doc("that recovery takes; less than size where it would cut the log", BYTES)]:
+        return self.rebuilt.valid
+
+    @property
+    def batches(self) -> Annotated[int, Doc("that are indexed")]:
+        return self.rebuilt.batches
+
+    @property
+    def lastOffset(self) -> Annotated[int | None, Doc("of those; null: there are none", OFFSET)]:
+        return self.rebuilt.lastOffset
+
+    @property
+    def endings(
+        self,
+    ) -> Annotated[
+        list[Ending],
+        Doc(
+            f"why recovery stops before the end, and with --past-damage each damaged place: {NESTED}; "
+            "empty: it takes all"
+        ),
+    ]:
+        return self.rebuilt.endings
+
+    @property
+    def verdicts(
+        self,
+    ) -> Annotated[list[Verdict], Doc(f"of .index, .timeindex and .txnindex: {NESTED}", name="indexes")]:
+        """None where the segment cannot be opened."""
         return self.rebuilt.verdicts
 
     @property
@@ -147,6 +184,22 @@ def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
             path = "/".join(part for part in (name, stem + ENDINGS[verdict.kind] + ending) if part)
             output.write(path, data[verdict.kind])
             verdict.written = output.path(path)
+
+
+@answer("reindexSummary")
+class ReindexSummary(NamedTuple):
+    """All segments together."""
+
+    segments: Annotated[int, Doc("that were rebuilt, or could not be")]
+    identical: Annotated[int, Doc("index files that are, byte for byte, what was rebuilt")]
+    legal: Annotated[int, Doc("index files that differ as a broker may write them")]
+    wrong: Annotated[int, Doc("index files that say what their segment does not")]
+    missing: Annotated[int, Doc("index files that a broker needs and that are not there")]
+    cut: Annotated[int, Doc("segments that recovery would cut, for damage")]
+    refused: Annotated[int, Doc("segments that a broker does not recover: nothing was rebuilt")]
+    written: Annotated[int, Doc("files that were written")]
+    unread: Annotated[list[PathText], Doc("what could not be read, and why")]
+    seconds: Annotated[float, Doc("how long it took", "s")]
 
 
 class _Partition:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from kdump.answer import Doc
 from kdump.check.options import Options
 from kdump.forensics.reindex.build import (
     INTERVAL,
@@ -46,11 +47,11 @@ class Ending(NamedTuple):
     `is_usual`: as a preallocated file or a broker that is writing leaves it, and no damage. `sound`: where the next
     sound batch begins, None if none is known."""
 
-    position: int
-    reason: str
-    does: str
-    is_usual: bool = False
-    sound: int | None = None
+    position: Annotated[int, Doc()]
+    reason: Annotated[str, Doc()]
+    does: Annotated[str, Doc("truncates, throws, splits")]
+    is_usual: Annotated[bool, Doc("a preallocated end, or one that is being written")] = False
+    sound: Annotated[int | None, Doc("where the next sound batch begins; null: none is known")] = None
 
 
 @dataclass

@@ -7,8 +7,9 @@ Those are the REASONS; what none of them explains is wrong, and told entry by en
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from kdump.answer import NESTED, Doc, PathText
 from kdump.log import kinds
 from kdump.log.kinds import Kind
 from kdump.log.paths import Target
@@ -45,35 +46,43 @@ class WrongEntry(NamedTuple):
     the index; None for one that is lacking. `found` and `expected`: by the entry's JSON names; None where there is
     none, or none belongs there."""
 
-    number: int | None
-    position: int | None
-    found: dict[str, Any] | None
-    expected: dict[str, Any] | None
-    what: str
+    number: Annotated[int | None, Doc(name="entry")]
+    position: Annotated[int | None, Doc()]
+    found: Annotated[dict[str, Any] | None, Doc()]
+    expected: Annotated[dict[str, Any] | None, Doc()]
+    what: Annotated[str, Doc(name="reason")]
 
 
 @dataclass
 class Verdict:
     """One index file of one segment. `at` is None where there is none. Sizes in bytes; `entries` without the zeros of
-    preallocation; `reasons` counts, by the names in REASONS, what makes it differ and is legal."""
+    preallocation; `reasons` by the names in REASONS."""
 
-    kind: Kind
+    kind: Annotated[Kind, Doc("index, timeindex, txnindex", of="name")]
     at: Target | None
-    status: str = IDENTICAL
-    size: int = 0
-    entries: int = 0
-    rebuiltSize: int = 0
-    rebuiltEntries: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-    wrong: list[WrongEntry] = field(default_factory=list)
-    wrongCount: int = 0
+    status: Annotated[str, Doc("identical, legal, wrong, missing, notNeeded, unread")] = IDENTICAL
+    size: Annotated[int, Doc()] = 0
+    entries: Annotated[int, Doc()] = 0
+    rebuiltSize: Annotated[int, Doc()] = 0
+    rebuiltEntries: Annotated[int, Doc()] = 0
+    reasons: Annotated[dict[str, int], Doc("why it differs and is legal: a count by name")] = field(
+        default_factory=dict
+    )
+    wrong: Annotated[
+        list[WrongEntry],
+        Doc(
+            NESTED
+            + "; entry counts from 0, and is null where one is lacking; found and expected are an entry's values, "
+            "null where there is none"
+        ),
+    ] = field(default_factory=list)
+    wrongCount: Annotated[int, Doc(f"how many; `wrong` has the first {MOST_TOLD}", name="wrongEntries")] = 0
     unread: str = ""
     """Why it could not be read."""
-    written: str | None = None
-    """The path of the rebuilt file; None where none was written."""
+    written: Annotated[PathText | None, Doc("path of the rebuilt file; null: none")] = None
 
     @property
-    def path(self) -> str | None:
+    def path(self) -> Annotated[PathText | None, Doc("null: none", name="file", after="kind")]:
         return None if self.at is None else self.at.path
 
     @property

@@ -70,7 +70,7 @@ class LogManager:
                 message = "a file stands in the place of the metadata log's directory"
                 directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
             if os.path.isdir(path):
-                plan = PartitionPlan(path, directory.path, METADATA_TOPIC, 0, "", clean=False)
+                plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 how = Loading(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
                 self._carry_out(plan, how, load_metadata_log)
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
@@ -120,7 +120,7 @@ class LogManager:
             if topic == METADATA_TOPIC or not self.wanted(topic):
                 continue
             key = (topic, partition)
-            plan = PartitionPlan(item.path, directory.path, topic, partition, state, clean, points.get(key))
+            plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
             how = Loading(
                 self.options.open,
@@ -134,7 +134,7 @@ class LogManager:
             how = self._configured(how, topic)
             self._carry_out(plan, how, load)
             if any(cut.kind == HIDDEN for cut in plan.cuts):
-                instead = PartitionPlan(item.path, directory.path, topic, partition, state, False, points.get(key))
+                instead = PartitionPlan(topic, partition, item.path, directory.path, state, False, points.get(key))
                 self._carry_out(instead, replace(how, clean=False), load)
                 plan.logEndIfRecovered = instead.logEndOffset
             self._after(plan, directory)

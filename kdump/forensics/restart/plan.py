@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 
 EXIT, OFFLINE = "exit", "offline"
 """How a stop ends: the broker ends, or the log directory goes offline, which ends a broker that has no other."""
@@ -24,13 +26,13 @@ class Stop(NamedTuple):
     """Why the broker, or a log directory, does not come up. `file` is what it fails on; `position` a byte of it."""
 
     kind: str
-    file: str
+    file: PathText
     position: int | None
     offset: int | None
-    message: str
-    exception: str
+    message: PathText
+    exception: PathText
     """What the broker's log will show."""
-    remedy: str
+    remedy: PathText
 
 
 class Stopped(Exception):
@@ -47,11 +49,11 @@ class Step(NamedTuple):
     write (a snapshot or a checkpoint), create. `size` in bytes."""
 
     kind: str
-    file: str
+    file: PathText
     position: int | None
     offset: int | None
     size: int
-    reason: str
+    reason: PathText
 
 
 class Cut(NamedTuple):
@@ -64,7 +66,7 @@ class Cut(NamedTuple):
     """
 
     kind: str
-    file: str
+    file: PathText
     position: int
     size: int
     offset: int | None
@@ -73,7 +75,7 @@ class Cut(NamedTuple):
     records: int | None
     soundBytes: int
     damagedBatches: int
-    reason: str
+    reason: PathText
 
     @property
     def loses(self) -> bool:
@@ -89,49 +91,86 @@ class Epoch(NamedTuple):
     startOffset: int
 
 
+Steps = Annotated[
+    list[Step],
+    Doc(
+        f"of {NESTED}: recover (a segment is re-read, its indexes rebuilt), scan (read for its producers), truncate, "
+        "delete, sweep (a file that was to go), rename, rebuild, split, write, create; position and offset are null "
+        "where they say nothing"
+    ),
+]
+Stops = Annotated[
+    list[Stop],
+    Doc(
+        f"of {NESTED}: what ends the broker (exit) or fails the log directory (offline), what its log will show, and "
+        "what to do"
+    ),
+]
+CopyFirst = Annotated[list[PathText], Doc("paths to copy away before the start", after="remedy")]
+UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why: the plan may be wrong there")]
+
+
+@answer("restartPartition")
 @dataclass
 class PartitionPlan:
-    """A partition's directory. `state` is "" for a live one, else delete, future or stray. `recoveryPoint`: where the
-    checkpoint says that all is flushed up to; None: no line, so that all is re-read. `bytesRead`: what the start has to
-    read of segments. Offsets behind the start are None where it does not get so far."""
+    """A partition's directory. Offsets after the start are None where it does not get so far."""
 
-    path: str
-    source: str
-    topic: str
-    partition: int
-    state: str
-    clean: bool
-    recoveryPoint: int | None = None
-    highWatermark: int | None = None
-    logStartOffset: int | None = None
-    logEndOffset: int | None = None
-    logEndIfRecovered: int | None = None
-    """Where the log would end without .kafka_cleanshutdown, where bytes stay behind its end; None: they do not, or it
-    would not get so far."""
-    segments: int = 0
-    recovered: int = 0
-    bytesRead: int = 0
-    steps: list[Step] = field(default_factory=list)
-    cuts: list[Cut] = field(default_factory=list)
-    stops: list[Stop] = field(default_factory=list)
-    epochsBefore: tuple[Epoch, ...] | None = None
-    epochsAfter: tuple[Epoch, ...] | None = None
+    topic: Annotated[PathText, Doc("of the directory's name")]
+    partition: Annotated[int, Doc("of the topic")]
+    path: Annotated[PathText, Doc("the partition's directory")]
+    source: Annotated[PathText, Doc("the log directory")]
+    state: Annotated[str, Doc('empty for a live one, else "delete", "future" or "stray", by the directory\'s name')]
+    clean: Annotated[
+        bool, Doc("whether the last shutdown was clean: no recovery. The metadata log is always recovered")
+    ]
+    recoveryPoint: Annotated[
+        int | None,
+        Doc("all below it is flushed; null: the checkpoint does not have it, and all is re-read", OFFSET),
+    ] = None
+    highWatermark: Annotated[int | None, Doc("by replication-offset-checkpoint", OFFSET)] = None
+    logStartOffset: Annotated[int | None, Doc("after the start; null: it does not get so far", OFFSET)] = None
+    logEndOffset: Annotated[int | None, Doc("after the start; null: it does not get so far", OFFSET)] = None
+    logEndIfRecovered: Annotated[
+        int | None,
+        Doc("where bytes stay behind the log's end: where it would end if .kafka_cleanshutdown were not there", OFFSET),
+    ] = None
+    segments: Annotated[int, Doc("after the start")] = 0
+    recovered: Annotated[int, Doc("segments that are re-read and checked")] = 0
+    bytesRead: Annotated[int, Doc("of segments that the start reads, for recovery and for producers", BYTES)] = 0
+    steps: Steps = field(default_factory=list)
+    cuts: Annotated[
+        list[Cut],
+        Doc(
+            f"of {NESTED}: kind is truncated, deleted (with its segment) or hidden (it stays in the file, out of the "
+            "log); batches, records and soundBytes are sound (of deleted segments by headers alone), and go for what "
+            "is before; offsets are what those and damaged ones claim; records is null where compressed messages of "
+            "magic 0 and 1 do not say it"
+        ),
+    ] = field(default_factory=list)
+    stops: Stops = field(default_factory=list)
+    epochsBefore: Annotated[tuple[Epoch, ...] | None, Doc(f"of {NESTED}: leader-epoch-checkpoint; null without it")] = (
+        None
+    )
+    epochsAfter: Annotated[tuple[Epoch, ...] | None, Doc("the same after the start; null: it does not get so far")] = (
+        None
+    )
     openTransactions: int = 0
     """Of the producers as of the log's end."""
-    stray: str = ""
-    """Why the broker takes the directory for a stray, renames it and serves it no more; empty: it does not."""
-    remedy: str = ""
-    """What keeps it from being a stray, where it should not be one."""
-    notes: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-    """What could not be read, so that the plan may be wrong here."""
+    stray: Annotated[
+        PathText, Doc("why the broker takes the directory for a stray, and renames it; empty: it does not")
+    ] = ""
+    remedy: Annotated[PathText, Doc("what keeps it from being a stray, where it should not be one")] = ""
+    notes: Annotated[list[PathText], Doc("what else is to be said")] = field(default_factory=list)
+    unread: UnreadTexts = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
     @property
-    def loses(self) -> bool:
+    def loses(
+        self,
+    ) -> Annotated[bool, Doc("whether records go that were whole, or that consumers may have read", after="bytesCut")]:
         """Whether records that consumers could have had, or could have got, are gone after the start: of a live log."""
         return not self.state and (any(cut.loses for cut in self.cuts) or self.acknowledged > 0)
 
@@ -142,14 +181,16 @@ class PartitionPlan:
         return self.loses and not gone
 
     @property
-    def acknowledged(self) -> int:
+    def acknowledged(
+        self,
+    ) -> Annotated[int, Doc("below the high watermark that the log no longer reaches", "offsets", after="loses")]:
         """Offsets below the last known high watermark that the log no longer reaches: consumers may have read them."""
         if self.highWatermark is None or self.logEndOffset is None or self.state or self.stray:
             return 0
         return max(0, self.highWatermark - self.logEndOffset)
 
     @property
-    def bytesCut(self) -> int:
+    def bytesCut(self) -> Annotated[int, Doc("that are no longer part of the log", BYTES, after="bytesRead")]:
         return sum(cut.size for cut in self.cuts)
 
     @property
@@ -159,32 +200,39 @@ class PartitionPlan:
         return usual and not (self.cuts or self.stops or self.stray or self.notes or self.unread or self.state)
 
     @property
-    def copyFirst(self) -> list[str]:
+    def copyFirst(self) -> CopyFirst:
         """What to copy away before the start, if anything is lost here: the directory, for what salvages needs all."""
         return [self.path] if (self.loses or (self.stops and self.cuts)) and not self.stray else []
 
 
+@answer("restartDirectory")
 @dataclass
 class DirectoryPlan:
-    """A log directory, or metadata.log.dir. `clean`: it was shut down cleanly, so that no log is recovered; None where
-    no broker ran. `failed`: why it cannot be listed; "" if it can. `logDir`: log.dirs names it; `metadataLogDir`: the
-    node keeps its metadata log there."""
+    """A log directory, or metadata.log.dir."""
 
-    path: str
-    clean: bool | None
-    failed: str = ""
-    logDir: bool = True
-    metadataLogDir: bool = False
-    clusterId: str | None = None
-    nodeId: int | None = None
-    directoryId: str | None = None
+    path: Annotated[PathText, Doc("the directory, of log.dirs or metadata.log.dir")]
+    clean: Annotated[
+        bool | None,
+        Doc(
+            "whether it was shut down cleanly; null: a controller's, or metadata.log.dir, which keep no mark; "
+            "or it failed",
+            after="failed",
+        ),
+    ]
+    logDir: Annotated[bool, Doc("whether log.dirs names it, as far as its files tell")] = True
+    metadataLogDir: Annotated[bool, Doc("whether the node keeps its metadata log there")] = False
+    failed: Annotated[PathText, Doc("why it cannot be listed; empty if it can")] = ""
+    clusterId: Annotated[PathText | None, Doc("of meta.properties")] = None
+    nodeId: Annotated[int | None, Doc("of meta.properties")] = None
+    directoryId: Annotated[PathText | None, Doc("of meta.properties")] = None
     version: str | None = None
     """Of meta.properties; None where it cannot be read."""
-    steps: list[Step] = field(default_factory=list)
-    stops: list[Stop] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    """What a start gets over, and a person should know before."""
-    unread: list[str] = field(default_factory=list)
+    steps: Steps = field(default_factory=list)
+    stops: Stops = field(default_factory=list)
+    warnings: Annotated[list[PathText], Doc("what the start gets over, and a person should know before")] = field(
+        default_factory=list
+    )
+    unread: UnreadTexts = field(default_factory=list)
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, FILE_BYTE, INLINE, OFFSET, Doc, PathText, answer
 
 KEPT, MENDED, RECOVERED = "kept", "mended", "recovered"
 DUPLICATE, SUPERSEDED, PADDING, UNUSED = "duplicate", "superseded", "padding", "unused"
@@ -45,28 +47,26 @@ FATES = {
 
 
 class Span(NamedTuple):
-    """Bytes position..position+size-1 of a file (size None: not known), and what became of them.
+    """Bytes position..position+size-1 of a file, and what became of them."""
 
-    offset..lastOffset: what stands there, by its headers; None where nothing can be believed. `batches` and `records`:
-    how many there are, of the lost as far as their headers say it. `code`: the finding (kdump verify) behind it, if it
-    is one. `mended`: names of fields that were put right; `odd`: codes of findings that stay in what was written.
-    `outFile` and `outPosition`: where it was written to.
-    """
-
-    fate: str
-    file: str
-    position: int
-    size: int | None
-    offset: int | None = None
-    lastOffset: int | None = None
-    batches: int = 0
-    records: int = 0
-    code: str = ""
-    reason: str = ""
-    mended: tuple[str, ...] = ()
-    odd: tuple[str, ...] = ()
-    outFile: str | None = None
-    outPosition: int | None = None
+    fate: Annotated[str, Doc("; ".join(f"{fate}: {meaning}" for fate, meaning in FATES.items()))]
+    file: Annotated[
+        PathText, Doc("of the source; its spans tile it, in order of positions unless batches are out of order")
+    ]
+    position: Annotated[int, Doc("where the span begins", FILE_BYTE)]
+    size: Annotated[int | None, Doc("its length; null: not known, for the file could not be read", BYTES)]
+    offset: Annotated[int | None, Doc("the first, by the headers; null where nothing can be believed", OFFSET)] = None
+    lastOffset: Annotated[int | None, Doc("the last, by the headers", OFFSET)] = None
+    batches: Annotated[int, Doc("in it; of what is lost, as far as headers say it")] = 0
+    records: Annotated[int, Doc("in them")] = 0
+    code: Annotated[str, Doc("the finding (kdump verify --list) behind it; empty: none")] = ""
+    reason: Annotated[PathText, Doc("why it has this fate")] = ""
+    mended: Annotated[tuple[str, ...], Doc("names of the fields, covered by no checksum, that were put right")] = ()
+    odd: Annotated[
+        tuple[str, ...], Doc("codes of errors that stay in what was written: verify tells them there, too")
+    ] = ()
+    outFile: Annotated[PathText | None, Doc("where it was written, below the output directory")] = None
+    outPosition: Annotated[int | None, Doc("where it begins there; null for records in JSON", "byte of outFile")] = None
 
     @property
     def is_lost(self) -> bool:
@@ -74,13 +74,38 @@ class Span(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Offsets offset..lastOffset of which nothing was written, between two batches that were, or behind the last
-    (lastOffset None: how far is not known). `cause`: lost, if something lost lies there; else absent: no source has
-    them, as compaction, retention or a lost file leaves it."""
+    """Offsets offset..lastOffset of which nothing was written, between two batches that were, or after the last."""
 
-    offset: int
-    lastOffset: int | None
-    cause: str
+    offset: Annotated[int, Doc("the first of which nothing was written", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("the last; null: behind the last batch, and nobody knows how far", OFFSET)]
+    cause: Annotated[
+        str,
+        Doc(
+            "lost: something that was not written may have had them; absent: no source has them, as compaction, "
+            "retention or a lost file leaves it"
+        ),
+    ]
 
 
 LOSS, ABSENT = "lost", "absent"
+
+SalvagedTopic = Annotated[str, Doc()]
+SalvagedPartition = Annotated[int, Doc("of the topic")]
+
+
+@answer("salvageSpan")
+class LedgerSpan(NamedTuple):
+    """A line of the ledger: what became of bytes."""
+
+    topic: SalvagedTopic
+    partition: SalvagedPartition
+    span: Annotated[Span, INLINE]
+
+
+@answer("salvageHole")
+class LedgerHole(NamedTuple):
+    """A line of the ledger: offsets of which nothing was written."""
+
+    topic: SalvagedTopic
+    partition: SalvagedPartition
+    hole: Annotated[Hole, INLINE]

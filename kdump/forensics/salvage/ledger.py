@@ -7,11 +7,11 @@ grow with the log; batches that follow each other with one fate are one line.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from typing import Any, BinaryIO
 
-from kdump.forensics.salvage.fates import LOSS, RECOVERED, Hole, Span
+from kdump.answer import answer_object
+from kdump.forensics.salvage.fates import LOSS, RECOVERED, Hole, LedgerHole, LedgerSpan, Span
 
 MOST = 100
 """Losses, and holes, of a partition that are kept for its report; the ledger has them all."""
@@ -53,7 +53,7 @@ class Ledger:
         before = self._runs.pop(span.file, None)
         joined = None if before is None else _joined(before, span)
         if before is not None and joined is None:
-            self._write("salvageSpan", before)
+            self._write(before)
         self._runs[span.file] = joined or span
 
     def hole(self, hole: Hole) -> None:
@@ -67,13 +67,13 @@ class Ledger:
         else:
             self.absent_holes += 1
             self.absent_offsets += count
-        self._write("salvageHole", hole)
+        self._write(hole)
 
     def ended(self, path: str) -> None:
         """Nothing more comes of a file."""
         span = self._runs.pop(path, None)
         if span is not None:
-            self._write("salvageSpan", span)
+            self._write(span)
 
     def close(self) -> None:
         for path in list(self._runs):
@@ -84,11 +84,10 @@ class Ledger:
         if self._file is not None:
             self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
 
-    def _write(self, kind: str, what: Span | Hole) -> None:
+    def _write(self, what: Span | Hole) -> None:
         if self._file is not None:
-            place = {"type": kind, "topic": self.topic, "partition": self.partition}
-            values = {name: _text(each) if isinstance(each, str) else each for name, each in what._asdict().items()}
-            self.line(place | values)
+            line = LedgerSpan if isinstance(what, Span) else LedgerHole
+            self.line(answer_object(line(self.topic, self.partition, what)))  # type: ignore[arg-type]
 
 
 def _joined(one: Span, other: Span) -> Span | None:
@@ -107,8 +106,3 @@ def _joined(one: Span, other: Span) -> Span | None:
         batches=one.batches + other.batches,
         records=one.records + other.records,
     )
-
-
-def _text(text: str) -> str:
-    """A path, whatever bytes it has, as text that is Unicode."""
-    return os.fsencode(text).decode("utf-8", "backslashreplace")

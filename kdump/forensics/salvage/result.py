@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from kdump.forensics.salvage.fates import INCOMPLETE, WRITTEN, Hole, Span
+from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.forensics.salvage.fates import INCOMPLETE, WRITTEN, Hole, SalvagedPartition, SalvagedTopic, Span
 
 
 class OpenTransaction(NamedTuple):
@@ -32,50 +33,82 @@ class DoubtfulTransaction(NamedTuple):
     marker: str
 
 
+@answer("salvage")
 @dataclass
 class Salvaged:
-    """A partition. `sources` are the paths of its copies, the one that is followed first; `files` the names that were
-    written below the output directory. bytes, batches and records are by fate (kdump.forensics.salvage.fates): the
-    bytes are all those of the sources' segments. logStartOffset..logEndOffset-1 is what was written, None without a
-    batch. `losses` and `holes` are the first of them; the ledger has all. `notes`: what else is to be known."""
+    """A partition. bytes, batches and records are by fate (kdump.forensics.salvage.fates); logStartOffset and
+    logEndOffset are None if no batch was written. `losses` and `holes` are the first of them; the ledger has all."""
 
-    topic: str
-    partition: int
-    sources: list[str]
+    topic: SalvagedTopic
+    partition: SalvagedPartition
+    sources: Annotated[list[PathText], Doc("paths of the copies, the one that is followed first")]
     directory: str
-    files: list[str] = field(default_factory=list)
-    bytes: dict[str, int] = field(default_factory=dict)
-    batches: dict[str, int] = field(default_factory=dict)
-    records: dict[str, int] = field(default_factory=dict)
-    logStartOffset: int | None = None
-    logEndOffset: int | None = None
-    losses: list[Span] = field(default_factory=list)
-    lostPlaces: int = 0
-    guesses: list[Span] = field(default_factory=list)
-    """The first batches that were made of damaged ones."""
-    holes: list[Hole] = field(default_factory=list)
-    lostHoles: int = 0
-    lostOffsets: int = 0
-    absentOffsets: int = 0
+    files: Annotated[
+        list[str], Doc("segments, or the file of records, below the output directory; empty: nothing was kept")
+    ] = field(default_factory=list)
+    bytes: Annotated[dict[str, int], Doc("of the sources' segments by fate (see salvageSpan): all of them", BYTES)] = (
+        field(default_factory=dict)
+    )
+    batches: Annotated[dict[str, int], Doc("by fate")] = field(default_factory=dict)
+    records: Annotated[dict[str, int], Doc("by fate")] = field(default_factory=dict)
+    logStartOffset: Annotated[int | None, Doc("the first that was written", OFFSET)] = None
+    logEndOffset: Annotated[int | None, Doc("behind the last", OFFSET)] = None
+    lostPlaces: Annotated[
+        int, Doc("spans of which nothing was written for a bad reason, as salvageSpan's fates tell")
+    ] = 0
+    lostHoles: Annotated[int, Doc("holes with something lost in them: none, if other copies had what is damaged")] = 0
+    lostOffsets: Annotated[int, Doc("in holes with something lost in them, as far as they have an end", "offsets")] = 0
+    absentOffsets: Annotated[int, Doc("in holes that no source fills", "offsets")] = 0
     absentHoles: int = 0
-    mended: dict[str, int] = field(default_factory=dict)
-    odd: dict[str, int] = field(default_factory=dict)
-    leaderEpochs: str = ""
-    """Where leader-epoch-checkpoint comes from: source, batches, or empty: there is none."""
-    topicId: str | None = None
-    openTransactions: list[OpenTransaction] = field(default_factory=list)
-    lastStableOffset: int | None = None
-    doubtfulTransactions: list[DoubtfulTransaction] = field(default_factory=list)
-    stop: int | None = None
-    """From here on histories part, and nothing says which is right."""
-    notes: list[str] = field(default_factory=list)
+    losses: Annotated[list[Span], Doc("the first spans that are lost, as salvageSpan without topic and partition")] = (
+        field(default_factory=list)
+    )
+    guesses: Annotated[list[Span], Doc("the first batches that were made of damaged ones, likewise")] = field(
+        default_factory=list
+    )
+    holes: Annotated[list[Hole], Doc("the first holes with something lost in them: {offset, lastOffset, cause}")] = (
+        field(default_factory=list)
+    )
+    mended: Annotated[dict[str, int], Doc("batches with a field put right, by its name")] = field(default_factory=dict)
+    odd: Annotated[dict[str, int], Doc("batches with an error that stays, by its code")] = field(default_factory=dict)
+    leaderEpochs: Annotated[
+        str, Doc("where leader-epoch-checkpoint is from: source, batches; empty: there is none")
+    ] = ""
+    topicId: Annotated[str | None, Doc("in partition.metadata")] = None
+    openTransactions: Annotated[
+        list[OpenTransaction],
+        Doc(
+            f"of {NESTED}: without a marker in what was written; lost: something lost lies behind its first batch, "
+            "where the marker may have been"
+        ),
+    ] = field(default_factory=list)
+    lastStableOffset: Annotated[int | None, Doc("where read_committed consumers stop; null: nowhere", OFFSET)] = None
+    doubtfulTransactions: Annotated[
+        list[DoubtfulTransaction],
+        Doc(
+            f"of {NESTED}: something was lost between a transaction's first batch and the marker that ends it; if that "
+            "was a marker, this one decides over what it had decided"
+        ),
+    ] = field(default_factory=list)
+    stop: Annotated[int | None, Doc("from here on histories part, and nothing says which is right", OFFSET)] = None
+    notes: Annotated[list[PathText], Doc("what else is to be known")] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
     @property
-    def is_whole(self) -> bool:
+    def is_whole(
+        self,
+    ) -> Annotated[
+        bool,
+        Doc(
+            "no record is lacking, as far as offsets show, none is a guess, and every valid batch is in the output, or "
+            "another version of it is",
+            name="whole",
+            after="files",
+        ),
+    ]:
         """Whether no record is lacking that a source had, as far as offsets show it, none is a guess, and every valid
         batch is in the output, or gave way to another version of it. Damage whose offsets came from elsewhere, or that
         holds none, is no loss."""
@@ -85,3 +118,16 @@ class Salvaged:
     def is_written(self) -> bool:
         """Whether there is something of it in the output directory."""
         return any(self.bytes.get(fate) for fate in WRITTEN) or bool(self.files)
+
+
+@answer("salvageSummary")
+class SalvageSummary(NamedTuple):
+    """All partitions together."""
+
+    out: Annotated[PathText, Doc("the output directory")]
+    ledger: Annotated[PathText, Doc("path of the ledger")]
+    partitions: Annotated[int, Doc("that were read")]
+    whole: Annotated[int, Doc("of them, those that are whole")]
+    empty: Annotated[int, Doc("of them, of which nothing was written")]
+    unread: Annotated[list[PathText], Doc("what could not be read, and why")]
+    seconds: Annotated[float, Doc("how long it took", "s")]

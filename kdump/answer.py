@@ -1,0 +1,265 @@
+"""Declares an answer once: a class whose annotated fields state what each means. Everything else derives from it: the
+JSON keys and their order, docs/json.md, columns of tables and of Spark, docs/api-reference.md.
+
+    @answer("retentionHold")
+    class Hold(NamedTuple):
+        file: Annotated[PathText, Doc("where the evidence is")]
+        offset: Annotated[int | None, Doc("of the record", OFFSET)]
+
+A NamedTuple or a dataclass; its annotations must be importable at run time. Fields without a Doc are internal, and not
+in the JSON. A property whose return type has a Doc is a key too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from kdump.text import path_text
+
+OFFSET, EPOCH_MS, MS, BYTES, FILE_BYTE = "offset", "epoch ms", "ms", "bytes", "byte of the file"
+"""Units. FILE_BYTE: a position in the file that the answer names."""
+NESTED = "{…}"
+"""In a meaning: the keys of the nested answer that the field holds."""
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+
+class Doc(NamedTuple):
+    """What a field of an answer means, and its unit.
+
+    `optional`: the key is absent if the value is None; in a field of type Any, if it is ABSENT. `name`: the JSON key,
+    if it is not the field's name in camelCase. `after`: the key that it follows, if that is not the field before;
+    properties come after the fields. `of`: the attribute of the value that is written (the name of a kind). `inline`:
+    the keys of the nested answer are among those of this one.
+    """
+
+    meaning: str = ""
+    unit: str = ""
+    optional: bool = False
+    name: str = ""
+    after: str = ""
+    of: str = ""
+    inline: bool = False
+
+
+INLINE = Doc(inline=True)
+ABSENT: Any = object()
+"""Value of an optional field of type Any whose key is absent: its None is null."""
+
+
+class Key(NamedTuple):
+    """A key of a JSON object: its JSON type, its unit, what it means, and whether it may be absent."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+    optional: bool = False
+
+
+class _Path(NamedTuple):
+    """Marks text that has a path in it."""
+
+
+PathText = Annotated[str, _Path()]
+"""A path, or text that may have one in it: bytes that are not UTF-8 are escaped in JSON."""
+
+ANSWERS: dict[str, type] = {}
+"""The classes declared so far, by the `type` of their JSON objects; kdump.render.all_answers imports every one."""
+_TYPE_NAMES: dict[type, str] = {}
+
+
+def answer(type_name: str) -> Callable[[type[T]], type[T]]:
+    """Declare the class an answer whose JSON object has this `type`."""
+
+    def declare(cls: type[T]) -> type[T]:
+        ANSWERS[type_name] = cls
+        _TYPE_NAMES[cls] = type_name
+        return cls
+
+    return declare
+
+
+def answer_type(cls: type) -> str:
+    """Return the `type` of the class's JSON objects. Raises KeyError if it is not an answer."""
+    return _TYPE_NAMES[cls]
+
+
+def answer_object(found: Any) -> Object:
+    """Return the JSON object of an answer."""
+    cls: type = type(found)
+    return {"type": _TYPE_NAMES[cls], **_writer(cls)(found)}
+
+
+@cache
+def answer_keys(cls: type) -> tuple[Key, ...]:
+    """Return the keys of an answer's JSON object, in order, without `type`."""
+    return tuple(field.key for field in _fields(cls))
+
+
+def keys_by_type(*classes: type) -> dict[str, tuple[Key, ...]]:
+    """Return the keys of answers by the `type` of their JSON objects."""
+    return {_TYPE_NAMES[cls]: answer_keys(cls) for cls in classes}
+
+
+Convert = Callable[[Any], Any]
+
+
+class _Field(NamedTuple):
+    """A field of an answer and its key. `convert` turns a value other than None into JSON; None: it is JSON already."""
+
+    attribute: str
+    key: Key
+    convert: Convert | None
+
+
+@cache
+def _fields(cls: type) -> tuple[_Field, ...]:
+    hints = get_type_hints(cls, include_extras=True)
+    docs = {name: _doc(hint) for name, hint in hints.items()}
+    if not any(docs.values()) and cls not in _TYPE_NAMES:
+        docs = dict.fromkeys(docs, Doc())  # a nested answer whose names say enough
+    for name, member in vars(cls).items():
+        if isinstance(member, property):
+            hints[name] = get_type_hints(member.fget, include_extras=True).get("return")
+            docs[name] = _doc(hints[name])
+    found: list[_Field] = []
+    moved: list[tuple[str, _Field]] = []
+    for name, doc in docs.items():
+        if doc is not None and doc.inline:
+            inner = _fields(_nested(hints[name]))
+            found += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
+        elif doc is not None:
+            field = _field(name, hints[name], doc)
+            if doc.after:
+                moved.append((doc.after, field))
+            else:
+                found.append(field)
+    while moved:
+        names = [each.key.name for each in found]
+        ready = [each for each in moved if each[0] in names]
+        if not ready:
+            raise TypeError(f"{cls.__name__}: no key {moved[0][0]!r} for another to follow")
+        after, field = ready[0]
+        found.insert(names.index(after) + 1, field)
+        moved.remove((after, field))
+    return tuple(found)
+
+
+def _doc(hint: Any) -> Doc | None:
+    """Return the Doc of a hint; the last, so that Annotated[Alias, Doc(…)] replaces what the alias says."""
+    docs = [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Doc)]
+    return docs[-1] if docs else None
+
+
+def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
+    path = attribute
+    if doc.of:
+        path, hint = f"{attribute}.{doc.of}", get_type_hints(get_args(hint)[0])[doc.of]
+    shape = _shape(hint)
+    meaning = doc.meaning
+    if NESTED in meaning:
+        meaning = meaning.replace(NESTED, _listing(_nested(hint)))
+    kind = shape.type.removesuffix(" or null") if doc.optional else shape.type
+    name = doc.name or re.sub(r"_([a-z])", lambda match: match[1].upper(), attribute)
+    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional), shape.convert)
+
+
+def _listing(cls: type) -> str:
+    """Return the keys of a nested answer, in braces; what needs a word has it in parentheses."""
+    keys = answer_keys(cls)
+    return "{" + ", ".join(f"{key.name} ({key.meaning})" if key.meaning else key.name for key in keys) + "}"
+
+
+class _Shape(NamedTuple):
+    """What a type is in JSON."""
+
+    type: str
+    convert: Convert | None = None
+
+
+PLAIN: dict[Any, _Shape] = {
+    bool: _Shape("boolean"),
+    int: _Shape("number"),
+    float: _Shape("number"),
+    str: _Shape("string"),
+    Any: _Shape("any"),
+}
+
+
+def _shape(hint: Any) -> _Shape:
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        shape = _shape(inner[0])
+        return shape._replace(convert=path_text) if any(isinstance(each, _Path) for each in inner) else shape
+    if origin in (Union, UnionType):
+        kinds = [each for each in inner if each is not NoneType]
+        if len(kinds) > 1:
+            raise TypeError(f"an answer's field has one type, not {hint}")
+        shape = _shape(kinds[0])
+        return shape._replace(type=f"{shape.type} or null")
+    kind = origin or hint
+    if kind in PLAIN:
+        return PLAIN[kind]
+    if _is_answer(kind):
+        return _Shape("object", _writer(kind))
+    if kind in (list, tuple):
+        item = _shape(inner[0]).convert if inner else None
+        return _Shape("array", list if item is None else _each(item))
+    if isinstance(kind, type) and issubclass(kind, Mapping):
+        item = _shape(inner[1]).convert if inner else None
+        return _Shape("object", None if item is None else _each_value(item))
+    raise TypeError(f"no JSON type for {hint}")
+
+
+def _is_answer(kind: Any) -> bool:
+    return isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind))
+
+
+def _each(convert: Convert) -> Convert:
+    return lambda values: [None if value is None else convert(value) for value in values]
+
+
+def _each_value(convert: Convert) -> Convert:
+    return lambda values: {name: None if value is None else convert(value) for name, value in values.items()}
+
+
+def _nested(hint: Any) -> type:
+    """Return the class of the nested answers in a hint: that of a list's items, of what may be None."""
+    if _is_answer(hint):
+        return hint  # type: ignore[no-any-return]
+    for inner in get_args(hint):
+        if inner not in (NoneType, Ellipsis, str) and not isinstance(inner, Doc):
+            return _nested(inner)
+    raise TypeError(f"no nested answer in {hint}")
+
+
+@cache
+def _writer(cls: type) -> Callable[[Any], Object]:
+    """Return what makes the object of an answer, without its `type`."""
+    fields = _fields(cls)
+    names = [field.key.name for field in fields]
+    converts = [(field.key.name, field.convert) for field in fields if field.convert is not None]
+    optional = [(field.key.name, ABSENT if field.key.type == "any" else None) for field in fields if field.key.optional]
+    attributes = [field.attribute for field in fields]
+    values = attrgetter(*attributes) if len(fields) > 1 else lambda found: (attrgetter(attributes[0])(found),)
+
+    def write(found: Any) -> Object:
+        out: Object = dict(zip(names, values(found)))
+        for name, convert in converts:
+            value = out[name]
+            if value is not None:
+                out[name] = convert(value)
+        for name, absent in optional:
+            if out[name] is absent:
+                del out[name]
+        return out
+
+    return write

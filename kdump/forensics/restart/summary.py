@@ -1,0 +1,83 @@
+"""The plan of a broker in one answer: what the plans of its directories and partitions amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.forensics.restart.plan import PartitionPlan, RestartPlan, Stops, UnreadTexts
+
+
+class Totals(NamedTuple):
+    """Sums over partitions."""
+
+    partitions: int
+    recoveredPartitions: int
+    recovered: int
+    bytesRead: int
+    bytesCut: int
+    losing: int
+    strays: int
+
+
+@answer("restartPlan")
+class PlanSummary(NamedTuple):
+    """The whole plan."""
+
+    verdict: Annotated[
+        str,
+        Doc(
+            "clean (it starts, with no recovery), recovery (it starts, and recovers logs), degraded (without a log "
+            "directory), stopped (it does not start)"
+        ),
+    ]
+    loses: Annotated[bool, Doc("whether records are lost, hidden or set aside")]
+    partitions: Annotated[int, Doc("that were looked at")]
+    recoveredPartitions: Annotated[int, Doc("of them, with segments that are re-read")]
+    recovered: Annotated[int, Doc("segments that are re-read")]
+    bytesRead: Annotated[int, Doc("of segments that the start reads", BYTES)]
+    bytesCut: Annotated[int, Doc("that are no longer part of a log after it", BYTES)]
+    losing: Annotated[int, Doc("partitions that lose records")]
+    strays: Annotated[int, Doc("partitions that are set aside: their directories get another name, and are not served")]
+    stops: Stops
+    offline: Annotated[list[PathText], Doc("log directories that go offline")]
+    withoutMetadata: Annotated[
+        bool,
+        Doc(
+            "whether no directory has a metadata log: if the controllers have none either, all partitions are set aside"
+        ),
+    ]
+    copyFirst: Annotated[list[PathText], Doc("paths to copy away before the start")]
+    assumptions: Annotated[list[PathText], Doc("what no disk says, and was taken for granted")]
+    unread: UnreadTexts
+    seconds: Annotated[float, Doc("how long it took", "s")]
+
+
+def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
+    """Return the summary of a plan that took so many `seconds`."""
+    return PlanSummary(
+        plan.verdict,
+        plan.loses,
+        *totals(plan.partitions),
+        stops=plan.allStops,
+        offline=plan.offline,
+        withoutMetadata=plan.withoutMetadata,
+        copyFirst=plan.copyFirst,
+        assumptions=plan.assumptions,
+        unread=plan.unread,
+        seconds=round(seconds, 3),
+    )
+
+
+def totals(partitions: Sequence[PartitionPlan]) -> Totals:
+    """Return the sums over these partitions."""
+    return Totals(
+        len(partitions),
+        sum(1 for each in partitions if each.recovered),
+        sum(each.recovered for each in partitions),
+        sum(each.bytesRead for each in partitions),
+        sum(each.bytesCut for each in partitions),
+        sum(1 for each in partitions if each.loses),
+        sum(1 for each in partitions if each.stray),
+    )

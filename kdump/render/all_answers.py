@@ -1,0 +1,64 @@
+"""Every JSON object there is, by its type, with its keys in order: for the reference, tests, Spark and --columns.
+
+Imports every answer, so import it only where all of them are needed."""
+
+from __future__ import annotations
+
+from kdump.answer import Key, keys_by_type
+from kdump.forensics import answers as forensic
+from kdump.forensics import cluster, groups, ls, schema
+from kdump.forensics import diff_answer as diff
+from kdump.forensics.carve import answer as carve
+from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.reindex import run as reindex
+from kdump.forensics.restart import plan as restart
+from kdump.forensics.restart.summary import PlanSummary
+from kdump.forensics.retention import answers as retention
+from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
+from kdump.forensics.salvage.result import Salvaged, SalvageSummary
+from kdump.forensics.stats_answer import PartitionStatistics
+from kdump.render.objects import TYPES as SHOWN_TYPES
+from kdump.render.scan_keys import SCAN_TYPES
+from kdump.state.lag import Position, SharePosition
+
+TYPES: dict[str, tuple[Key, ...]] = {
+    **SHOWN_TYPES,
+    **keys_by_type(ls.DirectoryOverview, ls.PartitionOverview, ls.TopicOverview, ls.SegmentOverview),
+    **keys_by_type(schema.StructAnswer, schema.FieldAnswer),
+    **keys_by_type(
+        groups.DescribedGroup,
+        groups.GroupMember,
+        Position,
+        SharePosition,
+        cluster.Cluster,
+        cluster.ClusterVoter,
+        cluster.ClusterController,
+        cluster.ClusterBroker,
+        cluster.ClusterFeature,
+        cluster.ClusterTopic,
+        cluster.ClusterPartition,
+        cluster.ClusterConfig,
+        cluster.ClusterQuota,
+        cluster.ClusterAcl,
+        cluster.ClusterScram,
+        cluster.ClusterToken,
+        forensic.RecordedChange,
+        forensic.Note,
+        forensic.Transaction,
+        forensic.PartitionTransactions,
+        forensic.CoordinatorTransaction,
+        forensic.Difference,
+        forensic.Producer,
+        forensic.ProducerEvent,
+        forensic.PartitionProducers,
+    ),
+    **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
+    **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
+    **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
+    **keys_by_type(PartitionStatistics),
+    **SCAN_TYPES,
+    **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
+    **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
+    **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),
+}
+"""`type` itself comes first in each object."""

@@ -1,0 +1,149 @@
+"""The JSON objects of `kdump ls`, from what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kdump.answer import Object, answer_object
+from kdump.forensics.ls import (
+    BatchesOverview,
+    DirectoryOverview,
+    FileSizes,
+    HeadersOverview,
+    NotLive,
+    PartitionOverview,
+    SegmentOverview,
+    TopicOverview,
+)
+from kdump.log.header_sums import Headers
+from kdump.render.escape import path_text
+from kdump.state.logdir import DirectoryFacts
+from kdump.state.partition_log import PartitionFacts, SegmentFacts, segment_damage
+
+
+def directory_object(facts: DirectoryFacts) -> Object:
+    identity, live = facts.identity, facts.live
+    return answer_object(
+        DirectoryOverview(
+            directory=facts.directory.path,
+            clusterId=identity.get("cluster.id"),
+            nodeId=identity.get("node.id", identity.get("broker.id")),
+            directoryId=identity.get("directory.id"),
+            metaPropertiesVersion=identity.get("version"),
+            cleanShutdown=facts.clean,
+            brokerEpoch=facts.shutdown.get("brokerEpoch"),
+            dated=facts.dated,
+            topics=len({each.topic for each in live}),
+            partitions=len(live),
+            **_sizes(live)._asdict(),
+            remoteCacheSize=facts.remote_cache,
+            notLive=[
+                NotLive(each.name, each.partition.state, whole_size(each))
+                for each in facts.partitions
+                if each.partition.state
+            ],
+            unknown=[_name(path) for path in facts.directory.unknown],
+            otherFiles=[_name(at.path) for at in facts.directory.others],
+            broken=list(facts.broken),
+            absent=list(facts.absent),
+        )
+    )
+
+
+def whole_size(facts: PartitionFacts) -> int:
+    """Length of all files, bytes."""
+    return facts.size + facts.beside + facts.deleted + facts.unfinished
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _sizes(parts: Iterable[PartitionFacts]) -> FileSizes:
+    every = list(parts)
+    return FileSizes(
+        segments=sum(len(each.segments) for each in every),
+        size=sum(each.size for each in every),
+        besideSize=sum(each.beside for each in every),
+        deletedSize=sum(each.deleted for each in every),
+        unfinishedSize=sum(each.unfinished for each in every),
+        onDisk=sum(each.on_disk for each in every),
+    )
+
+
+def _headers(headers: Headers, damage: str, errors: list[str]) -> HeadersOverview:
+    return HeadersOverview(headers.first, headers.last, _batches(headers, damage, errors))
+
+
+def _batches(headers: Headers, damage: str, errors: list[str]) -> BatchesOverview:
+    partial = headers.partial or bool(errors)
+    return BatchesOverview(
+        batches=None if partial else headers.batches,
+        records=None if partial else headers.records,
+        oldestTimestamp=headers.oldest,
+        newestTimestamp=headers.newest,
+        formats=sorted(headers.formats),
+        compressions=sorted(headers.codecs),
+        partial=partial,
+        torn=headers.torn,
+        junk=headers.junk,
+        padding=headers.padding,
+        damage=damage or None,
+        errors=errors,
+    )
+
+
+def partition_object(facts: PartitionFacts) -> Object:
+    return answer_object(
+        PartitionOverview(
+            partitionDirectory=facts.partition.path,
+            source=facts.partition.source,
+            topic=path_text(facts.topic),
+            partition=facts.partition.partition,
+            state=facts.partition.state or "live",
+            sizes=_sizes([facts]),
+            logStartOffset=facts.log_start,
+            localLogStartOffset=facts.local_start,
+            highWatermark=facts.high_watermark,
+            recoveryPoint=facts.checkpoints.get("recovery-point-offset"),
+            logEndOffset=facts.log_end,
+            offsets=facts.offsets,
+            headers=_headers(facts.headers, facts.damage, facts.errors),
+        )
+    )
+
+
+def topic_object(parts: list[PartitionFacts]) -> Object:
+    """Of all partitions of one topic."""
+    headers = Headers()
+    for each in parts:
+        headers.add(each.headers)
+    offsets = [each.offsets for each in parts]
+    damage = next((f"{each.name}: {each.damage}" for each in parts if each.damage), "")
+    return answer_object(
+        TopicOverview(
+            source=parts[0].partition.source,
+            topic=path_text(parts[0].topic),
+            partitions=len(parts),
+            sizes=_sizes(parts),
+            offsets=None if None in offsets else sum(count for count in offsets if count is not None),
+            headers=_batches(headers, damage, [error for each in parts for error in each.errors]),
+        )
+    )
+
+
+def segment_object(facts: SegmentFacts, clean: bool | None) -> Object:
+    at = facts.segment.log
+    assert at is not None
+    damage = segment_damage(facts, clean)
+    return answer_object(
+        SegmentOverview(
+            file=at.path,
+            topic=at.topic,
+            partition=at.partition,
+            baseOffset=facts.segment.offset,
+            size=facts.size,
+            beside=list(facts.beside),
+            headers=_headers(facts.headers, damage, [facts.error] if facts.error else []),
+        )
+    )

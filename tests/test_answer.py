@@ -1,0 +1,158 @@
+"""Answers are declared once: keys, their order and their objects derive from the fields of a class."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+import pytest
+
+from kdump.answer import ABSENT, ANSWERS, BYTES, NESTED, OFFSET, Doc, Key, PathText, answer, answer_keys, answer_object
+from kdump.render.all_answers import TYPES
+
+
+class Inner(NamedTuple):
+    name: str
+    file: PathText
+
+
+class Worded(NamedTuple):
+    kind: Annotated[str, Doc("a, b")]
+    is_usual: Annotated[bool, Doc()]
+
+
+Shared = Annotated[int | None, Doc("of the record", OFFSET)]
+
+
+class Outer(NamedTuple):
+    file: Annotated[PathText, Doc("the segment")]
+    offset: Shared
+    other: Annotated[Shared, Doc("said anew")]
+    size_on_disk: Annotated[int, Doc("of it", BYTES)]
+    inner: Annotated[Inner | None, Doc(NESTED)]
+    all: Annotated[tuple[Inner, ...], Doc("of {…}: all")]
+    worded: Annotated[list[Worded], Doc("of {…}")]
+    counts: Annotated[dict[str, int], Doc("by name")]
+    by_name: Annotated[dict[str, Inner | None], Doc("by name", name="named")]
+    ratio: Annotated[float | None, Doc("a share", optional=True)]
+    value: Annotated[Any, Doc("anything", optional=True)]
+    inside: int = 0
+
+
+@pytest.fixture
+def declared() -> Any:
+    yield answer("testOuter")(Outer)
+    del ANSWERS["testOuter"]
+
+
+ODD = os.fsdecode(b"a\xff")
+
+
+def test_the_keys_derive_from_the_fields(declared: type) -> None:
+    assert answer_keys(declared) == (
+        Key("file", "string", "", "the segment"),
+        Key("offset", "number or null", "offset", "of the record"),
+        Key("other", "number or null", "", "said anew"),
+        Key("sizeOnDisk", "number", "bytes", "of it"),
+        Key("inner", "object or null", "", "{name, file}"),
+        Key("all", "array", "", "of {name, file}: all"),
+        Key("worded", "array", "", "of {kind (a, b), isUsual}"),
+        Key("counts", "object", "", "by name"),
+        Key("named", "object", "", "by name"),
+        Key("ratio", "number", "", "a share", True),
+        Key("value", "any", "", "anything", True),
+    )
+
+
+def test_the_object_has_the_keys_in_their_order(declared: type) -> None:
+    inner = Inner("n", ODD)
+    found = Outer(ODD, None, 1, 2, inner, (inner,), [Worded("a", True)], {"x": 1}, {"y": inner, "z": None}, 0.5, [1])
+    plain = {"name": "n", "file": "a\\xff"}
+    assert list(answer_object(found).items()) == [
+        ("type", "testOuter"),
+        ("file", "a\\xff"),
+        ("offset", None),
+        ("other", 1),
+        ("sizeOnDisk", 2),
+        ("inner", plain),
+        ("all", [plain]),
+        ("worded", [{"kind": "a", "isUsual": True}]),
+        ("counts", {"x": 1}),
+        ("named", {"y": plain, "z": None}),
+        ("ratio", 0.5),
+        ("value", [1]),
+    ]
+    assert "ratio" not in answer_object(found._replace(ratio=None))
+    assert answer_object(found._replace(value=None))["value"] is None
+    assert "value" not in answer_object(found._replace(value=ABSENT))
+    assert answer_object(found._replace(inner=None))["inner"] is None
+
+
+def test_a_property_is_a_key_where_it_says_so() -> None:
+    @dataclass
+    class Sums:
+        parts: Annotated[list[int], Doc("what adds up")] = field(default_factory=list)
+        notes: Annotated[list[str], Doc("what else")] = field(default_factory=list)
+
+        @property
+        def total(self) -> Annotated[int, Doc("of the parts", after="parts")]:
+            return sum(self.parts)
+
+        @property
+        def inside(self) -> int:
+            return 0
+
+    answer("testSums")(Sums)
+    del ANSWERS["testSums"]
+    assert answer_object(Sums([1, 2])) == {"type": "testSums", "parts": [1, 2], "total": 3, "notes": []}
+    assert [key.name for key in answer_keys(Sums)] == ["parts", "total", "notes"]
+
+
+class Kinds(NamedTuple):
+    name: str
+    number: int
+
+
+class Around(NamedTuple):
+    first: Annotated[int, Doc("moved", after="file")]
+    inner: Annotated[Inner, Doc(inline=True)]
+    kind: Annotated[Kinds, Doc("its name", of="name")]
+    second: Annotated[int, Doc("after what is moved", after="first")]
+
+
+def test_keys_of_a_nested_answer_may_stand_among_the_others() -> None:
+    answer("testAround")(Around)
+    del ANSWERS["testAround"]
+    found = answer_object(Around(1, Inner("n", ODD), Kinds("log", 3), 2))
+    assert list(found.items()) == [
+        ("type", "testAround"),
+        ("name", "n"),
+        ("file", "a\\xff"),
+        ("first", 1),
+        ("second", 2),
+        ("kind", "log"),
+    ]
+    assert [key.type for key in answer_keys(Around)] == ["string", "string", "number", "number", "string"]
+
+
+def test_a_key_that_follows_none_is_refused() -> None:
+    class Wrong(NamedTuple):
+        value: Annotated[int, Doc("wrong", after="nothing")]
+
+    with pytest.raises(TypeError, match="nothing"):
+        answer_keys(Wrong)
+
+
+@pytest.mark.parametrize("hint", [int | str, bytes, object])
+def test_a_type_that_is_none_of_jsons_is_refused(hint: Any) -> None:
+    class Wrong(NamedTuple):
+        value: Any
+
+    Wrong.__annotations__["value"] = Annotated[hint, Doc("wrong")]
+    with pytest.raises(TypeError):
+        answer_keys(Wrong)
+
+
+def test_every_answer_is_among_all() -> None:
+    assert {name: answer_keys(cls) for name, cls in ANSWERS.items()}.items() <= TYPES.items()
