@@ -28,7 +28,7 @@ EXAMPLES = """
 Examples:
   kdump producers /var/lib/kafka/payments-0
   kdump producers /var/lib/kafka --broken
-  kdump producers /var/lib/kafka/payments-0 --producer-id 4711 --history
+  kdump producers /var/lib/kafka/payments-0 --producer-id 11 --history
   kdump producers /var/lib/kafka --state live --json | jq -r .producerId
 
 \b
