@@ -1,1 +1,1 @@
-"""Bytes -> values. Pure: no printing, no files, and nothing else of kdump is imported here."""
+"""Bytes -> values: pure functions that print nothing, open no files and import nothing else from kdump."""

@@ -1,4 +1,4 @@
-"""The header of a record batch, message format v2: 61 bytes, and the records, compressed or not, behind them.
+"""The header of a record batch, message format v2: 61 bytes, followed by the records, compressed or not.
 
 Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98, KIP-534 (delete horizon), and
 org.apache.kafka.common.record.DefaultRecordBatch.
@@ -10,7 +10,7 @@ from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, 
 from kdump.format.numbers import int64
 
 LOG_OVERHEAD = 12
-"""Bytes of baseOffset and batchLength (v2), or offset and messageSize (v0, v1), which the length does not count."""
+"""Bytes of baseOffset and batchLength (v2), or offset and messageSize (v0, v1), which the length does not include."""
 
 NO_SEQUENCE = -1
 MAX_SEQUENCE = 2147483647
@@ -45,7 +45,7 @@ BATCH_ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_
 
 
 class BatchHeader(NamedTuple):
-    """The 13 fields. The specification's names; Kafka's sources say recordsCount for the last."""
+    """A v2 batch header of 13 fields, named as in the specification; Kafka's sources call the last one recordsCount."""
 
     baseOffset: Annotated[int, Field(INT64, "offset of the first record; kept when compaction removes it", "offset")]
     batchLength: Annotated[int, Field(INT32, "bytes of the batch behind this field", "bytes")]
@@ -63,17 +63,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch in the log, as batchLength claims."""
+        """Bytes of the whole batch in the log, according to batchLength."""
         return LOG_OVERHEAD + self.batchLength
 
     @property
     def lastOffset(self) -> int:
-        """As a Java long: a sum beyond 2^63 is negative."""
+        """Last offset of the batch as a Java long: a sum above 2^63 - 1 wraps around and is negative."""
         return int64(self.baseOffset + self.lastOffsetDelta)
 
     @property
     def lastSequence(self) -> int:
-        """Sequence number of the last record, which wraps at 2147483647; -1 without sequences."""
+        """Sequence number of the last record, wrapping to 0 after 2147483647; -1 if the batch has none."""
         return sequence(self.baseSequence, self.lastOffsetDelta)
 
     @property
@@ -102,7 +102,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def deleteHorizonMs(self) -> int | None:
-        """Epoch ms after which the cleaner may drop a tombstone or marker here (KIP-534), None when not yet set."""
+        """Epoch ms from which the cleaner may remove tombstones and markers in the batch (KIP-534); None if not set."""
         return self.baseTimestamp if self.hasDeleteHorizonMs else None
 
 
@@ -113,12 +113,15 @@ CRC_START = BATCH_HEADER.positions["attributes"]
 
 
 def codec_name(codec: int) -> str:
-    """none gzip snappy lz4 zstd, or unknown(5) for an id that Kafka has not given out."""
+    """Return none, gzip, snappy, lz4 or zstd, or unknown(5) for an ID that Kafka does not define."""
     return CODECS.get(codec, f"unknown({codec})")
 
 
 def sequence(base: int, delta: int) -> int:
-    """Sequence number of the record `delta` behind `base` (DefaultRecordBatch.incrementSequence): wraps to 0."""
+    """Return the sequence number `delta` after `base`, wrapping to 0; -1 if `base` is negative.
+
+    Source: DefaultRecordBatch.incrementSequence.
+    """
     if base < 0:
         return NO_SEQUENCE
     if base > MAX_SEQUENCE - delta:

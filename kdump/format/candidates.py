@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Where a batch, or a message of v0 or v1, could begin in any bytes: by what each field of a header can hold.
+"""Finds where a batch, or a message of v0 or v1, could begin in arbitrary bytes, by the possible values of each field.
 
-Nothing is lost by that but what no broker writes: an offset of 2^56 and more, a length of 128 MiB and more, a reserved
-attribute, a batch without records that is longer than its header. In random bytes about one position in 2^29 passes;
-the checksum decides.
+Misses only what no broker writes: offsets of 2^56 and above, lengths of 128 MiB and above, reserved attributes, and
+batches without records that are longer than their header. In random bytes, about one position in 2^29 passes; the
+checksum decides.
 
-Compiled where there is a compiler. As Python it looks for the magic by regular expressions, which is a tenth as quick.
+Compiled if there is a C compiler. As plain Python it finds the magic with regular expressions, at a tenth of the speed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError:
     from kdump.format import nocython as cython
 
 LARGEST = 1 << 27
-"""Bytes: a batch that long is not looked for. A broker believes what message.max.bytes says, 1 MiB by default."""
+"""Batches of this many bytes or more are not searched for. Brokers accept message.max.bytes, 1 MiB by default."""
 LEAST = 26
 """Bytes of the smallest message."""
 MAGIC = {
@@ -31,7 +31,7 @@ MAGIC = {
     ),
     0: re.compile(rb"\x00(?=[\x00-\x03][\x00-\x07\xff])(?<=\x00.{7}[\x00-\x07].{7}\x00)", re.DOTALL),
 }
-"""The magic, with what stands before and behind it."""
+"""Regular expressions for the magic byte and the bytes before and after it."""
 ZEROS = bytes(64)
 assert (BATCH_HEADER.size, MIN_BATCH_LENGTH, LOG_OVERHEAD) == (61, 49, 12)
 assert [MESSAGES[magic].size for magic in (0, 1)] == [22, 30]
@@ -57,7 +57,7 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.exceptval(check=False)
 @cython.returns(cython.bint)
 def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t):
-    """Whether a header could begin at data[at:size], of which 26 bytes are there."""
+    """Return True if a header could begin at data[at:size], which must have at least 26 bytes."""
     magic: cython.uchar = data[at + 16]
     if magic > 2 or data[at] != 0:
         return False
@@ -85,7 +85,7 @@ def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: c
 
 
 def candidates(data: bytes, start: int, stop: int) -> list[int]:
-    """The positions start..stop-1 at which a batch or message could begin, in order: its header lies in `data`."""
+    """Return the positions in start..stop-1, in order, where a batch or message with its header in `data` may begin."""
     if not cython.compiled:
         return _by_patterns(data, start, stop)
     found: list[int] = []
@@ -101,12 +101,12 @@ def candidates(data: bytes, start: int, stop: int) -> list[int]:
 
 
 def _by_patterns(data: bytes, start: int, stop: int) -> list[int]:
-    """The same, without a compiler."""
+    """Do the same with regular expressions, for the plain Python core."""
     found: list[int] = []
     stop = min(stop, len(data) - LEAST + 1)
     at = start
     while at < stop:
-        # Within zeros there is nothing, but each of them would be tried.
+        # No header begins within zeros, but every position in them would be tried.
         zeros = data.find(ZEROS, at)
         end = stop if zeros < 0 else min(stop, zeros + len(ZEROS) // 2)
         for pattern in MAGIC.values():

@@ -13,8 +13,8 @@ from kdump.format.varint import Bytes
 
 
 def _castagnoli() -> Callable[..., int]:
-    """crc32c.crc32c, out of the extension inside the package: the package around it spends a third of what a command
-    takes to start on reading its own version."""
+    """Return crc32c.crc32c, loaded directly from the extension module inside the package: importing the package takes
+    a third of a command's startup time, because it looks up its own version."""
     package = None if "crc32c" in sys.modules else PathFinder.find_spec("crc32c")
     for directory in (package and package.submodule_search_locations) or ():
         for suffix in EXTENSION_SUFFIXES:
@@ -31,11 +31,11 @@ def _castagnoli() -> Callable[..., int]:
 
 
 castagnoli = _castagnoli()
-"""CRC-32C of bytes; of more bytes behind those whose CRC is the second argument."""
+"""Computes the CRC-32C of bytes; the optional second argument is the CRC of the bytes before them."""
 
 
 def checksum(magic: int, chunks: Iterable[Bytes]) -> int:
-    """The checksum that format `magic` stores, over the chunks together."""
+    """Return the checksum that format `magic` stores, computed over all chunks together."""
     crc = 0
     for chunk in chunks:
         crc = castagnoli(chunk, crc) if magic > 1 else zlib.crc32(chunk, crc)

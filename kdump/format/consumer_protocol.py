@@ -1,9 +1,9 @@
-"""What the members of a classic consumer group have told one another: subscription and assignment, as the bytes fields
-of GroupMetadataValue hold them. Each is a version (INT16), then one of Kafka's own messages.
+"""Subscriptions and assignments of the members of a classic consumer group, which GroupMetadataValue contains as bytes
+fields. Each is a version (INT16) followed by one of Kafka's own messages.
 
 Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol, KIP-429 (owned partitions), KIP-881 (rack). A
-version newer than the known ones is read as the newest known, as Kafka does too. Other protocol types (Connect's)
-have bytes of their own, which stay bytes.
+version newer than the known ones is read as the newest known, as in Kafka. Other protocol types (Connect's) have their
+own formats and are not decoded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kdump.format.schema import load
 
 PROTOCOL_TYPE = "consumer"
 MESSAGES = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
-"""Field of GroupMetadataValue's members -> the message in it."""
+"""Field of a member in GroupMetadataValue -> the message that it contains."""
 
 
 class ConsumerProtocolPrefix(NamedTuple):
-    """The start of each."""
+    """The version at the start of each subscription and assignment."""
 
     version: Annotated[int, Field(INT16, "version of the message that follows")]
 
@@ -30,8 +30,8 @@ PREFIX = layout(ConsumerProtocolPrefix, "ConsumerProtocol")
 
 
 class Inner(NamedTuple):
-    """A decoded field: the message as Kafka's JSON has it, None where it does not decode. `note` is for what is unusual
-    or wrong with it."""
+    """A decoded field: the message in Kafka's JSON form, None if it does not decode. `note` states what is unusual or
+    invalid."""
 
     value: dict[str, Any] | None
     note: str = ""
@@ -40,8 +40,8 @@ class Inner(NamedTuple):
 def attempt_inner(
     field: str, data: bytes, spans: list[Span] | None = None
 ) -> tuple[Decoded | None, DecodeError | None]:
-    """What the bytes of the field `subscription` or `assignment` say, as far as it goes, and the error that ends it;
-    neither for no bytes. Appends the known fields to `spans`."""
+    """Decode the bytes of the field `subscription` or `assignment` as far as possible; return the message and the error
+    that ended it, None for both if there are no bytes. Appends the known fields to `spans`."""
     if not data:
         return None, None
     try:
@@ -54,7 +54,7 @@ def attempt_inner(
 
 
 def decode_inner(field: str, data: bytes) -> Inner:
-    """The bytes of the field `subscription` or `assignment`, if all of them decode. Never raises."""
+    """Decode the bytes of the field `subscription` or `assignment`; `value` is None on any error. Never raises."""
     name = MESSAGES[field]
     decoded, error = attempt_inner(field, data)
     if error is not None:
@@ -65,8 +65,8 @@ def decode_inner(field: str, data: bytes) -> Inner:
 
 
 def with_members(data: dict[str, Any], members: list[dict[str, Any]]) -> list[str]:
-    """Put what decodes into `data`, a GroupMetadataValue as Kafka's JSON has it, in place of the base64 of its
-    `members`, whose bytes are those of the decoded message. What is to be noted of them."""
+    """Replace the base64 subscriptions and assignments in `data`, a GroupMetadataValue in Kafka's JSON form, with the
+    decoded messages; `members` are its members with the fields as bytes. Returns notes on what is unusual."""
     notes = []
     for shown, member in zip(data["members"], members):
         for field in MESSAGES:
@@ -79,8 +79,8 @@ def with_members(data: dict[str, Any], members: list[dict[str, Any]]) -> list[st
 
 
 def inner_spans(span: Span) -> list[Span]:
-    """The spans that tile that of a `subscription` or `assignment`: its length, the fields of the message, and what no
-    known field claims."""
+    """Return the spans that tile the span of a `subscription` or `assignment`: its length, the fields of the message,
+    and bytes that belong to no known field."""
     data: bytes = span.value
     start = span.size - len(data)
     inner: list[Span] = []

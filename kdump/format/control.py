@@ -1,11 +1,11 @@
-"""Control records of v2 batches: transaction markers, and what KRaft's leaders and snapshots write about themselves.
+"""Control records of v2 batches: transaction markers, and the records that KRaft leaders and snapshots write.
 
-The key says which type a record has, and a type's value is one of Kafka's own messages. Every value starts with its
-version as an INT16: in front of a transaction marker, and inside the KRaft messages as their first field.
+The key contains the record's type; the value of each type is one of Kafka's own messages. Every value starts with its
+version as an INT16: before the message of a transaction marker, and as the first field of the KRaft messages.
 
 Source: org.apache.kafka.common.record.ControlRecordType, EndTransactionMarker and ControlRecordUtils, KIP-98, KIP-595
-(KRaft), KIP-630 (snapshots) and KIP-853 (voters). Kafka writes version 0 of each, and reads every value as that
-whatever its version says; here the version that a value says decides.
+(KRaft), KIP-630 (snapshots) and KIP-853 (voters). Kafka writes version 0 of each, and reads every value as version 0,
+whatever version it states; kdump decodes the stated version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kdump.format.schema import load
 
 
 class ControlType(NamedTuple):
-    """A type of control record. `message` names the schema of the value; `marker` if the version stands before it."""
+    """A type of control record. `message` names the schema of the value; `marker`: the version precedes the message."""
 
     name: str
     message: str
@@ -28,7 +28,7 @@ class ControlType(NamedTuple):
 
 
 SNAPSHOT_HEADER_TYPE = 3
-"""That of the record that a KRaft snapshot begins with."""
+"""Type of the first record of a KRaft snapshot."""
 CONTROL_TYPES = {
     0: ControlType("ABORT", "EndTxnMarker", marker=True),
     1: ControlType("COMMIT", "EndTxnMarker", marker=True),
@@ -42,14 +42,14 @@ TYPE = Bits("type", 0, 16, {number: control.name for number, control in CONTROL_
 
 
 class ControlRecordKey(NamedTuple):
-    """Later versions may add to it, and must keep these."""
+    """The key of a control record. Later versions may add fields, but must keep these."""
 
     version: Annotated[int, Field(INT16, "version of the key")]
     type: Annotated[int, Field(INT16, "which control record this is", "", (TYPE,))]
 
 
 class ControlRecordValue(NamedTuple):
-    """The start of every control record's value."""
+    """The version at the start of every control record's value."""
 
     version: Annotated[int, Field(INT16, "version of the value")]
 
@@ -60,14 +60,14 @@ REST = Field(BYTES, "bytes that no known field claims", name="rest")
 
 
 class ControlRecord(NamedTuple):
-    """What a control record says.
+    """A decoded control record.
 
-    `type` is Kafka's name for `typeId`, UNKNOWN(7) for one that Kafka has not given out. `value` holds the fields of
-    its message, those in front of the `problem` if there is one; None for an unknown type. `coordinatorEpoch` is that
-    of a transaction marker. Where the key is too short to say them, `typeId` and `keyVersion` are None.
+    `type` is Kafka's name for `typeId`, UNKNOWN(7) for a type that Kafka does not define. `value` contains the fields
+    of its message, up to the `problem` if there is one; None for an unknown type. `coordinatorEpoch` is set for
+    transaction markers. `typeId` and `keyVersion` are None if the key is too short.
 
-    `note` says what is unusual and legal. `rest` is what no known field claims of the value: the bytes behind its
-    message or from a problem on, or all of it as it stands for an unknown type; otherwise None.
+    `note` states what is unusual but legal. `rest` contains the bytes of the value that belong to no known field: those
+    after its message or from a problem on, or the whole value of an unknown type; otherwise None.
     """
 
     type: str
@@ -82,17 +82,17 @@ class ControlRecord(NamedTuple):
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """The control record with this key and value. Never raises: what does not decode is its `problem`.
+    """Decode the control record with this key and value. Never raises: a decoding error becomes its `problem`.
 
-    The problem's position is one in the key if its struct is ControlRecordKey, else one in the value.
+    The problem's position is in the key if its struct is ControlRecordKey, otherwise in the value.
     """
     return _decode(key, value, [])
 
 
 def control_spans(key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
-    """The spans that tile the key, and those that tile the value, each counted from its own start.
+    """Return the spans that tile the key and those that tile the value, with positions relative to each.
 
-    What no known field claims, and what stands behind a problem, is one last span.
+    The last span of each covers the bytes that belong to no known field, or those from a problem on.
     """
     keys: list[Span] = []
     values: list[Span] = []
@@ -110,7 +110,7 @@ def _tiled(spans: list[Span], data: bytes) -> list[Span]:
 
 
 def _decode(key: bytes | None, value: bytes | None, spans: list[Span]) -> ControlRecord:
-    """As decode_control; puts the spans of the value's known fields into `spans`."""
+    """Like decode_control; appends the spans of the value's known fields to `spans`."""
     try:
         head = KEY.read(key or b"")
     except DecodeError as error:
@@ -129,7 +129,7 @@ def _decode(key: bytes | None, value: bytes | None, spans: list[Span]) -> Contro
 
 
 def _decode_value(record: ControlRecord, control: ControlType, value: bytes | None, spans: list[Span]) -> ControlRecord:
-    """The record, known by its key, with what its value says."""
+    """Return the record, whose type the key has given, with its decoded value."""
     try:
         version = VALUE.read(value or b"").version
         if version < 0:

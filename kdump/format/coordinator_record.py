@@ -1,8 +1,8 @@
 """Records of the topics that Kafka's coordinators write: __consumer_offsets, __transaction_state, __share_group_state.
 
-A key starts with an INT16 that says which message it is (the apiKey of the schemas), a value with one that says its
-version; the message follows. A null value is a tombstone: the coordinator has forgotten the key. What Kafka throws on
-here and this reads is a version newer than the known ones, with a note.
+A key starts with an INT16 that selects its message (the apiKey of the schemas), a value with an INT16 version; the
+message follows. A null value is a tombstone: the coordinator has removed the key. A version newer than the known ones,
+on which Kafka throws, is decoded with a note.
 
 Source: org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde, GroupCoordinatorRecordSerde,
 ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinator.transaction.TransactionLog.
@@ -19,13 +19,13 @@ from kdump.format.schema import Schema, by_api_key
 
 
 class KeyPrefix(NamedTuple):
-    """The start of every key."""
+    """The type at the start of every key."""
 
     type: Annotated[int, Field(INT16, "which message follows")]
 
 
 class ValuePrefix(NamedTuple):
-    """The start of every value."""
+    """The version at the start of every value."""
 
     version: Annotated[int, Field(INT16, "version of the message that follows")]
 
@@ -36,9 +36,8 @@ STRUCT = "CoordinatorRecord"
 
 
 class Part(NamedTuple):
-    """A key or a value. `number` is what its prefix says, None where there is none; `schema` and `decoded` are None
-    where no message is known for it. The position of `problem` is one in the key or value. `note` says what is unusual
-    and legal."""
+    """A key or a value. `number` is its prefix, None if it has none; `schema` and `decoded` are None if no message is
+    known for it. The position of `problem` is relative to the key or value. `note` states what is unusual but legal."""
 
     number: int | None = None
     schema: Schema | None = None
@@ -48,21 +47,21 @@ class Part(NamedTuple):
 
 
 class CoordinatorRecord(NamedTuple):
-    """What a record says. `value` is None for a tombstone, and where the key does not say what the value is."""
+    """A decoded record. `value` is None for a tombstone, and if the key does not determine the type of the value."""
 
     key: Part
     value: Part | None
 
 
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """The record of the coordinator whose schemas are in `folder` (group-coordinator, transaction-coordinator,
-    share-coordinator). Never raises: what does not decode is a problem of its part."""
+    """Decode a record of the coordinator whose schemas are in `folder` (group-coordinator, transaction-coordinator,
+    share-coordinator). Never raises: a decoding error becomes the `problem` of its part."""
     said = decode_key(folder, key)
     return CoordinatorRecord(said, decode_value(folder, said, value))
 
 
 def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
-    """The spans of the fields that are known of the key, and of the value, each counted from its own start."""
+    """Return the spans of the known fields of the key and of the value, with positions relative to each."""
     keys: list[Span] = []
     values: list[Span] = []
     decode_value(folder, decode_key(folder, key, keys), value, values)
@@ -70,19 +69,19 @@ def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tu
 
 
 def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None) -> Part:
-    """As the key of `decode_coordinator_record`. Appends the known fields to `spans`."""
+    """Decode the key as `decode_coordinator_record` does. Appends the known fields to `spans`."""
     number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
         return Part(problem=problem)
     schema = by_api_key(folder, "coordinator-key").get(number)
     if schema is None:
         return Part(number, problem=DecodeError(STRUCT, "type", 0, f"no record has the type {number}"))
-    # The message behind a type has one version, whatever that schema says else.
+    # The type implies the version of the key's message: the lowest, whatever else the schema lists.
     return _message(number, schema, *attempt(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 
 
 def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] | None = None) -> Part | None:
-    """As the value of `decode_coordinator_record`, for that `key`. Appends the known fields to `spans`."""
+    """Decode the value for `key` as `decode_coordinator_record` does. Appends the known fields to `spans`."""
     if data is None or key.schema is None:
         return None
     assert key.schema.apiKey is not None
@@ -95,7 +94,7 @@ def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] |
 
 def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError | None) -> Part:
     notes = [note_of(decoded)]
-    # Kafka does not look at what is left over. A newer version may well have more fields than are known.
+    # Kafka ignores leftover bytes. A newer version may have fields that are not known here.
     if problem is None and decoded.rest:
         count = len(decoded.rest)
         notes.append(f"{count} {'byte is' if count == 1 else 'bytes are'} left over behind the message")

@@ -1,13 +1,13 @@
-"""The one exception of the format layer."""
+"""The only exception of the format layer."""
 
 from __future__ import annotations
 
 
 class DecodeError(Exception):
-    """Bytes that cannot be decoded as `struct`.
+    """Raised for bytes that cannot be decoded as `struct`.
 
-    `position` counts bytes from the start of the buffer that was being decoded; who owns the buffer knows where in
-    a file, or in a decompressed payload, that buffer begins. `code` is the finding that this error amounts to.
+    `position` counts bytes from the start of the decoded buffer; the caller adds the buffer's position in a file or in
+    a decompressed payload. `code` is the finding code for this error.
     """
 
     def __init__(self, struct: str, field: str, position: int, reason: str, code: str = "record-malformed") -> None:
@@ -19,5 +19,5 @@ class DecodeError(Exception):
         self.code = code
 
     def moved(self, by: int) -> DecodeError:
-        """The same error, `by` bytes further on: for a buffer that was a part of a larger one."""
+        """Return the same error `by` bytes further on, for a buffer that is part of a larger one."""
         return DecodeError(self.struct, self.field, self.position + by, self.reason, self.code)

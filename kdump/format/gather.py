@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Columns of records -> the buffers that Arrow's arrays are made of: numbers, and bytes one behind the other.
+"""Columns of records -> the buffers of Arrow arrays: numbers, and concatenated bytes.
 
-No object is made of a record. Compiled where there is a compiler, and otherwise run as it is.
+Creates no object per record. Compiled if there is a C compiler; otherwise runs as plain Python.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ assert WIDTH == 11
 
 
 class Strings:
-    """Byte strings one behind the other: `data`, in it the end of each behind a first 0 in `ends`, and in `there` a
-    byte each, 0 for null."""
+    """Byte strings, concatenated in `data`. `ends` contains a 0 and then the end of each string in `data`, `there` one
+    byte per string, 0 for null."""
 
     __slots__ = ("data", "ends", "there")
 
@@ -41,7 +41,7 @@ class Strings:
         return len(self.there)
 
     def add(self, value: bytes | None) -> None:
-        """One more."""
+        """Append one string, or null."""
         if value is not None:
             self.data += value
         self.ends.append(len(self.data))
@@ -49,7 +49,7 @@ class Strings:
 
 
 class Lists:
-    """Headers: where the list of each record ends, behind a first 0, and all keys and values."""
+    """Record headers: all their keys and values, and in `ends` a 0 and then the end of each record's list."""
 
     __slots__ = ("ends", "keys", "values")
 
@@ -59,7 +59,7 @@ class Lists:
         self.values = Strings()
 
     def add(self, headers: list[tuple[bytes, bytes | None]]) -> None:
-        """The headers of one more record."""
+        """Append the headers of one record."""
         for key, value in headers:
             self.keys.add(key)
             self.values.add(value)
@@ -67,7 +67,7 @@ class Lists:
 
 
 def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
-    """Append that number of each record, plus `base`; a sum wraps at 64 bits, as Java's does."""
+    """Append the numbers in `column`, one per record, plus `base`; the sums wrap at 64 bits, as in Java."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
@@ -81,7 +81,7 @@ def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: 
 
 
 def sequences(out: array[int], columns: Columns, base: cython.longlong) -> None:
-    """Append each record's sequence number, as format.batch.sequence has it."""
+    """Append the sequence number of each record, as format.batch.sequence computes it."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
@@ -101,7 +101,7 @@ def sequences(out: array[int], columns: Columns, base: cython.longlong) -> None:
 
 
 def pieces(out: Strings, columns: Columns, column: cython.Py_ssize_t) -> None:
-    """Append the bytes that begin at that number of each record, their size in the number behind it; -1 is null."""
+    """Append one string per record: `column` contains its start, the next column its size in bytes, -1 for null."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -146,7 +146,7 @@ def pieces(out: Strings, columns: Columns, column: cython.Py_ssize_t) -> None:
 @cython.exceptval(check=False)
 @cython.returns((cython.longlong, cython.Py_ssize_t))
 def _varint(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t):
-    """A zigzag varint that is known to be one, and the position behind it."""
+    """Return the value of a zigzag varint that is known to be valid, and the position after it."""
     value: cython.ulonglong = 0
     shift: cython.uint = 0
     byte: cython.ulonglong = 0x80
@@ -160,7 +160,7 @@ def _varint(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t):
 
 
 def header_lists(out: Lists, columns: Columns) -> None:
-    """Append the headers of each record, which `decode` has checked."""
+    """Append the headers of each record; `decode` must have checked them."""
     if not cython.compiled:
         for each in range(columns.count):
             at = each * 11
@@ -207,7 +207,7 @@ def _fill(
     key_end: cython.Py_ssize_t,
     value_end: cython.Py_ssize_t,
 ) -> None:
-    """Copy keys and values to where there is room for them."""
+    """Copy the keys and values into the space reserved for them."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     list_ends: cython.int[::1] = out.ends

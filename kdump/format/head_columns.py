@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Headers of many batches -> the buffers that Arrow's arrays are made of, and what they come to.
+"""Headers of many batches -> the buffers of Arrow arrays, and totals. In ranges first..stop, `stop` is exclusive.
 
-No object is made of a batch. Compiled where there is a compiler, and otherwise run as it is.
+Creates no object per batch. Compiled if there is a C compiler; otherwise runs as plain Python.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def numbers(
     out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
     column: cython.Py_ssize_t, less: cython.Py_ssize_t = -1, more: cython.longlong = 0,
 ) -> None:  # fmt: skip
-    """Append that column of the batches first..stop, less that in the column `less` if it is one, plus `more`."""
+    """Append `column` of the batches first..stop, minus the column `less` unless that is negative, plus `more`."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t = len(out) - first
     row: cython.Py_ssize_t
@@ -66,7 +66,7 @@ def checksums(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cyt
 
 
 def last_sequences(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
-    """Append the last sequence numbers of the batches first..stop, as format.batch.sequence has them."""
+    """Append the last sequence numbers of the batches first..stop, as format.batch.sequence computes them."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t = len(out) - first
     row: cython.Py_ssize_t
@@ -90,7 +90,7 @@ def last_sequences(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop
 
 
 class Sums(NamedTuple):
-    """So many batches of one codec, their records and bytes."""
+    """Number of batches, records and bytes of one codec."""
 
     codec: int
     batches: int
@@ -99,7 +99,7 @@ class Sums(NamedTuple):
 
 
 def by_codec(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> list[Sums]:
-    """The batches first..stop by their codecs; a negative count of records is none."""
+    """Return the totals of the batches first..stop by codec; a negative record count is ignored."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -121,8 +121,8 @@ def by_codec(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) ->
 
 
 class Ages(NamedTuple):
-    """The least baseTimestamp and the largest maxTimestamp of batches that have one, -1 where none has; and how many
-    batches with records have a negative maxTimestamp."""
+    """The smallest baseTimestamp and the largest maxTimestamp of batches with a non-negative maxTimestamp (epoch ms, -1
+    if there is none), and the number of batches with records and a negative maxTimestamp."""
 
     oldest: int
     newest: int
@@ -130,7 +130,7 @@ class Ages(NamedTuple):
 
 
 def ages(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Ages:
-    """Of the batches first..stop, which have no delete horizon."""
+    """Return the Ages of the batches first..stop, none of which may have a delete horizon."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Headers of sound v2 batches as columns of integers, so that many are looked at together.
+"""Headers of valid v2 batches as columns of integers, to examine many of them together.
 
-Compiled where there is a compiler, and otherwise run as it is.
+In ranges first..stop, `stop` is exclusive. Compiled if there is a C compiler; otherwise runs as plain Python.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ WIDTH = 12
     RECORDS,
     FIRST_TIMESTAMP,
 ) = range(12)
-"""The columns: where a batch starts and ends in the buffer, its first and last offset, and fields of its header, the
-last baseTimestamp."""
+"""The columns: start and end of a batch in the buffer, its first and last offset, and fields of its header
+(FIRST_TIMESTAMP is baseTimestamp)."""
 _FIELDS = ("attributes", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch", "baseSequence", "recordCount")
 assert [BATCH_HEADER.positions[name] for name in _FIELDS] == [21, 27, 35, 43, 51, 53, 57]
 assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL.mask) == (61, 12, 2147483647, 0x10)
 
 
 class Heads:
-    """`count` batches, WIDTH numbers of each in `block`. Starts and ends index into `data`; add `shift` to have
-    positions in the file."""
+    """Headers of `count` batches, with WIDTH numbers each in `block`. Starts and ends index into `data`; add `shift`
+    to get positions in the file."""
 
     __slots__ = ("block", "count", "data", "shift")
 
@@ -59,11 +59,11 @@ class Heads:
         return self.count
 
     def of(self, row: int, column: int) -> int:
-        """One number."""
+        """Return the number in a row and column."""
         return self.block[row * WIDTH + column]
 
     def column(self, column: int) -> memoryview:
-        """That number of every batch."""
+        """Return a column: one number per batch."""
         return memoryview(self.block)[column : self.count * WIDTH : WIDTH]
 
 
@@ -72,7 +72,7 @@ class Heads:
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
 def _integer(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.int):
-    """A signed big-endian integer of `size` bytes."""
+    """Return the signed big-endian integer of `size` bytes at data[at:]."""
     value: cython.ulonglong = 0
     i: cython.int
     for i in range(size):
@@ -89,7 +89,7 @@ def _integer(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size:
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
 def sequence_at(base: cython.longlong, delta: cython.longlong):
-    """As format.batch.sequence: -1 without one, and it wraps to 0."""
+    """Like format.batch.sequence: returns -1 if `base` is negative, and wraps to 0."""
     if base < 0:
         return -1
     if base > 2147483647 - delta:
@@ -98,7 +98,7 @@ def sequence_at(base: cython.longlong, delta: cython.longlong):
 
 
 def read_heads(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> Heads:
-    """The headers of the batches that fill data[start:stop]; their lengths must be known to be right."""
+    """Read the headers of the batches that fill data[start:stop]; their lengths must have been validated."""
     buffer: cython.const[cython.uchar][::1] = data
     heads = Heads(data, shift)
     at: cython.Py_ssize_t = start
@@ -133,7 +133,7 @@ def within(
     heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
     low: cython.longlong, high: cython.longlong,
 ) -> int:  # fmt: skip
-    """The first batch of first..stop whose number in that column is not within low..high; `stop` if there is none."""
+    """Return the first batch of first..stop whose number in `column` is outside low..high (inclusive), else `stop`."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
@@ -143,8 +143,10 @@ def within(
 
 
 def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, last: cython.longlong) -> int:
-    """The first batch of first..stop that does not begin with the offset behind that before it (at first, behind
-    `last`)."""
+    """Return the first batch of first..stop whose base offset is not the previous last offset plus 1, else `stop`.
+
+    For the batch `first`, the previous last offset is `last`.
+    """
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
@@ -157,8 +159,8 @@ def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, las
 def ordinary(
     heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, flags: cython.longlong, most: cython.longlong
 ) -> int:
-    """The first batch of first..stop whose attributes hold more than `flags`, that has more than `most` bytes, or whose
-    producer's id, epoch and sequence cannot stand together."""
+    """Return the first batch of first..stop with attribute bits outside `flags`, more than `most` bytes, or
+    inconsistent producer ID, epoch and sequence; else `stop`."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -175,8 +177,7 @@ def ordinary(
 
 
 class Chain(NamedTuple):
-    """What one producer has written: the numbers of its first and last batch, and how many records, batches, and bytes
-    of batches."""
+    """Batches of one producer: rows of the first and the last, and number of records, batches and bytes."""
 
     first: int
     last: int
@@ -188,10 +189,11 @@ class Chain(NamedTuple):
 def chains(
     heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, sequences: cython.bint
 ) -> tuple[int, list[Chain]]:
-    """The producers of the batches first..stop, in the order of their last batches; those without one are left out.
+    """Group the batches first..stop by producer; return the row at which grouping stopped, and the Chains.
 
-    Each goes on with one epoch, transactional or not, and with `sequences` in the sequence behind its last batch. Comes
-    with the first batch at which that is not so; the chains end before it.
+    The batches of a chain have the same producer epoch, are all transactional or all not, and with `sequences` have
+    consecutive sequence numbers. Grouping stops at the first batch that would violate this, else at `stop`. Batches
+    without a producer ID are ignored. The chains are in the order of their last batches.
     """
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
@@ -203,7 +205,7 @@ def chains(
     while size < 2 * (stop - first):
         size *= 2
     mask: cython.Py_ssize_t = size - 1
-    # A table by producer id: number of its last batch + 1, of its first, and the sums. 0 is a free place.
+    # A hash table by producer ID: row of its last batch + 1 (0: free slot), row of its first batch, and the sums.
     block = array("q", bytes(8 * 5 * size))
     table: cython.longlong[::1] = block
     for row in range(first, stop):
@@ -242,7 +244,7 @@ def _last(chain: Chain) -> int:
 
 
 def missing_records(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> bool:
-    """Whether a batch has fewer records than offsets."""
+    """Return True if any batch of first..stop has fewer records than offsets."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     missing: cython.bint = False
@@ -255,8 +257,7 @@ def largest(
     heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
     most: cython.longlong = 0x7FFFFFFFFFFFFFFF,
 ) -> int:  # fmt: skip
-    """The largest number in that column of the batches first..stop, of those that are at most `most`; -1 if there is
-    none above that."""
+    """Return the largest non-negative number in `column` of the batches first..stop that is at most `most`, else -1."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     found: cython.longlong = -1
@@ -267,7 +268,7 @@ def largest(
 
 
 def total(heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
-    """The sum of that column over the batches first..stop; of numbers of 32 bits."""
+    """Return the sum of `column` over the batches first..stop; for 32-bit numbers, so that it cannot overflow."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     found: cython.longlong = 0

@@ -1,7 +1,7 @@
-"""The three indexes beside a segment: entries of one fixed layout each, with no header and no checksum.
+"""The three indexes of a segment: entries of one fixed layout each, without header or checksum.
 
 Source: org.apache.kafka.storage.internals.log.OffsetIndex, TimeIndex, and TransactionIndex with AbortedTxn. The first
-two are preallocated while their segment is active: zeros behind the last entry are no entries.
+two are preallocated while their segment is active: zeros after the last entry are not entries.
 """
 
 from typing import Annotated, NamedTuple
@@ -10,21 +10,21 @@ from kdump.format.layout import INT16, INT32, INT64, Field, layout
 
 
 class IndexEntry(NamedTuple):
-    """Where to begin looking for an offset."""
+    """A position in the .log from which to search for an offset."""
 
     relativeOffset: Annotated[int, Field(INT32, "offset, less the base offset in the file's name")]
     position: Annotated[int, Field(INT32, "byte of the .log at which a batch begins, and no later than this offset's")]
 
 
 class TimeIndexEntry(NamedTuple):
-    """The largest timestamp so far, and where it was seen."""
+    """The largest timestamp so far, and the offset at which it occurs."""
 
     timestamp: Annotated[int, Field(INT64, "no record up to the offset has a larger one", "epoch ms")]
     relativeOffset: Annotated[int, Field(INT32, "offset, less the base offset in the file's name")]
 
 
 class TxnIndexEntry(NamedTuple):
-    """An aborted transaction: a read_committed consumer leaves its records out."""
+    """An aborted transaction: a read_committed consumer skips its records."""
 
     version: Annotated[int, Field(INT16, "version of the entry")]
     producerId: Annotated[int, Field(INT64, "whose transaction it was")]

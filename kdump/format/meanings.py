@@ -1,6 +1,6 @@
-"""What the numbers in Kafka's own messages stand for, where the schemas do not say. Kafka's names.
+"""Kafka's names for the numbers in its own messages, which the schemas do not contain.
 
-Source: the enumerations of Kafka that the fields are read into: TransactionState, coordinator.group.modern.MemberState,
+Source: the Kafka enums that represent these fields: TransactionState, coordinator.group.modern.MemberState,
 coordinator.group.streams.MemberState, server.share.fetch.RecordState, metadata.LeaderRecoveryState,
 metadata.BrokerRegistrationFencingChange, BrokerRegistrationInControlledShutdownChange, ScramMechanism, AclOperation,
 PatternType, AclPermissionType, ResourceType, ConfigResource.Type, SecurityProtocol, RemoteLogSegmentState,
@@ -50,14 +50,14 @@ MEANINGS: dict[str, dict[int, str]] = {
     "remotePartitionDeleteState": _numbered(_DELETE),
     "zkMigrationState": _numbered("NONE MIGRATION PRE_MIGRATION POST_MIGRATION ZK"),
 }
-"""Field, or message.field where a name means several things -> its numbers."""
+"""Field, or message.field if the field name is ambiguous -> names by number."""
 
 
 def meanings(message: str, field: str) -> dict[int, str] | None:
-    """Kafka's names for the numbers in a field; None where it has none."""
+    """Return Kafka's names for the numbers in a field; None if they have no names."""
     return MEANINGS.get(field) or MEANINGS.get(f"{message}.{field}")
 
 
 def is_timestamp(field: str) -> bool:
-    """Whether a field of Kafka's own messages is a time, in epoch ms. (They are numbers as any, to the schemas.)"""
+    """Return True if a field of Kafka's own messages is a time in epoch ms. (The schemas do not mark times.)"""
     return field.endswith(("imestamp", "imestampMs"))

@@ -1,4 +1,4 @@
-"""What Kafka's own messages are for, in a line each. Their schemas, as they are shipped, have names and types only.
+"""One-line descriptions of Kafka's own messages: the schemas that kdump ships contain only names and types.
 
 Source: KIP-98, KIP-595, KIP-630, KIP-853 (control records); KIP-429, KIP-848, KIP-932, KIP-1071 (groups); KIP-631
 (KRaft's metadata); KIP-405 (tiered storage); and Kafka's classes that write and replay them.
@@ -100,7 +100,7 @@ ABOUT: dict[str, str] = {
     "RemoveDelegationTokenRecord": "a delegation token is gone",
     "RegisterControllerRecord": "a controller has registered: its addresses and features",
     "ClearElrRecord": "the eligible leader replicas of a topic, or of all, are forgotten (KIP-966)",
-    # __remote_log_metadata, and what lies beside a log
+    # __remote_log_metadata, and files next to a log
     "RemoteLogSegmentMetadataRecord": "a segment is copied to the remote tier: its offsets, size, epochs and state",
     "RemoteLogSegmentMetadataUpdateRecord": "the state of such a segment has changed",
     "RemotePartitionDeleteMetadataRecord": "a partition is deleted from the remote tier",
@@ -108,4 +108,4 @@ ABOUT: dict[str, str] = {
     "ProducerSnapshot": "the state of producers, as the file .snapshot has it",
     "QuorumStateData": "what a node of the quorum has to remember: the epoch, its leader, its own vote",
 }
-"""By the name of the schema."""
+"""Descriptions by schema name."""

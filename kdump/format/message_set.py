@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""The messages of format v0 or v1 inside a wrapper, many at a time, where nothing about them is out of the ordinary;
-what is, kdump.log.legacy looks at one by one. A test holds the two together.
+"""Reads the messages of format v0 or v1 inside a wrapper, many at a time, if nothing about them is unusual.
 
-Compiled where there is a compiler, and otherwise run as it is.
+kdump.log.legacy reads all others one by one; a test checks that both agree. Compiled if there is a C compiler;
+otherwise runs as plain Python.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ else:
     from kdump.format.runs import int32, int64
 
 POLYNOMIAL = 0xEDB88320
-"""CRC-32, as zlib has it."""
+"""CRC-32, as in zlib."""
 assert (MESSAGE_V0.size, MESSAGE_V1.size, WIDTH) == (22, 30, 11)
 _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 
 
 def read_set(payload: bytes, magic: cython.int) -> Columns | None:
-    """The messages that fill a wrapper's decompressed payload, as columns, with a message's own timestamp (0 in v0),
-    offset, and stored checksum in those of the deltas and of the headers' start. Each is of that magic, neither
-    compressed nor with append time, with key and value that fill it, and with a checksum that holds. None if anything
-    is otherwise, or if there are none."""
+    """Return the messages that fill a wrapper's decompressed payload; None if there are none or any is unusual.
+
+    The columns for the deltas contain each message's own timestamp (0 in v0) and offset, the column for the start of
+    the headers its stored checksum. Every message has the given magic, is neither compressed nor has append time, is
+    exactly filled by its key and value, and has a matching checksum.
+    """
     data: cython.const[cython.uchar][::1] = payload
     table: cython.uint[::1] = _TABLES
     rows: cython.longlong[::1]

@@ -1,8 +1,8 @@
-"""Kafka's own versioned messages, decoded by one interpreter of their schemas.
+"""Decoder of Kafka's own versioned messages: one interpreter for all schemas.
 
-What Kafka reads, this reads, and what Kafka throws on is an error here. Stricter than Kafka are: a length below -1
-(null there), tags that do not rise, and a tagged field whose size is not what it says (both of which Kafka does not
-look at). Text that is not UTF-8 gets replacement characters, as it does there.
+It reads what Kafka reads, and raises an error where Kafka throws. It is stricter than Kafka in three cases: a length
+below -1 (null in Kafka), tags that are not in ascending order, and a tagged field of the wrong size (Kafka checks
+neither). Invalid UTF-8 is replaced by replacement characters, as in Kafka.
 
 Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
 org.apache.kafka.message.MessageDataGenerator and JsonConverterGenerator.
@@ -20,8 +20,8 @@ from kdump.format.utf8 import java_text
 from kdump.format.varint import Bytes, read_unsigned
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
-"""The key that holds the tagged fields that no schema names, a list of {"tag": int, "data": bytes}; absent without
-any. No field of Kafka's starts with an underscore."""
+"""Key of the tagged fields that the schema does not define, a list of {"tag": int, "data": bytes}; absent if there are
+none. No Kafka field name starts with an underscore."""
 
 TAG_COUNT = Field(UNSIGNED_VARINT, "tagged fields that follow", name="_taggedFields")
 TAG = Field(UNSIGNED_VARINT, "number of a tagged field", name="_tag")
@@ -29,15 +29,15 @@ TAG_SIZE = Field(UNSIGNED_VARINT, "bytes of the tagged field", "bytes", name="_t
 TAG_DATA = Field(BYTES, "a tagged field that the schema does not name", name=UNKNOWN_TAGS)
 MAX_STRING = 0x7FFF
 MOST_VALUES = 500_000
-"""Numbers, texts and structures in the arrays of one message: a few bytes may become a hundred times as many."""
+"""Maximum numbers, texts and structures in the arrays of one message: decoding may expand bytes a hundredfold."""
 
 
 class Decoded(NamedTuple):
-    """A decoded message. `version` is the one whose layout was used; `position` is where the reading stopped.
+    """A decoded message. `version` is the version whose layout was used; `position` is where reading stopped.
 
-    `note` is empty, or says that the bytes claim a newer version than the schema knows. `rest` is what the buffer
-    holds from `position` on, which in a newer version may well be more of the message. `unknown_tags` are the numbers
-    of the tagged fields that no schema names, wherever they stand.
+    `note` is empty, or states that the message has a newer version than the schema. `rest` contains the buffer from
+    `position` on, which in a newer version may be more of the message. `unknown_tags` are the numbers of the tagged
+    fields, at any depth, that the schema does not define.
     """
 
     value: dict[str, Any]
@@ -49,11 +49,11 @@ class Decoded(NamedTuple):
 
 
 def decode(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Decoded:
-    """The message at `position`, as `version` of `schema`, read no further than `end` (default: all of `data`).
+    """Decode the message at `position` as `version` of `schema`, reading at most up to `end` (default: all of `data`).
 
-    The value has Kafka's names in Kafka's order, and every field that the version has: an absent tagged field has
-    its default. Bytes stay bytes, and a Uuid is what Kafka prints. A version newer than the schema's newest is
-    decoded as that. Raises DecodeError, whose position is one in `data`.
+    The value has Kafka's names in Kafka's order, with every field of the version: an absent tagged field has its
+    default. Bytes stay bytes; a Uuid is text, as Kafka prints it. A version newer than the schema's newest is decoded
+    as the newest. Raises DecodeError with a position in `data`.
     """
     decoded, error = attempt(schema, version, data, position, end)
     if error is not None:
@@ -69,10 +69,10 @@ def attempt(
     end: int | None = None,
     spans: list[Span] | None = None,
 ) -> tuple[Decoded, DecodeError | None]:
-    """As `decode`, with the error beside the fields in front of it.
+    """Like `decode`, but return the fields before an error together with the error.
 
-    Appends to `spans` a Span for each primitive field, count and tag: they tile what is read, in order. A string's
-    length belongs to its Span. An array has a Span for its count, with the elements one deeper.
+    Appends to `spans` a Span for each primitive field, count and tag: they tile the bytes read, in order. The Span of a
+    string includes its length. An array has a Span for its count; its elements are one level deeper.
     """
     end = len(data) if end is None else min(end, len(data))
     known, note = version, ""
@@ -97,7 +97,7 @@ def attempt(
 
 
 def note_of(decoded: Decoded) -> str:
-    """What is unusual about a message, and legal."""
+    """Return a note on what is unusual but legal about a message, empty if nothing is."""
     if not decoded.unknown_tags:
         return decoded.note
     tags = f"tagged fields that no schema names: {', '.join(map(str, sorted(decoded.unknown_tags)[:20]))}"
@@ -105,8 +105,9 @@ def note_of(decoded: Decoded) -> str:
 
 
 def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:
-    """The value of a message as Kafka's JsonConverters have it: bytes in base64, records as nothing, and neither tagged
-    fields that have their default nor unknown ones. Of a message that did not decode to its end, what there is.
+    """Return the value of a message in the form of Kafka's JsonConverters: bytes in base64, records as an empty string,
+    without unknown tagged fields and tagged fields that have their default. If decoding failed, returns the fields
+    before the error.
     """
     return _json(schema.struct(decoded.version), decoded.value)
 
@@ -132,7 +133,7 @@ def _json_value(node: Node, value: Any) -> Any:
 
 
 class _Reader:
-    """Reads one message from `position` on, and puts what it reads into `spans` when there is such a list."""
+    """Reads one message from `position` on, and appends its fields to `spans` if that is not None."""
 
     def __init__(self, name: str, data: Bytes, position: int, end: int, spans: list[Span] | None) -> None:
         self.name = name
@@ -151,18 +152,18 @@ class _Reader:
             return
         unknown = self.tagged_fields(value, struct, depth)
         if struct.tagged:
-            # In Kafka's order the tagged fields stand among the others.
+            # Kafka's order has the tagged fields among the others.
             for node in struct.fields:
                 value[node.name] = value.pop(node.name) if node.name in value else node.default()
         if unknown:
             value[UNKNOWN_TAGS] = unknown
 
     def tagged_fields(self, value: dict[str, Any], struct: Struct, depth: int) -> list[dict[str, Any]]:
-        """Read the tagged fields that the schema names into `value`; the others, as they stand."""
+        """Read the tagged fields that the schema defines into `value`; return the others undecoded."""
         unknown: list[dict[str, Any]] = []
         start, last, end = self.position, -1, self.end
         count = self.unsigned(TAG_COUNT, TAG_COUNT.name, depth)
-        # A tag and its size take a byte each.
+        # A tag and its size take at least one byte each.
         if count * 2 > end - self.position:
             raise self.error(TAG_COUNT.name, start, f"{count} tagged fields, {end - self.position} bytes left")
         for _ in range(count):
@@ -193,7 +194,7 @@ class _Reader:
         return unknown
 
     def read(self, node: Node, depth: int) -> Any:
-        """The value of `node`, which starts here."""
+        """Read the value of `node` at the current position."""
         if node.inner is not None:
             return self.structure(node, node.inner, depth)
         start = self.position
@@ -245,7 +246,7 @@ class _Reader:
         return value
 
     def length(self, node: Node) -> int | None:
-        """The bytes or elements that follow; None for null."""
+        """Read a length or count: the bytes or elements that follow, None for null."""
         start = self.position
         if node.compact:
             count, self.position = read_unsigned(self.data, start, self.end, 32, self.name, node.path)
@@ -261,7 +262,7 @@ class _Reader:
         return None
 
     def head(self, node: Node) -> Any:
-        """The number, or 16 bytes, of fixed size that stands here."""
+        """Read the number of fixed size, or the 16 bytes of a Uuid, at the current position."""
         start, self.position = self.position, self.position + node.head_size
         if self.position > self.end:
             raise self.error(node.path, start, f"{node.head_size} bytes needed, {self.end - start} left")
@@ -282,5 +283,5 @@ class _Reader:
 
 
 def uuid_text(data: bytes) -> str:
-    """16 bytes as Kafka's Uuid prints them: base64 with - and _, and no padding."""
+    """Return 16 bytes as Kafka's Uuid prints them: base64 with - and _, without padding."""
     return base64.urlsafe_b64encode(data).decode()[:22]

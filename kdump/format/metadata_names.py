@@ -78,9 +78,9 @@ METADATA_VERSION = dict(
         1,
     )
 )
-"""The release of each level of the feature metadata.version."""
+"""Release of each level of the feature metadata.version."""
 
 
 def name_of(names: dict[int, str], number: int) -> str:
-    """The name, UNKNOWN(9) for a number that has none."""
+    """Return the name, UNKNOWN(9) for a number that has none."""
     return names.get(number, f"UNKNOWN({number})")

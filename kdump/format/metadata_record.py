@@ -1,10 +1,10 @@
-"""Records of KRaft's metadata log and of its snapshots, and of __remote_log_metadata: a frame of three varints, then
+"""Records of KRaft's metadata log and snapshots, and of __remote_log_metadata: a frame of three varints, followed by
 one of Kafka's own messages. Their keys are null.
 
-Kafka throws on every problem here, which faults the node that reads the log; what it throws on and this reads is a
-version newer than the known ones, with a note.
+Kafka throws on every problem here, which triggers a fault of the node that reads the log. A version newer than the
+known ones, on which Kafka also throws, is decoded with a note.
 
-Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde, its heirs
+Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde, its subclasses
 org.apache.kafka.metadata.MetadataRecordSerde and org.apache.kafka.server.log.remote.metadata.storage.serialization
 .RemoteLogMetadataSerde, KIP-631, KIP-405.
 """
@@ -20,7 +20,7 @@ from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
 
 FRAME_VERSION = 1
-"""The only one. The preview of KRaft in Kafka 2.8 wrote 0, which no later release reads."""
+"""The only valid version. The KRaft preview in Kafka 2.8 wrote 0, which no later release reads."""
 FRAME = "MetadataRecord"
 API_KEY = Field(UNSIGNED_VARINT, "which message follows", name="apiKey")
 FIELDS = (
@@ -32,11 +32,11 @@ MAX_SHORT = 0x7FFF
 
 
 class MetadataRecord(NamedTuple):
-    """What a metadata record says.
+    """A decoded metadata record.
 
-    `name` is that of its message, UNKNOWN(99) for an apiKey that Kafka has not given out, UNKNOWN where the frame does
-    not say one. `values` are the fields of the message, those in front of the `problem` if there is one; None without
-    a known message. `version` is the one that the frame says. `note` says what is unusual and legal.
+    `name` is the name of its message, UNKNOWN(99) for an apiKey that Kafka does not define, UNKNOWN if the frame is
+    invalid. `values` are the fields of the message, up to the `problem` if there is one; None if the message is
+    unknown. `version` is the one in the frame. `note` states what is unusual but legal.
     """
 
     name: str
@@ -48,19 +48,20 @@ class MetadataRecord(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What stands in front of the message."""
+    """The frame before a message."""
 
     apiKey: int
     version: int
     position: int
-    """Where the message begins."""
+    """Position of the message in the value."""
 
 
 def decode_metadata_record(
     value: bytes | None, folder: str = "metadata", spans: list[Span] | None = None
 ) -> MetadataRecord:
-    """The metadata record with this value; of remote log metadata, if `folder` is storage. Never raises: what does not
-    decode is its `problem`, whose position is one in the value. Appends the known fields to `spans`."""
+    """Decode the metadata record with this value; if `folder` is storage, a record of __remote_log_metadata. Never
+    raises: a decoding error becomes its `problem`, with a position in the value. Appends the known fields to `spans`.
+    """
     try:
         frame = read_frame(value, spans)
     except DecodeError as error:
@@ -71,7 +72,7 @@ def decode_metadata_record(
         problem = DecodeError(FRAME, "apiKey", 1, f"no record has apiKey {frame.apiKey}")
         return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
     decoded, error_in_message = attempt(schema, frame.version, value, frame.position, spans=spans)
-    # A newer version may well have more fields than are known; in a known one, Kafka throws on what is left over.
+    # A newer version may have fields that are not known here; in a known version, Kafka throws on leftover bytes.
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over behind the message"
         error_in_message = DecodeError(schema.name, "", decoded.position, reason)
@@ -79,7 +80,7 @@ def decode_metadata_record(
 
 
 def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str, Any]:
-    """The values of a record of a known message as Kafka's own JSON has them."""
+    """Return the values of a record with a known message in Kafka's own JSON form."""
     assert record.values is not None
     assert record.version is not None
     schema = load_folder(folder)[record.name]
@@ -88,7 +89,7 @@ def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str,
 
 
 def metadata_record_name(value: bytes | None) -> str:
-    """As the name of `decode_metadata_record`, read from the frame alone: for those who want few of the records."""
+    """Return the name that `decode_metadata_record` gives, from the frame alone, for callers that need few records."""
     try:
         frame = read_frame(value)
     except DecodeError:
@@ -98,7 +99,7 @@ def metadata_record_name(value: bytes | None) -> str:
 
 
 def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Frame:
-    """The frame that a value begins with. Raises DecodeError."""
+    """Read the frame at the start of a value. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
     numbers: list[int] = []

@@ -1,4 +1,4 @@
-"""What the compiled modules say to Cython, for a Python that has none: types and decorators that mean nothing."""
+"""Stand-ins, without effect, for the Cython types and decorators in compiled modules when Cython is not installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = int
 
 
 class _NoGil(nullcontext[None]):
-    """A block, or a function, that takes no interpreter lock."""
+    """Stand-in for a block or function that releases the GIL."""
 
     def __call__(self, function: Any) -> Any:
         return function

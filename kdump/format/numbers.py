@@ -1,7 +1,7 @@
-"""Java's int and long: sums that wrap, and the text that they are parsed from.
+"""Java's int and long: arithmetic that wraps, and parsing from text.
 
-A broker computes with these where Python's integers have no bounds: a record's offset is baseOffset + offsetDelta as a
-long, whatever the two are. numbers.pxd has the same sums for the compiled core.
+A broker computes with these, while Python's integers are unbounded: a record's offset is baseOffset + offsetDelta as a
+long, whatever the two values are. numbers.pxd has the same arithmetic for the compiled core.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,200}")
 
 
 def int32(number: int) -> int:
-    """The number as a Java int that overflowed has it."""
+    """Return the number wrapped to 32 bits, as a Java int that overflows."""
     return (number + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
 def int64(number: int) -> int:
-    """The number as a Java long that overflowed has it."""
+    """Return the number wrapped to 64 bits, as a Java long that overflows."""
     return (number + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
 def plus(one: int, other: int) -> int:
-    """The sum of two longs as Java has it."""
+    """Return the sum of two longs, wrapped as in Java."""
     return int64(one + other)
 
 
 def minus(one: int, other: int) -> int:
-    """The difference of two longs as Java has it."""
+    """Return the difference of two longs, wrapped as in Java."""
     return int64(one - other)
 
 
 def parse_int(text: str | None) -> int | None:
-    """Integer.parseInt; None where that throws. (Java takes the digits of any script; files of a broker have ASCII.)"""
+    """Parse as Integer.parseInt does; None if that throws. (Java accepts digits of any script; brokers write ASCII.)"""
     return _parse(text, 31)
 
 
 def parse_long(text: str | None) -> int | None:
-    """Long.parseLong; None where that throws."""
+    """Parse as Long.parseLong does; None if that throws."""
     return _parse(text, 63)
 
 

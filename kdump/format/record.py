@@ -1,8 +1,8 @@
-"""Records of a v2 batch: variable-length integers throughout, deltas to the batch header.
+"""Records of a v2 batch: variable-length integers throughout, with deltas relative to the batch header.
 
 Source: https://kafka.apache.org/documentation/#record and org.apache.kafka.common.record.DefaultRecord.
 
-The layout below is the declaration; kdump.format.columns is the tight loop that reads most of what is read.
+The layout below is the declaration; the optimized loop in kdump.format.columns reads most records.
 """
 
 from typing import Annotated, NamedTuple
@@ -23,7 +23,7 @@ RECORD_HEADER = layout(RecordHeader, "DefaultRecord; documentation, section Reco
 
 
 class RecordV2(NamedTuple):
-    """The specification says length, keyLength and valueLength; JSON has kafka-dump-log's keySize and valueSize."""
+    """A v2 record. The specification's keyLength and valueLength are keySize and valueSize, as in kafka-dump-log."""
 
     length: Annotated[int, Field(VARINT, "bytes of the record behind this field", "bytes")]
     attributes: Annotated[int, Field(INT8, "unused", "hex")]
@@ -39,4 +39,4 @@ class RecordV2(NamedTuple):
 
 RECORD = layout(RecordV2, "DefaultRecord; documentation, section Record")
 MIN_RECORD_SIZE = 7
-"""Bytes of a record with null key, null value and no headers: length, attributes, and five one-byte varints."""
+"""Bytes of a record with a null key, a null value and no headers: length, attributes, and five one-byte varints."""

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Headers of v2 batches, many at a time: how far the batches in a buffer are beyond doubt.
+"""Finds batch runs: validates many v2 batches at a time, as far as the batches in a buffer are valid beyond doubt.
 
-Compiled where there is a compiler, and otherwise run as it is.
+Compiled if there is a C compiler; otherwise runs as plain Python.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ except ImportError:
 
 POLYNOMIAL = 0x82F63B78
 SMALL = 512
-"""Covered bytes below which the table is quicker than a call of the library."""
+"""Covered bytes below which the table is faster than a call of the library."""
 FURTHEST = 1 << 62
-"""An offset, or a name, beyond which nothing is a run: sums stay within 64 bits."""
+"""Offsets from here on, and in file names above this, end a batch run, so that sums stay within 64 bits."""
 assert (BATCH_HEADER.size, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH) == (61, 21, 12, 49)
 assert [BATCH_HEADER.positions[name] for name in ("crc", "lastOffsetDelta", "recordCount")] == [17, 23, 57]
 
 
 class Run(NamedTuple):
-    """Batches that follow each other. `stop` is the position behind the last, in the buffer; `before` the last offset
-    of the one before the last (that which was given, if there is but one); `unchained` the bytes of those that only
-    their checksums vouch for."""
+    """A batch run: consecutive valid batches. `stop` is the position in the buffer after the last one; `before` is the
+    last offset of the second-to-last one (the given `latest` if there is only one); `unchained` is the bytes of the
+    batches that only their checksums confirm."""
 
     stop: int
     batches: int
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 
 def crc_tables(polynomial: int) -> array[int]:
-    """Eight tables of 256: what a byte does to the CRC from 0 to 7 bytes further on."""
+    """Return eight tables of 256 entries: the effect of a byte on the CRC 0 to 7 bytes later."""
     table = array("I", bytes(4 * 8 * 256))
     for number in range(256):
         value = number
@@ -61,8 +61,8 @@ _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 @cython.exceptval(check=False)
 @cython.returns(cython.uint)
 def crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, table: cython.uint[::1]):
-    """The CRC of data[at:end] whose `crc_tables` these are, eight bytes at a time. Compiled only: a library is quicker
-    than this as Python."""
+    """Return the CRC of data[at:end] with the polynomial of `table` (see crc_tables), eight bytes at a time. Used only
+    when compiled: in plain Python, the library is faster."""
     value: cython.uint = 0
     value = ~value
     while at + 8 <= end:
@@ -106,7 +106,7 @@ def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
 def int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    """The INT32 at data[at:]."""
+    """Return the INT32 at data[at:]."""
     value: cython.longlong = _uint32(data, at)
     return value - (value >> 31 << 32)
 
@@ -115,7 +115,7 @@ def int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
 def int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    """The INT64 at data[at:]."""
+    """Return the INT64 at data[at:]."""
     if not cython.compiled:
         return int.from_bytes(data[at : at + 8], "big", signed=True)
     high: cython.ulonglong = _uint32(data, at)
@@ -127,7 +127,7 @@ def int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.exceptval(check=False)
 @cython.returns(cython.longlong)
 def _offset(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    """An INT64 that is neither negative nor beyond FURTHEST; -1 for any other."""
+    """Return the INT64 at data[at:]; -1 if it is negative or not below FURTHEST."""
     high: cython.longlong = _uint32(data, at)
     if high >= 0x40000000:
         return -1
@@ -135,7 +135,7 @@ def _offset(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 
 
 def checksum_holds(data: bytes | memoryview, at: int, end: int) -> bool:
-    """Whether the CRC-32C of the batch data[at:end] is the one that it stores."""
+    """Return True if the stored CRC-32C of the batch data[at:end] matches its bytes."""
     stored = int.from_bytes(data[at + 17 : at + 21], "big")
     return castagnoli(memoryview(data)[at + 21 : end]) == stored
 
@@ -152,12 +152,12 @@ def run(
     budget: cython.longlong,
     check: cython.bint,
 ) -> Run | None:
-    """The batches from `position` on that are beyond doubt, None if the first is not.
+    """Return the run of batches from `position` on that are valid beyond doubt, None if the first is not.
 
-    Each lies whole in the buffer, has a length of at most `largest`, and offsets above those before it (at first,
-    above `latest`) of which the last is within lowest..highest. With `check` its checksum holds; otherwise a header
-    with the very next offset follows, whose batch ends by `source_end` (a position in the buffer: where the source
-    ends, or as far as it is known). `budget` bounds the bytes of those that no such header follows.
+    Each is completely in the buffer, has at most `largest` bytes, and has offsets above those of the batch before it
+    (the first: above `latest`), with its last offset in lowest..highest. With `check`, its checksum matches; otherwise,
+    a header with exactly the next offset follows, whose batch ends by `source_end` (a position in the buffer: the end
+    of the source, or of its known part). `budget` limits the bytes of batches that no such header follows.
     """
     data: cython.const[cython.uchar][::1] = buffer
     view = memoryview(buffer)

@@ -1,7 +1,7 @@
-"""The schemas of Kafka's own messages, and what one version of a message looks like.
+"""Schemas of Kafka's own messages, and their fields in one version.
 
-The schemas are package data (kdump/format/schemas, written by tools/condense_schemas.py). A schema is resolved once
-for each version of it that is met, into a Struct that holds what that version has; messages.py reads by that.
+The schemas are package data (kdump/format/schemas, written by tools/condense_schemas.py). A schema is resolved once for
+each version that occurs, into a Struct with the fields of that version; messages.py decodes with it.
 
 Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
 org.apache.kafka.message.FieldSpec and MessageDataGenerator.
@@ -35,18 +35,18 @@ FIXED = {
 }
 ZEROS = {"bool": False, "float64": 0.0, "uuid": "A" * 22}
 EMPTY = {"string": "", "bytes": b"", "records": None}
-"""Kafka's defaults where a schema has none; integers have 0, arrays the empty one, structures that of their fields."""
+"""Kafka's defaults if a schema has none; also 0 for integers, empty for arrays, the fields' defaults for structures."""
 
 
 class Versions(NamedTuple):
-    """Message versions, both ends included; none at all when lowest is above highest."""
+    """A range of message versions, both ends inclusive; empty if lowest is above highest."""
 
     lowest: int
     highest: int
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Kafka's notation: "3", "1-2", "0+", "none"."""
+        """Parse Kafka's notation: "3", "1-2", "0+", "none"."""
         if text == "none":
             return cls(0, -1)
         if text.endswith("+"):
@@ -59,12 +59,12 @@ class Versions(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A field, or the element of an array, as one version has it. `path` is its place in the message, for errors.
+    """A field, or the element of an array, in one version. `path` is its place in the message, for errors.
 
-    `kind` is the name of a type of fixed size, "string", "bytes", "records", "array" (of `element`) or "struct" (with
-    the fields of `inner`). If `compact`, the length, or what says whether a structure is null, is an unsigned varint;
-    otherwise `head` reads it from `head_size` bytes, as it does a whole value of fixed size. `least` is the fewest
-    bytes that a value takes, which bounds a count before it is believed.
+    `kind` is the name of a fixed-size type, "string", "bytes", "records", "array" (of `element`) or "struct" (with the
+    fields of `inner`). If `compact`, the length, or the null marker of a structure, is an unsigned varint; otherwise
+    `head` reads it from `head_size` bytes. `head` also reads values of fixed size. `least` is the minimum bytes of a
+    value, which limits a count before it is used.
     """
 
     name: str
@@ -83,13 +83,13 @@ class Node(NamedTuple):
 
 
 class Struct(NamedTuple):
-    """What one version has of a message or a structure: fields as declared, and again, told apart by their tags."""
+    """One version of a message or structure: all fields as declared, and the same split into plain and tagged ones."""
 
     fields: tuple[Node, ...]
     plain: tuple[Node, ...]
     tagged: dict[int, Node]
     foreign_tags: frozenset[int]
-    """The schema's tags that this version does not have. Kafka throws on them, unlike on tags of no schema."""
+    """Tags of the schema that this version does not have. Kafka throws on them, but accepts tags of no schema."""
     flexible: bool
 
     @property
@@ -101,7 +101,7 @@ class Struct(NamedTuple):
 
 
 class Schema:
-    """One message. `apiKey` numbers those that share a log or a topic, and is None for others."""
+    """The schema of a message. `apiKey` identifies it among those that share a log or topic; None for others."""
 
     def __init__(self, name: str, condensed: dict[str, Any]) -> None:
         self.name = name
@@ -114,7 +114,7 @@ class Schema:
         self._structs: dict[int, Struct] = {}
 
     def struct(self, version: int) -> Struct:
-        """What `version`, which must be a valid one, has."""
+        """Return the fields of `version`, which must be valid."""
         if version not in self._structs:
             self._structs[version] = _Resolver(self, version).struct(self.fields, "")
         return self._structs[version]
@@ -122,7 +122,7 @@ class Schema:
 
 @cache
 def load_folder(name: str) -> dict[str, Schema]:
-    """The messages of one of Kafka's modules, by name. A module's name is that of its file in kdump/format/schemas."""
+    """Load the messages of one of Kafka's modules, by name; its file in kdump/format/schemas has the module's name."""
     data = pkgutil.get_data("kdump.format", f"schemas/{name}.json")
     assert data is not None
     return {message: Schema(message, condensed) for message, condensed in json.loads(data).items()}
@@ -130,14 +130,14 @@ def load_folder(name: str) -> dict[str, Schema]:
 
 @cache
 def by_api_key(folder: str, kind: str = "") -> dict[int, Schema]:
-    """The messages of a module that have an apiKey, by it; `kind`: only those of this type."""
+    """Return the messages of a module that have an apiKey, by apiKey; with `kind`, only those of this type."""
     known = load_folder(folder).values()
     return {each.apiKey: each for each in known if each.apiKey is not None and kind in ("", each.type)}
 
 
 @cache
 def load(message: str) -> Schema:
-    """The schema of a message, by Kafka's name for it. Raises KeyError for one that kdump does not have."""
+    """Load the schema of a message by its Kafka name. Raises KeyError if kdump does not have it."""
     # Imported here: it is slow to import, and most runs load no schema.
     from importlib.resources import files
 
@@ -149,9 +149,9 @@ def load(message: str) -> Schema:
 
 
 class _Resolver:
-    """Makes the Struct of one version of one schema.
+    """Builds the Struct of one version of one schema.
 
-    No structure of Kafka's contains itself, so this ends, and no bytes can lead a reader deeper than this goes.
+    No Kafka structure contains itself, so the recursion ends, and no input can make a reader recurse deeper.
     """
 
     def __init__(self, schema: Schema, version: int) -> None:
@@ -169,7 +169,7 @@ class _Resolver:
         return Struct(nodes, tuple(node for node in nodes if node.tag is None), tagged, foreign, self.flexible)
 
     def field(self, field: dict[str, Any], prefix: str) -> Node:
-        # Kafka's JsonConverters lower the first letter and no other: kRaftVersion.
+        # Kafka's JsonConverters lowercase only the first letter: kRaftVersion.
         name = field["name"][0].lower() + field["name"][1:]
         tag = field["tag"] if self.holds(field, "taggedVersions") else None
         node = self.node(field, field["type"], name, prefix + name, self.holds(field, "nullableVersions"))
@@ -180,14 +180,14 @@ class _Resolver:
         return node._replace(tag=tag)
 
     def node(self, field: dict[str, Any], kind: str, name: str, path: str, nullable: bool) -> Node:
-        """A value of type `kind`: the field's own, or an element's."""
+        """Return the node for a value of type `kind`: of the field itself or of an element."""
         if kind in FIXED:
             code = struct.Struct(">" + FIXED[kind].code)
             shown = Field(FIXED[kind], "", name=name)
             zero = _always(ZEROS.get(kind, 0))
             return Node(name, path, kind, shown, code.size, zero, head=code.unpack_from, head_size=code.size)
         if kind in EMPTY:
-            # Kafka lets a single field be flexible from a later version on than its message.
+            # In Kafka, a single field may be flexible from a later version on than its message.
             compact = self.flexible and self.holds(field, "flexibleVersions", "0+")
             return self.counted(Node(name, path, kind, Field(BYTES, ""), 0, _always(EMPTY[kind]), nullable, compact))
         if kind.startswith("[]"):
@@ -202,8 +202,8 @@ class _Resolver:
         return Node(name, path, "struct", shown, least, inner.default, nullable, inner=inner)
 
     def counted(self, node: Node) -> Node:
-        """The node with what its length in front asks for."""
-        # The protocol guide's names: COMPACT_NULLABLE_STRING and so on.
+        """Return the node with the attributes that its length prefix implies."""
+        # Names as in the protocol guide: COMPACT_NULLABLE_STRING and so on.
         wire = ("COMPACT_" if node.compact else "") + ("NULLABLE_" if node.nullable else "") + node.kind.upper()
         node = node._replace(field=node.field._replace(wire=Wire(wire), name=node.name))
         if node.compact:

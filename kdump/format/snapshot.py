@@ -1,7 +1,8 @@
-"""The .snapshot of producer states: what the broker knew of each producer at the offset in the file's name.
+"""The producer snapshot (.snapshot): the state of each producer at the offset in the file's name.
 
 Source: org.apache.kafka.storage.internals.log.ProducerStateManager and the schema ProducerSnapshot. The header and the
-entries are declared as layouts, for a snapshot may hold a million producers; a test holds them to the schema.
+entries are declared as layouts for speed, because a snapshot may contain a million producers; a test compares them with
+the schema.
 """
 
 from typing import Annotated, NamedTuple
@@ -9,11 +10,11 @@ from typing import Annotated, NamedTuple
 from kdump.format.layout import INT16, INT32, INT64, UINT32, Field, layout
 
 VERSIONS = (0, 1)
-"""Kafka reads and writes 1; a 0 that a development version left has the same fields."""
+"""Kafka reads and writes version 1; version 0, from a development version, has the same fields."""
 
 
 class SnapshotHeader(NamedTuple):
-    """What stands before the entries."""
+    """The header of a producer snapshot."""
 
     version: Annotated[int, Field(INT16, "version of the snapshot")]
     crc: Annotated[int, Field(UINT32, "CRC-32C of all bytes behind this field", "crc")]
@@ -21,7 +22,7 @@ class SnapshotHeader(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer."""
+    """The state of one producer."""
 
     producerId: Annotated[int, Field(INT64, "the producer")]
     epoch: Annotated[int, Field(INT16, "its current epoch")]

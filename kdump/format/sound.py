@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Records about which there is nothing to say: they decode, and agree with the header of their batch.
+"""Quick check of records: whether they decode and agree with the header of their batch.
 
-Compiled where there is a compiler, and otherwise run as it is.
+Compiled if there is a C compiler; otherwise runs as plain Python.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ else:
 
 
 def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start: int, end: int, keyed: bool) -> bool:
-    """Whether columns.data[start:end], the payload of batch number `row`, holds just the records that its header
-    counts, with rising offset deltas up to its last, the largest timestamp that the header has, no attributes, and
-    header keys that are text. `keyed`: no key is null. False says no more than that a closer look is due."""
+    """Return True if the records in columns.data[start:end], the payload of batch number `row`, are as its header says.
+
+    Their number and largest timestamp match the header, their offset deltas ascend and do not exceed the last one, they
+    have no attributes, and header keys are valid text; with `keyed`, no key is null. False only means that the batch
+    needs a closer look.
+    """
     head: cython.longlong[::1] = heads.block
     rows: cython.longlong[::1]
     place: cython.Py_ssize_t = row * 12
@@ -62,8 +65,8 @@ def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start:
 def sound_batches(
     heads: Heads, columns: Columns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
 ) -> int:
-    """The first batch of first..stop that is compressed, or whose records are not sound. `columns` are over the data of
-    `heads`."""
+    """Return the first batch of first..stop (exclusive) that is compressed or fails sound_records, else `stop`.
+    `columns` must be over the data of `heads`."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):

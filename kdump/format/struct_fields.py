@@ -1,5 +1,5 @@
-"""The fields of a structure as rows: of a layout as it is declared; of a message as the interpreter resolves each of
-its versions, so that what is told is what is read."""
+"""Fields of a structure as rows: of a layout as declared, of a message as the decoder resolves each version, so that
+the description matches what is read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NOT_GIVEN = object()
 
 
 class Row(NamedTuple):
-    """A field. `depth` says how deep it is nested; `position` and `size` are bytes from the start of the structure,
-    None where the bytes in front, or its own, decide them. Versions are in Kafka's notation, empty in a layout.
-    `default` is NOT_GIVEN where the schema names none."""
+    """A field. `depth` is its nesting depth; `position` (from the start of the structure) and `size` are in bytes, None
+    if they depend on the data. Versions are in Kafka's notation, empty in a layout. `default` is NOT_GIVEN if the
+    schema has none."""
 
     name: str
     depth: int
@@ -35,8 +35,8 @@ class Row(NamedTuple):
 
 
 def rows(struct: Named, version: int | None = None) -> Iterator[Row]:
-    """The fields of a structure in the order of their bytes. Of a message: all that any version has, in the order of
-    the schema; or, with a `version`, which must be a valid one, as that has them."""
+    """Yield the fields of a structure in the order of their bytes. For a message: the fields of all versions in the
+    order of the schema, or those of `version`, which must be valid."""
     if struct.schema is None:
         yield from _layout_rows(struct.fields, struct.positions, 0)
     elif version is None:
@@ -58,7 +58,7 @@ def _layout_rows(fields: tuple[Field, ...], positions: dict[str, int], depth: in
 
 
 def type_name(node: Node, declared: str) -> str:
-    """As the protocol guide names it, with the name of a structure as the schema declares it."""
+    """Return the type as the protocol guide names it; structures have the names that the schema declares."""
     if node.element is not None:
         return f"{node.field.wire.name} of {type_name(node.element, declared.removeprefix('[]'))}"
     if node.inner is not None:
@@ -67,7 +67,7 @@ def type_name(node: Node, declared: str) -> str:
 
 
 def _inner(node: Node) -> Struct | None:
-    """The structure in a field, or in the elements of its array."""
+    """Return the structure in a field or in the elements of its array, None if there is none."""
     while node.element is not None:
         node = node.element
     return node.inner
@@ -126,7 +126,7 @@ def _node_row(node: Node, field: dict[str, Any], depth: int, position: int | Non
 
 
 class _Merged:
-    """All versions of a message side by side."""
+    """All versions of a message, merged into one list of fields."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -139,7 +139,7 @@ class _Merged:
     def _rows(self, structs: dict[int, Struct], declared: list[dict[str, Any]], depth: int) -> Iterator[Row]:
         for field in declared:
             name = _name(field)
-            # One name may be declared twice, each time for other versions.
+            # A name may be declared twice, for different versions.
             nodes = {
                 version: node
                 for version, struct in structs.items()
@@ -171,7 +171,7 @@ class _Merged:
         )
 
     def text(self, versions: set[int]) -> str:
-        """Versions in Kafka's notation, among the valid ones: 0+, 1-2, 3; empty for none."""
+        """Return versions in Kafka's notation, relative to the valid ones: 0+, 1-2, 3; empty for none."""
         if not versions:
             return ""
         low, high = min(versions), max(versions)

@@ -1,4 +1,4 @@
-"""Every structure that kdump knows, by name: the layouts that its modules declare, and Kafka's messages."""
+"""All structures by name: the layouts that kdump's modules declare, and Kafka's messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAYOUTS = {
         "metadata_record",
     ),
 }
-"""Modules of kdump.format whose layouts are told, under headings."""
+"""Modules of kdump.format whose layouts are listed, by heading."""
 MESSAGES = {
     "control": "Values of control records, and the consumer protocol",
     "group-coordinator": "Records of __consumer_offsets",
@@ -33,12 +33,12 @@ MESSAGES = {
     "storage": "Records of __remote_log_metadata, and the snapshot of producer states",
     "raft": "The file quorum-state",
 }
-"""Folders of schemas that have headings of their own, in order."""
+"""Headings of schema folders, in the order of display; other folders come after these."""
 
 
 class Named(NamedTuple):
-    """A structure. A message has its `schema`; others their `fields`, and the positions of the first of them. `size` is
-    in bytes, None if the bytes themselves tell it. `source` names the specification's section or Kafka's class."""
+    """A structure. A message has a `schema`; others have `fields`, with the positions of the leading ones. `size` is in
+    bytes, None if it depends on the data. `source` is the section of the specification or Kafka's class."""
 
     name: str
     group: str
@@ -51,7 +51,7 @@ class Named(NamedTuple):
 
 
 def structs() -> Iterator[Named]:
-    """All of them, group by group, in the order in which they are declared."""
+    """Yield all structures, group by group, in the order in which they are declared."""
     for group, modules in LAYOUTS.items():
         for name in modules:
             yield from _declared(import_module(f"kdump.format.{name}"), group)
@@ -76,7 +76,7 @@ def _declared(module: Any, group: str) -> Iterator[Named]:
 
 
 def about_message(schema: Schema) -> str:
-    """What a message is for, and where it stands, as its kind and number have it."""
+    """Describe a message: its purpose, and from its type and number where it is stored."""
     return "; ".join(filter(None, (ABOUT.get(schema.name, ""), _place(schema))))
 
 
@@ -95,12 +95,12 @@ def _place(schema: Schema) -> str:
 
 
 class UnknownStruct(ValueError):
-    """No structure, or several, answer to a name; the message says which might be meant."""
+    """Raised if a name matches no structure, or several; the message suggests candidates."""
 
 
 def find(name: str) -> Named:
-    """The structure that `name` means: whatever its case and punctuation, the whole name, one that differs only in a
-    version behind it (RecordV2), or what only one name begins with, or has in it. Raises UnknownStruct."""
+    """Find the structure that `name` denotes, ignoring case and punctuation: its full name, its name without a version
+    suffix (RecordV2), or a prefix or part of only one name. Raises UnknownStruct."""
     known = list(structs())
     wanted = _plain(name)
     for matches in (

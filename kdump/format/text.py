@@ -1,10 +1,9 @@
-"""The small text files of a broker's disk: checkpoints, partition.metadata, meta.properties, quorum-state.
+"""Parsers of the small text files in a log directory: checkpoints, partition.metadata, meta.properties, quorum-state.
 
 Source: org.apache.kafka.server.common.CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile,
 PartitionMetadataFile, MetaProperties (java.util.Properties), FileQuorumStateStore, CleanShutdownFileHandler.
 
-Each parser yields Lines that tile the text; a line that does not fit has a `problem` and no values, and those behind it
-are read all the same.
+Each parser yields Lines that tile the text. An invalid line has a `problem` and no values; parsing continues after it.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from kdump.format.numbers import LONG_MIN, parse_int, parse_long
 
 
 class Line(NamedTuple):
-    """A stretch of text, usually a line with its end: bytes position..position+size-1 of the file. `values` by their
-    JSON names, empty for a line that says nothing by itself; `what` is what the line is."""
+    """A part of the text, usually a line with its line end: bytes position..position+size-1 of the file. `values` are
+    by JSON name, empty for a line without any; `what` is the kind of line."""
 
     position: int
     size: int
@@ -29,19 +28,19 @@ class Line(NamedTuple):
 
 
 def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Position and bytes of each line, its end included."""
+    """Yield the position and bytes of each line, with its line end."""
     for match in re.finditer(rb"[^\n]*\n|[^\n]+", data):
         yield match.start(), match.group()
 
 
 def _number(text: bytes, lowest: int, parse: Callable[[str], int | None] = parse_int) -> int | None:
-    """A decimal number that a Java int (or long, with parse_long) can hold; None for anything else."""
+    """Parse a decimal number of at least `lowest` that fits into a Java int (or long, with parse_long), else None."""
     value = parse(text.decode("ascii", "replace"))
     return None if value is None or value < lowest else value
 
 
 def offset_checkpoint(data: bytes) -> Iterator[Line]:
-    """Version 0, count, and "topic partition offset" lines (OffsetCheckpointFile)."""
+    """Parse version 0, count, and "topic partition offset" lines (OffsetCheckpointFile)."""
 
     def entry(words: list[bytes]) -> dict[str, Any] | None:
         if len(words) != 3:
@@ -55,10 +54,10 @@ def offset_checkpoint(data: bytes) -> Iterator[Line]:
 
 
 def epoch_checkpoint(data: bytes) -> Iterator[Line]:
-    """Version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile)."""
+    """Parse version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile)."""
 
     def entry(words: list[bytes]) -> dict[str, Any] | None:
-        # A broker that loads a negative one ends (LeaderEpochFileCache.assign).
+        # A broker that loads a negative number exits (LeaderEpochFileCache.assign).
         if len(words) != 2:
             return None
         epoch, start = _number(words[0], 0), _number(words[1], 0, parse_long)
@@ -89,13 +88,13 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
             problem = f"not of the form {form!r}"
         found += values is not None
         yield Line(position, len(line), "entry", values or {}, problem)
-    # An empty file, or one that ends behind its version, holds no entries and is valid.
+    # An empty file, or one that ends after its version, is valid and has no entries.
     if count is not None and count != found:
         yield Line(len(data), 0, "count", {}, f"{count} entries counted, {found} there")
 
 
 def _not_utf8(line: bytes) -> str:
-    """Java's reader of these files takes nothing else (MalformedInputException)."""
+    """Return why a line is not UTF-8, empty if it is. Java's reader rejects other bytes (MalformedInputException)."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
@@ -104,7 +103,7 @@ def _not_utf8(line: bytes) -> str:
 
 
 def properties(data: bytes) -> Iterator[Line]:
-    """name=value lines, as java.util.Properties writes them, or name: value, as partition.metadata has them."""
+    """Parse name=value lines, as java.util.Properties writes them, or name: value lines, as in partition.metadata."""
     for position, line in lines(data):
         text = line.strip().decode("utf-8", "replace")
         if not text or text[0] in "#!":
@@ -116,7 +115,7 @@ def properties(data: bytes) -> Iterator[Line]:
 
 
 def json_object(data: bytes) -> Iterator[Line]:
-    """One JSON object (quorum-state, .kafka_cleanshutdown): a Line for each member, at no position of its own."""
+    """Parse one JSON object (quorum-state, .kafka_cleanshutdown): a Line for the file, then an empty one per member."""
     if not data.strip():
         return
     try:

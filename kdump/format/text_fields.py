@@ -1,4 +1,4 @@
-"""What stands in the text files of a broker's disk, name by name. What reads them is kdump.format.text.
+"""Fields of the text files in a log directory, by name; kdump.format.text parses the files.
 
 Source: org.apache.kafka.storage.internals.checkpoint.CheckpointFileWithFailureHandler and OffsetCheckpointFile,
 LeaderEpochCheckpointFile, PartitionMetadataFile; org.apache.kafka.metadata.properties.MetaPropertiesVersion;
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class TextField(NamedTuple):
-    """A word of a line, or a property. `type` is what the text has to be."""
+    """A word of a line, or a property. `type` is the type that its text must have."""
 
     name: str
     type: str
@@ -63,4 +63,4 @@ TEXT_FIELDS: dict[str, tuple[TextField, ...]] = {
         TextField("brokerEpoch", "number", "under which the broker was registered when it stopped (KIP-966)"),
     ),
 }
-"""By the name of the kind of file (kdump.log.kinds)."""
+"""Fields by the name of the kind of file (kdump.log.kinds)."""

@@ -1,10 +1,10 @@
-"""Records of __transaction_state: a transactional id -> what its coordinator knows of it.
+"""Records of __transaction_state: transactional ID -> its state in the transaction coordinator.
 
-A record as coordinator_record.py reads it, put into what the transaction coordinator makes of it.
+Interprets what coordinator_record.py has decoded, as the transaction coordinator does.
 
 Source: kafka.coordinator.transaction.TransactionLog (readTxnRecordKey, readTxnRecordValue) and TransactionState,
-KIP-98, KIP-890 (version 1 of the value: the producer ids before and after an overflow of the epoch). Kafka ignores a
-key of an unknown version; it throws on the other problems, and the coordinator loads no further.
+KIP-98, KIP-890 (version 1 of the value: the producer IDs before and after an overflow of the epoch). Kafka ignores a
+key of an unknown version; it throws on the other problems, and the coordinator stops loading.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ STATES = (
     "Dead",
     "PrepareEpochFence",
 )
-"""TransactionState by id."""
+"""TransactionState by ID."""
 
 
 class Transaction(NamedTuple):
-    """What a record of __transaction_state says. Times are epoch milliseconds, -1 for none.
+    """A decoded record of __transaction_state. Times are epoch ms, -1 for none.
 
-    `state` is Kafka's name, UNKNOWN(9) for an id that Kafka has not given out, empty where the value does not say one.
-    `partitions` are those that the transaction has written to and that have no marker yet, by topic. In a producer's
-    last epoch, `nextProducerId` is the one that it goes on with; afterwards that is `producerId`, and the old one
-    `previousProducerId`; -1 for none, as in version 0.
+    `state` is Kafka's name, UNKNOWN(9) for an ID that Kafka does not define, empty if the value has none. `partitions`
+    are those that the transaction has written to and that have no marker yet, by topic. In a producer's last epoch,
+    `nextProducerId` is the ID with which it will continue; afterwards that is `producerId`, and the old one is
+    `previousProducerId`. Both are -1 for none, as in version 0.
 
-    Where there is a `problem`, the fields behind it have their defaults; its position is one in the key if its struct
-    is TransactionLogKey, else one in the value. `note` says what is unusual and legal.
+    If there is a `problem`, the fields after it have their defaults; its position is in the key if its struct is
+    TransactionLogKey, otherwise in the value. `note` states what is unusual but legal.
     """
 
     transactionalId: str | None
@@ -57,7 +57,7 @@ class Transaction(NamedTuple):
 
 
 def decode_transaction(key: bytes | None, value: bytes | None) -> Transaction:
-    """The record with this key and value. Never raises: what does not decode is its `problem`."""
+    """Decode the record with this key and value. Never raises: a decoding error becomes its `problem`."""
     said_key, said_value = decode_coordinator_record("transaction-coordinator", key, value)
     if said_key.decoded is None or said_key.problem is not None:
         error = said_key.problem
@@ -79,13 +79,13 @@ def decode_transaction(key: bytes | None, value: bytes | None) -> Transaction:
 
 
 def _with_state(transaction: Transaction, value: dict[str, Any]) -> tuple[Transaction, DecodeError | None]:
-    """The transaction with its state and partitions, and what Kafka would throw on in them."""
+    """Return the transaction with its state and partitions, and the error on which Kafka would throw, if any."""
     number = value["transactionStatus"]
     if not 0 <= number < len(STATES):
         problem = DecodeError("TransactionLogValue", "transactionStatus", 0, f"no state has the id {number}")
         return transaction._replace(state=f"UNKNOWN({number})"), problem
     transaction = transaction._replace(state=STATES[number])
-    # Kafka does not look at the partitions of an empty transaction.
+    # Kafka ignores the partitions of an empty transaction.
     if "transactionPartitions" not in value or transaction.state == "Empty":
         return transaction, None
     if value["transactionPartitions"] is None:

@@ -1,8 +1,8 @@
-"""UTF-8 as Java decodes it: java.lang.String's constructor, which makes text of whatever bytes it is given.
+"""UTF-8 as Java decodes it: java.lang.String's constructor, which turns any bytes into text.
 
-Where bytes are malformed, Java and Python agree on how many U+FFFD stand for them, but for the surrogates that UTF-8
-cannot hold (CESU-8, as old JNI code writes it): their three bytes, or the two that are there, are one U+FFFD in Java
-and as many as they are bytes in Python.
+Java and Python replace malformed bytes with the same number of U+FFFD, except for surrogates, which UTF-8 cannot encode
+(CESU-8, as old JNI code writes it): Java replaces their three bytes, or the two that are present, with one U+FFFD,
+Python each byte with one.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ codecs.register_error(_ERRORS, _as_java)
 
 
 def java_text(data: Bytes) -> str:
-    """The text of `data`, as Java has it. Never raises."""
+    """Return the text of `data` as Java decodes it. Never raises."""
     return str(data, "utf-8", _ERRORS)

@@ -1,7 +1,7 @@
-"""Protocol Buffers' variable-length integers, as Kafka's records (zigzag) and flexible messages (unsigned) use them.
+"""Protocol Buffers' variable-length integers, as in Kafka's records (zigzag) and flexible messages (unsigned).
 
-Source: org.apache.kafka.common.utils.ByteUtils. A VARINT takes at most 5 bytes, a VARLONG at most 10; a longer one
-is an error there and here.
+Source: org.apache.kafka.common.utils.ByteUtils. A VARINT has at most 5 bytes, a VARLONG at most 10; a longer one is an
+error, as in Kafka.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ Bytes = bytes | bytearray | memoryview
 
 
 def read_unsigned(data: Bytes, position: int, end: int, bits: int, struct: str, field: str) -> tuple[int, int]:
-    """An unsigned varint of at most `bits` (32 or 64) bits at `position`: its value and the position behind it.
+    """Read the unsigned varint of at most `bits` (32 or 64) bits at `position`; return its value and the next position.
 
-    Java's int and long drop what does not fit into the last byte, and so does this.
-    Raises DecodeError when the bytes end inside it, or when its last allowed byte says that another follows.
+    Bits of the last byte that do not fit are discarded, as in Java.
+    Raises DecodeError if the bytes end inside the varint, or if it is longer than allowed.
     """
     value = shift = 0
     start = position
@@ -34,12 +34,12 @@ def read_unsigned(data: Bytes, position: int, end: int, bits: int, struct: str, 
 
 
 def read_varint(data: Bytes, position: int, end: int, struct: str, field: str) -> tuple[int, int]:
-    """A zigzag VARINT (32 bits): its value and the position behind it. Raises DecodeError."""
+    """Read a zigzag VARINT (32 bits); return its value and the next position. Raises DecodeError."""
     value, position = read_unsigned(data, position, end, 32, struct, field)
     return (value >> 1) ^ -(value & 1), position
 
 
 def read_varlong(data: Bytes, position: int, end: int, struct: str, field: str) -> tuple[int, int]:
-    """A zigzag VARLONG (64 bits): its value and the position behind it. Raises DecodeError."""
+    """Read a zigzag VARLONG (64 bits); return its value and the next position. Raises DecodeError."""
     value, position = read_unsigned(data, position, end, 64, struct, field)
     return (value >> 1) ^ -(value & 1), position

@@ -1,1 +1,1 @@
-"""Files -> a stream of regions that account for every byte."""
+"""Files -> a stream of regions that cover every byte."""

@@ -1,4 +1,4 @@
-"""Files of a disk that is in use, or dying: read at a bounded rate, out of the page cache again, past bad sectors."""
+"""Reads files from a live or failing disk: at a bounded rate, without filling the page cache, and past bad sectors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kdump.log.rate import Rate
 from kdump.log.source import FileSource, Source
 
 BLOCK = 4096
-"""What is given up at a time. Sectors may be smaller, but a page with a bad one cannot be read at all."""
+"""Bytes marked as unreadable at a time. Sectors may be smaller, but a page with a bad one cannot be read at all."""
 NEAR = 8 * BLOCK
-"""A stretch of bad blocks that is tried block by block; a longer one is leapt over."""
+"""Bad byte ranges shorter than this many bytes are tried block by block; longer ones are only sampled."""
 PATIENCE = 256
-"""Failed reads of one file after which the blocks that are given up are twice as large; and again. Each may take the
-disk seconds."""
+"""Failed reads of one file after which the size of the marked blocks doubles, and again after as many more: each may
+take seconds."""
 
 UNREADABLE = {
     getattr(errno, name)
@@ -27,17 +27,17 @@ UNREADABLE = {
 
 
 class CarefulSource(FileSource):
-    """A file of which `read_at` also gives what cannot be read: zeros in its place.
+    """A file of which `read_at` returns zeros in place of the bytes that cannot be read.
 
-    `unreadable` says where: (position, size) of each stretch, in order, none touching another, sizes of whole blocks
-    but at the end of the file. Once there it is not read again. Its ends are exact, but where bad blocks go on for long
-    only samples are tried: a file that is dead from end to end costs some 30 failed reads whatever its size, at the
-    price of good blocks that lie between bad ones for less than those before them. And the more reads fail, the more is
-    given up each time (PATIENCE), so that both their number and that of the stretches are bounded, by the logarithm
-    of the size.
+    `unreadable` lists these: (position, size) of each byte range, in order and never adjacent, in multiples of BLOCK
+    except at the end of the file. They are not read again. The ends of a range are exact, but within long ranges only
+    samples are tried: a file that is unreadable from end to end costs some 30 failed reads, whatever its size. In
+    return, readable blocks between bad ones are lost if they are fewer than the bad ones before them. The more reads
+    fail, the larger the blocks that are marked at once (PATIENCE), so that the numbers of failed reads and of ranges
+    are bounded by the logarithm of the size.
 
-    `rate` is waited for before each read, `on_read` is called after it with the bytes handed out. `page_cache`: leave
-    the page cache as it was found, where that can be done.
+    Each read waits for `rate` and then calls `on_read` with the number of bytes returned. `page_cache`: leave the page
+    cache unchanged, if possible.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class CarefulSource(FileSource):
         super().__init__(path, fd)
         self.unreadable: list[tuple[int, int]] = []
         self.fault: str | None = None
-        """What the device said of the latest."""
+        """The device's message for the last failed read."""
         self._rate = rate
         self._on_read = on_read
         self._cache = PageCache(fd) if page_cache else None
         self._failures = 0
 
     def read_at(self, position: int, count: int) -> bytes:
-        """As a FileSource's. Raises SourceError only for what is no matter of single blocks."""
+        """Read like FileSource. Raises SourceError only for errors that do not concern single blocks."""
         assert self.size is not None
         count = min(count, self.size - position)
         if count <= 0:
@@ -83,7 +83,7 @@ class CarefulSource(FileSource):
         return data
 
     def unreadable_in(self, position: int, size: int) -> list[tuple[int, int]]:
-        """What of these bytes could not be read, as far as they have been: (position, size) of each stretch."""
+        """Return (position, size) of each byte range in these bytes that is known to be unreadable."""
         stop = position + size
         index = max(0, bisect_right(self.unreadable, (position, 0)) - 1)
         found = []
@@ -96,7 +96,7 @@ class CarefulSource(FileSource):
         return found
 
     def _salvage(self, position: int, count: int) -> bytes:
-        """The bytes that can be read, in zeros."""
+        """Return the bytes that can be read, with zeros in place of the others."""
         data = bytearray(count)
         stop = position + count
         step = count
@@ -118,14 +118,14 @@ class CarefulSource(FileSource):
                 data[at - position : at - position + len(part)] = part
                 at += len(part)
                 step *= 2
-            else:  # truncated under us: it ends here now
+            else:  # truncated meanwhile: the file now ends here
                 self.size = at
                 del data[at - position :]
                 break
         return bytes(data)
 
     def _try(self, position: int, count: int) -> bytes | None:
-        """The bytes, some of them, or None if they cannot be read."""
+        """Return the bytes, or some of them; None if they cannot be read."""
         try:
             return self._pread(count, position)
         except OSError as error:
@@ -136,7 +136,7 @@ class CarefulSource(FileSource):
             return None
 
     def _give_up(self, position: int) -> None:
-        """The block at `position` is bad. Find out where that ends, if it goes on for long."""
+        """Mark the block at `position` as unreadable. If the bad range is long, find its end by sampling."""
         assert self.size is not None
         start = position // BLOCK * BLOCK
         start, stop = self._mark(start, start + (BLOCK << self._failures // PATIENCE))
@@ -164,7 +164,7 @@ class CarefulSource(FileSource):
         return self._try(position, count) is None
 
     def _mark(self, start: int, stop: int) -> tuple[int, int]:
-        """Note that start..stop cannot be read; the ends of the stretch that it is part of now."""
+        """Mark start..stop as unreadable; return the start and end of the byte range that now contains it."""
         assert self.size is not None
         stop = min(stop, self.size)
         first = bisect_right(self.unreadable, (start, 0))
@@ -191,8 +191,8 @@ def careful(
     on_read: Callable[[int], None] | None = None,
     page_cache: bool = True,
 ) -> Source:
-    """The same file read with care, in place of `source`; what is no file (a pipe, an object store) is given back as
-    it is. As open_source's `wrap` it is there before the first byte is read, which may be bad or not yet cached."""
+    """Return a CarefulSource for the same file; a source that is not a file (a pipe, an object store) is returned
+    unchanged. Pass it as open_source's `wrap`, to be in place before the first byte, which may be bad, is read."""
     if not isinstance(source, FileSource) or isinstance(source, CarefulSource):
         return source
     found = CarefulSource(source.name, source.fd, rate=rate, on_read=on_read, page_cache=page_cache)

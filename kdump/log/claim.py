@@ -1,4 +1,4 @@
-"""What the first bytes at a position claim to be, and whether that can be believed before any checksum is taken."""
+"""Parses the header at a position, and checks its plausibility before any checksum is computed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from kdump.log.region import Limits, length_problem, read_header
 from kdump.log.window import Window
 
 HEADER = 61
-"""Bytes that hold the whole fixed header of any format."""
+"""Bytes that contain the fixed header of any format."""
 LEAST = 17
-"""Bytes up to and with the magic: fewer cannot even say what they are."""
+"""Bytes up to and including the magic: with fewer, the format is unknown."""
 REACH = 1 << 31
-"""A segment's offsets lie within 31 bits of its file's name (its indexes store them as 4-byte integers)."""
+"""A segment's offsets are within 31 bits of the offset in its name (its indexes store them as 4-byte integers)."""
 
 
 class Claim:
-    """A header at a position, or the error that says why there is none."""
+    """A header parsed at a position, or the error that explains why none could be parsed."""
 
     __slots__ = ("error", "header", "position")
 
@@ -28,7 +28,7 @@ class Claim:
 
     @property
     def first_offset(self) -> int:
-        """baseOffset of a batch; the stored offset of a message, which is the last one of a wrapper."""
+        """baseOffset of a batch; the stored offset of a message, which in a wrapper is the last one inside."""
         assert self.header is not None
         return self.header[0]
 
@@ -48,8 +48,8 @@ class Claim:
 
 
 def claim_at(window: Window, position: int, limits: Limits) -> Claim:
-    """What the bytes at `position` claim. `error` is set when no batch can begin like that; `header` too if the
-    fields can be read and only the length is wrong."""
+    """Parse the header at `position`. `error` is set if no batch can start here; `header` is set as well if only the
+    length is invalid."""
     data = window.view(position, HEADER)
     try:
         header = read_header(data)
@@ -63,5 +63,5 @@ def claim_at(window: Window, position: int, limits: Limits) -> Claim:
 
 
 def near(offset: int, other: int) -> bool:
-    """Whether two offsets may stand in one segment."""
+    """Return True if two offsets may be in the same segment."""
     return offset >= 0 and -REACH < offset - other < REACH

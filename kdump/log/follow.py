@@ -1,4 +1,4 @@
-"""Reading a segment that is still being written."""
+"""Reads a segment that is still being written."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from kdump.log.source import FileSource
 from kdump.log.window import Window
 
 POLL = 0.25
-"""Seconds between two looks at a file that does not grow."""
+"""Seconds between two checks of whether a file has grown."""
 
 
 def follow(
     at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], say: Callable[[str], None]
 ) -> Iterator[Region]:
-    """The regions of a file that grows, without end; it ends when the partition has a newer segment, or the file is
-    gone, and this one has nothing more. A tail that is torn, or zeros, is not yet written: it is handed out only once
-    that is sure.
+    """Yield the regions of a growing file, until the partition has a newer segment or the file is deleted, and all of
+    it has been read. A last region that is not a batch may still be being written, so it is yielded only at that end.
 
-    `waiting` is called before each pause; `say` gets a line when the file is cut or deleted."""
+    `waiting` is called before each pause; `say` is called with a message if the file is truncated or deleted."""
     source = window.source
     assert isinstance(source, FileSource)
     position = start
     ended = False
     while True:
         state = source.state()
-        # A preallocated segment is written in place, so nothing that was read ahead can be kept.
+        # A preallocated segment is written in place, so discard whatever was read ahead.
         window.forget()
         source.extend()
         if source.size is not None and source.size < position:
@@ -45,7 +44,7 @@ def follow(
             return
         waiting()
         while not ended and source.state() == state:
-            # What was written until it rolled, or was deleted, is read in one more turn.
+            # One more iteration reads what was written before the segment was rolled or deleted.
             ended = newer(at) is not None or source.is_deleted()
             if not ended:
                 time.sleep(POLL)
@@ -54,7 +53,7 @@ def follow(
 
 
 def newer(at: Target) -> Target | None:
-    """The partition's next segment, None while this is the newest."""
+    """Return the partition's next segment, None if this is the newest."""
     if at.name_offset is None:
         return None
     directory = os.path.dirname(at.path) or "."

@@ -1,4 +1,4 @@
-"""What the headers of a segment, or of several, say together."""
+"""Totals over the headers of a segment, or of several."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Headers:
-    """What the headers say of a segment, or of several that were added up. Offsets are both included, times epoch ms;
-    None where nothing says it. `records` is None where the count is inside of compressed messages of magic 0 and 1.
+    """Totals over the headers of a segment, or of several. Offsets are inclusive, times in epoch ms; None if unknown.
+    `records` is None if the count is only inside compressed messages of magic 0 or 1.
 
-    `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside of a
-    batch may be older, none is newer. `partial`: not all headers were read, so that there may be more formats and
-    codecs. `damage` says where the first bytes are that are no batch and should be, empty if there are none.
+    `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
+    may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
+    `damage` describes the first damage and its position, empty if there is none.
     """
 
     batches: int = 0
@@ -29,10 +29,10 @@ class Headers:
     padding: int = 0
     damage: str = ""
     tail: str = ""
-    """torn or padding, if the last segment ends with that: as a crash, a copy or preallocation leaves it."""
+    """torn or padding, if the last segment ends with that, as after a crash, a copy or preallocation."""
 
     def add(self, other: Headers) -> None:
-        """Take in those of another segment."""
+        """Add the totals of another segment, which follows this one."""
         self.batches += other.batches
         self.records = None if self.records is None or other.records is None else self.records + other.records
         self.first = _least(self.first, other.first)
@@ -49,7 +49,7 @@ class Headers:
         self.tail = other.tail
 
     def times(self, oldest: int, newest: int) -> None:
-        """Two more timestamps; negative ones say nothing."""
+        """Include two more timestamps (epoch ms); negative ones are ignored."""
         if oldest >= 0 and (self.oldest is None or oldest < self.oldest):
             self.oldest = oldest
         if newest >= 0 and (self.newest is None or newest > self.newest):

@@ -1,10 +1,10 @@
-"""What the headers of a segment say together: offsets, times, formats, codecs, and which bytes are no batch.
+"""Summarizes the headers of a segment: offsets, times, formats, codecs, and bytes that belong to no batch.
 
-Headers of v2 batches are walked by their lengths, a block at a time: of small batches everything is read, since that is
-quicker than seeking from one to the next (on a cold disk ten times); of large ones little more than the headers. A
-batch counts once the next one begins where it ends, with a larger offset. From the first that does not, and for magic 0
-and 1, the reader (kdump.log.reader) goes on: it finds its way through damage. No checksum of a v2 batch is taken on the
-straight way, so bytes that are wrong inside of a batch are not seen here.
+Headers of v2 batches are located by their lengths, a block at a time: small batches are read completely, which is
+faster than seeking from one to the next (ten times on a cold disk); of large ones, little more than the headers is
+read. A batch counts once the next one begins where it ends, with a larger offset. From the first batch that fails this
+on, and for magic 0 and 1, the reader (kdump.log.reader) takes over, which can resume after damage. Before that, no
+checksums are computed, so damage inside a v2 batch is not detected here.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from kdump.log.source import FileSource
 from kdump.log.window import Window
 
 SMALL = 64 * 1024
-"""Bytes of a batch up to which what lies between two headers is read with them."""
+"""Batches with fewer bytes than this are read completely, larger ones only around their headers."""
 BLOCK, HEADER_BLOCK = 256 * 1024, 4096
 NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
-"""With one of these attributes baseTimestamp is no timestamp of a record that counts."""
+"""With one of these attributes, baseTimestamp is not a record's effective timestamp."""
 
 Met = Callable[[int], None]
-"""Called with the bytes that have been dealt with since the last call."""
+"""Called with the number of bytes processed since the last call."""
 
 
 def read_headers(at: Target, window: Window, *, quick: bool = False, met: Met = lambda count: None) -> Headers:
-    """The headers of the segment behind `window`; if `quick`, of its first batch and of those behind the last entry of
-    its .index (where there is none, all of them), and the last entry of its .timeindex. Raises SourceError."""
+    """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
+    last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
+    Raises SourceError."""
     walk = _Walk(at, window, met)
     if not isinstance(window.source, FileSource):
         walk.thoroughly(0)
@@ -54,7 +55,7 @@ def read_headers(at: Target, window: Window, *, quick: bool = False, met: Met = 
 
 
 def _only_ends(walk: _Walk, at: Target, window: Window) -> bool:
-    """Walk the first batch and the last ones; False, with nothing done, where no index shows where those are."""
+    """Read the first batch and the last ones; return False, with nothing counted, if the index does not locate them."""
     entry = last_entry(at, INDEX)
     if entry is None or not begins_batch(window, entry.position, entry.offset, at.name_offset):
         return False
@@ -72,7 +73,7 @@ def _only_ends(walk: _Walk, at: Target, window: Window) -> bool:
 
 
 class _Walk:
-    """The walk over one segment."""
+    """Reads the headers of one segment."""
 
     def __init__(self, at: Target, window: Window, met: Met) -> None:
         self.window = window
@@ -80,19 +81,20 @@ class _Walk:
         self.met = met
         self.found = Headers()
         self.position = 0
-        """Where the last batch ends that was counted on the straight way."""
+        """End of the last batch that `straight` counted."""
         self._last = -1 if at.name_offset is None else at.name_offset - 1
         self._attributes: set[int] = set()
 
     def first(self) -> bool:
-        """Count the batch at the beginning. False if it is none of v2 that can be believed."""
+        """Count the batch at the beginning. Returns False if it is not a plausible v2 batch."""
         return self.straight(0, only_one=True)
 
     def straight(self, position: int, *, only_one: bool = False) -> bool:
-        """Count the batches from `position` to the end, by their lengths as long as those can be believed, and then as
-        the reader has them; or only the one there, if that can be. Whether the straight way led to the end.
+        """Count the batches from `position` to the end, by their lengths as long as those are plausible, then with the
+        reader; with `only_one`, only a plausible one at `position`. Returns True if the lengths led to the end, or
+        that one was counted.
 
-        A batch in here takes half a microsecond, and there are millions: so it is all in one loop.
+        A batch takes half a microsecond here, and there are millions of them: so all is in one loop.
         """
         source, found, attributes_seen = self.window.source, self.found, self._attributes
         size = source.size or 0
@@ -154,12 +156,12 @@ class _Walk:
         if arrived:
             return True
         if not only_one:
-            # The last batch may have a wrong length: it is judged anew, too.
+            # The last batch may have a wrong length: let the reader check it again.
             self.thoroughly(held_at)
         return False
 
     def thoroughly(self, position: int) -> None:
-        """Count what the reader makes of the bytes from `position` on."""
+        """Count the regions that the reader finds from `position` on."""
         found = self.found
         stream = regions(self.window, name_offset=self.name_offset, start=position, limits=Limits())
         before: Region | None = None
@@ -207,7 +209,7 @@ class _Walk:
             self.found.damage = f"{kind} at {region.position}"
 
     def finished(self) -> Headers:
-        """What was found, the sets named."""
+        """Return the totals, with formats, codecs and damage completed."""
         found = self.found
         if self._attributes:
             found.formats.add(2)

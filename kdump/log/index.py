@@ -1,8 +1,8 @@
-"""The offset index beside a segment, as a hint where to begin reading. It is never believed: the batch at its position
-must be there.
+"""The offset index of a segment, as a hint where to begin reading. It is never trusted: an entry is used only if a
+batch begins at its position.
 
-The invariant that every release keeps (0.8 to 4.3): an entry's position is a batch boundary, that batch's base offset
-is at most the entry's offset, and every earlier batch ends below it.
+The invariant in every release (0.8 to 4.3): an entry's position is a batch boundary, that batch's base offset is at
+most the entry's offset, and all offsets of earlier batches are below it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kdump.log.window import Window
 
 ENTRY = struct.Struct(">ii")
 LARGEST = 64 * 1024 * 1024
-"""Bytes of an index that are read; segment.index.bytes is 10 MiB by default."""
+"""Maximum bytes of an index that is read; segment.index.bytes is 10 MiB by default."""
 
 
 class Hints:
-    """Sorted (offset, position) pairs; empty when there is no index or it is not sound."""
+    """Offsets and positions of index entries, in ascending order; empty if there is no valid index."""
 
     def __init__(self, offsets: list[int], positions: list[int]) -> None:
         self.offsets = offsets
@@ -39,7 +39,7 @@ class Hints:
 
 
 def read_hints(path: str, name_offset: int | None) -> Hints:
-    """The entries of the .index beside the segment `path`. Zeros behind the last are preallocation."""
+    """Return the entries of the .index of the segment `path`. Zeros after the last one are preallocation."""
     stem, dot, ending = path.rpartition(".log")
     none = Hints([], [])
     if not dot or name_offset is None:
@@ -60,7 +60,7 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
 
 
 def index_bytes(path: str) -> bytes | None:
-    """An index's bytes; None for one that is not there, or that is too large."""
+    """Return the bytes of an index; None if it does not exist, cannot be read, or is too large."""
     try:
         if is_url(path):
             source = open_source(path)
@@ -75,7 +75,7 @@ def index_bytes(path: str) -> bytes | None:
 
 
 def begins_batch(window: Window, position: int, offset: int, name_offset: int | None) -> bool:
-    """Whether a sound batch, checksum included, begins at `position`, and not above `offset`."""
+    """Return True if a batch begins at `position`, with a matching checksum, and (v2) no base offset above `offset`."""
     limits = Limits()
     claim = claim_at(window, position, limits)
     if claim.header is None or claim.error is not None or not window.reaches(claim.end):
@@ -87,7 +87,7 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
 
 
 def _opened(path: str) -> BinaryIO:
-    """An index as it is on the disk. A pipe under that name is not waited for, and is as one of no bytes."""
+    """Open an index on the local disk. A pipe of that name does not block, and reads as empty."""
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
@@ -100,8 +100,8 @@ class LastEntry(NamedTuple):
 
 
 def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
-    """The last entry of the index of that kind beside the segment `at`; None if there is none, or if it does not lie
-    above the one before it. Few bytes are read, however many zeros follow: an index of 10 MiB is preallocated."""
+    """Return the last entry of the segment's index of that kind; None if there is none, or if it is not above the entry
+    before it. Reads few bytes, however many zeros follow: indexes are preallocated with 10 MiB."""
     stem, dot, ending = at.path.rpartition(".log")
     if not dot or at.name_offset is None:
         return None
@@ -112,7 +112,7 @@ def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
             length = os.fstat(file.fileno()).st_size
             if length % size or length > LARGEST:
                 return None
-            # Entries rise, so that the zeros behind them are found by halves.
+            # Entries ascend, so a binary search finds the zeros after them.
             low, high = 0, length // size
             while low < high:
                 middle = (low + high) // 2

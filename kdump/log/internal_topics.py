@@ -1,4 +1,4 @@
-"""The topics that Kafka itself writes, by their names."""
+"""Names of the topics that Kafka itself writes."""
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
@@ -7,5 +7,5 @@ METADATA_TOPIC = "__cluster_metadata"
 REMOTE_METADATA_TOPIC = "__remote_log_metadata"
 
 COMPACTED_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
-"""Those that are compacted whatever their configs say."""
+"""Topics that are compacted whatever their configs are."""
 INTERNAL_TOPICS = (*COMPACTED_TOPICS, SHARE_TOPIC, REMOTE_METADATA_TOPIC, METADATA_TOPIC)

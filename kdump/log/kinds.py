@@ -1,4 +1,4 @@
-"""The kinds of file on a broker's disk: known by name, or by content where the name is gone."""
+"""Kinds of files in a log directory, recognized by name, or by content if the name is lost."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from kdump.log.window import Window
 
 
 class Kind(NamedTuple):
-    """A kind of file. `name` is what --as takes; `pattern` matches a file's name, endings that a broker puts behind it
-    (.deleted, .swap …) taken off."""
+    """A kind of file. `name` is the value for --as; `pattern` matches a file name without the suffixes that a broker
+    appends (.deleted, .swap …)."""
 
     name: str
     title: str
     pattern: re.Pattern[str]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return named, (self.name,)  # a copy in another process is the same kind
+        return named, (self.name,)  # unpickling in another process returns the same Kind object
 
 
-# Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); a tier's copy and the cache of remote
-# indexes put the segment's id behind it.
+# Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); copies in remote storage and the cache of
+# remote indexes append the segment's ID.
 _OFFSET = r"(?P<offset>[0-9]{20})(?:[-_][\w-]{22})?"
 
 
@@ -84,20 +84,20 @@ KINDS = {
 
 
 def named(name: str) -> Kind:
-    """The kind with that name. Raises KeyError."""
+    """Return the kind with that name. Raises KeyError."""
     return KINDS[name]
 
 
 BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
-"""Kinds that are files of record batches."""
+"""Kinds of files that contain record batches."""
 
 ENDINGS = re.compile(r"(?:\.(?:deleted|swap|cleaned|part|tmp))*(?:\.(?:gz|zst))?$")
-"""What a broker, or who shipped the file, has put behind the name."""
+"""Suffixes that a broker, or whoever copied the file, has appended to the name."""
 
 
 def by_name(path: str) -> tuple[Kind | None, int | None]:
-    """The kind that a file's name says, and the base offset in it; None where it says none. A broker parses the digits
-    as a long, and a larger number is no name of a file of Kafka's."""
+    """Return the kind and the base offset that a file name implies, None for each that it does not. A broker parses the
+    digits as a long, so a name with a larger number is not a Kafka file name."""
     name = ENDINGS.sub("", os.path.basename(path))
     for kind in KINDS.values():
         match = kind.pattern.match(name)
@@ -109,14 +109,14 @@ def by_name(path: str) -> tuple[Kind | None, int | None]:
 
 
 INDEXES: dict[Kind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
-"""Kinds without a header, the one whose test is strictest first."""
+"""Kinds without a header, the one with the strictest test first."""
 LIKELY_TIME = (10**11, 10**13)
-"""Epoch ms in 1973 and 2286: what a time index holds, and not what a segment begins with."""
+"""Epoch ms in 1973 and 2286: plausible timestamps for a time index, unlike the first bytes of a segment."""
 SAMPLE = 4096
 
 
 def by_content(window: Window) -> Kind:
-    """The kind that a file's bytes look like: the strictest test first; a segment if nothing else fits."""
+    """Return the kind that a file's content looks like, by the strictest test first; a segment if no test matches."""
     data = bytes(window.view(0, SAMPLE))
     whole = len(data) < SAMPLE
     text = _text_kind(data, whole)
@@ -125,9 +125,9 @@ def by_content(window: Window) -> Kind:
     if _is_snapshot(window, data):
         return PRODUCER_SNAPSHOT
     claim = claim_at(window, 0, Limits())
-    # A header of magic 0 says so little that a preallocated index has one: what is one is asked first.
+    # A preallocated index can look like a header of magic 0: only a v2 header is accepted before testing for indexes.
     header = claim.header if claim.error is None else None
-    # A large batch is not read to its end for this: a pipe would have to be kept for so long.
+    # A batch larger than the window is not read to its end for this: a pipe would have to be buffered that far.
     if isinstance(header, BatchHeader) and (claim.size > window.size or window.reaches(claim.end)):
         return KRAFT_SNAPSHOT if _begins_snapshot(header, data[: claim.end]) else SEGMENT
     size = len(data) if whole else window.source.size
@@ -167,12 +167,12 @@ def _is_snapshot(window: Window, data: bytes) -> bool:
     if header.version not in VERSIONS or header.producerEntries < 0 or not window.reaches(size):
         return False
     if header.producerEntries and not window.reaches(size + 1):
-        return True  # as long as it says, whether or not it is damaged
+        return True  # as long as its header states, damaged or not
     return checksum(2, window.chunks(CRC_START, size - CRC_START)) == header.crc
 
 
 def _begins_snapshot(header: BatchHeader, data: bytes) -> bool:
-    """Whether the first batch is the control record that a KRaft snapshot begins with."""
+    """Return True if the first batch has the control record that begins a KRaft snapshot."""
     if not header.isControlBatch:
         return False
     columns = Columns(data)
@@ -185,7 +185,7 @@ def _begins_snapshot(header: BatchHeader, data: bytes) -> bool:
 
 
 def _rises(kind: Kind, data: bytes) -> bool:
-    """Whether the first entries look like an index's: numbers that rise, up to the zeros of a preallocated end."""
+    """Return True if the first entries look like an index: ascending numbers, then perhaps preallocated zeros."""
     entry = INDEXES[kind]
     rows = list(entry.struct.iter_unpack(data[: len(data) // entry.size * entry.size]))
     while rows and not any(rows[-1]):
@@ -198,5 +198,5 @@ def _rises(kind: Kind, data: bytes) -> bool:
     if kind is TIME_INDEX:
         risen = all(a[0] < b[0] and a[1] <= b[1] for a, b in pairs)
         return risen and rows[0][1] >= 0 and LIKELY_TIME[0] <= rows[0][0] <= rows[-1][0] <= LIKELY_TIME[1]
-    # No batch but the first lies at byte 0, and that one has no entry.
+    # Only the first batch is at byte 0, and it has no entry.
     return min(rows[0]) > 0 and all(a[0] < b[0] and a[1] < b[1] for a, b in pairs)

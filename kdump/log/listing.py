@@ -1,4 +1,4 @@
-"""What is in a directory: of a file system, or below a URL that fsspec knows."""
+"""Lists directories: of a file system, or of a URL that fsspec supports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_url(path: str) -> bool:
 
 
 def is_directory(path: str) -> bool:
-    """Whether there is a directory (links followed); of an object store, anything below that prefix."""
+    """Return True if the path is a directory (links are followed); in an object store, a prefix with objects below."""
     if not is_url(path):
         return os.path.isdir(path)
     try:
@@ -37,7 +37,7 @@ def is_directory(path: str) -> bool:
 
 
 def items(directory: str) -> list[Item]:
-    """What is in a directory, by name. Raises OSError."""
+    """Return the contents of a directory, sorted by name. Raises OSError."""
     if is_url(directory):
         return _of_store(directory)
     found = []
@@ -45,18 +45,18 @@ def items(directory: str) -> list[Item]:
         for entry in entries:
             try:
                 found.append(Item(entry.name, entry.path, entry.is_dir()))
-            except OSError:  # a link in a circle
+            except OSError:  # a circular link
                 found.append(Item(entry.name, entry.path, False))
     return sorted(found)
 
 
 def names(directory: str) -> list[str]:
-    """The names in a directory, sorted. Raises OSError."""
+    """Return the names in a directory, sorted. Raises OSError."""
     return [item.name for item in items(directory)] if is_url(directory) else sorted(os.listdir(directory))
 
 
 def length(path: str) -> int | None:
-    """Bytes of a file; None where that cannot be said."""
+    """Return the size of a file in bytes; None if it cannot be determined."""
     try:
         if not is_url(path):
             return os.stat(path).st_size
@@ -68,12 +68,12 @@ def length(path: str) -> int | None:
 
 
 MARKS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated", "created")
-"""Under which stores say that an object is another now, the surest first."""
+"""Metadata keys by which object stores identify an object's version, most reliable first."""
 
 
 def version(url: str) -> tuple[int, str]:
-    """Bytes of a store's object, and what the store says of its version, empty for nothing; (-1, "") of what cannot be
-    reached."""
+    """Return the size of a store's object in bytes and its version, empty if the store has none; (-1, "") if it cannot
+    be reached."""
     try:
         store, inside = _store(url)
         said = store.info(inside)
@@ -84,17 +84,17 @@ def version(url: str) -> tuple[int, str]:
 
 
 def parent(path: str) -> str:
-    """The directory that a directory or a file lies in."""
+    """Return the directory that contains a directory or file."""
     return path.rstrip("/").rpartition("/")[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
 
 
 def lies_in(path: str, directory: str) -> bool:
-    """Whether a path is that directory, or lies below it; both absolute."""
+    """Return True if a path is that directory or below it; both must be absolute."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def same_place(path: str) -> str:
-    """The path under which a place is the same, by whatever path it was reached."""
+    """Return the canonical path of a file or directory, the same for every path that leads to it."""
     return path.rstrip("/") if is_url(path) else os.path.realpath(path)
 
 
@@ -113,13 +113,13 @@ def _of_store(url: str) -> list[Item]:
     for row in rows:
         path = row["name"].rstrip("/")
         name = path.rpartition("/")[2]
-        if name and not (name == own and path == inside.rstrip("/")):  # a store may list the directory itself
+        if name and not (name == own and path == inside.rstrip("/")):  # some stores list the directory itself
             found.append(Item(name, f"{url.rstrip('/')}/{name}", row["type"] == "directory"))
     return sorted(found)
 
 
 def _store(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the path in it. Raises SourceError where fsspec is missing."""
+    """Return the file system of a URL and the path in it. Raises SourceError if fsspec is missing."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -129,7 +129,7 @@ def _store(url: str) -> tuple[Any, str]:
 
 
 def globbed(url: str) -> list[str]:
-    """The URLs that match one with wildcards; none where the store cannot be reached."""
+    """Return the URLs that match one with wildcards; none if the store cannot be reached."""
     try:
         store, inside = _store(url)
         store.invalidate_cache()

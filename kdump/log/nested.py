@@ -1,7 +1,8 @@
-"""Whether a sound batch is no part of the log but of a value: an uncompressed record may hold a whole valid batch.
+"""Decides whether a valid batch belongs to a record and not to the log: the value of an uncompressed record may be a
+complete valid batch.
 
-Asked only behind damage, where no header says whose the bytes are. Records say so themselves: each begins with its
-length and ends where that says, with its fields' sizes between; messages of v0 and v1 have sizes in fixed places.
+Needed only after damage, where no batch header shows to what the bytes belong. The records themselves show it: each
+begins with its length and contains the sizes of its fields; messages of v0 and v1 have sizes at fixed positions.
 """
 
 from __future__ import annotations
@@ -19,35 +20,35 @@ from kdump.log.claim import Claim
 from kdump.log.window import Window
 
 LOOK_BACK = 64 * 1024 * 1024
-"""Bytes of a stream that are kept while the next sound batch is searched: damage longer than that is just junk."""
+"""Bytes of a stream that are kept while searching for the next valid batch: longer damage is simply junk."""
 LOOK_AROUND = 1 << 20
 """Bytes before a batch that are searched for the start of a record around it."""
 MOST_HEADERS = 1000
-"""Headers of a record that are walked through; more are taken for no record."""
+"""Maximum headers of a record; bytes that claim more are not a record."""
 
 FRAMING = re.compile(rb"(?=[\x80-\xff]{1,4}[\x00-\x7f]\x00)", re.DOTALL)
-"""The length of a record that can hold a batch, and its attributes, which nobody sets."""
+"""The length of a record large enough to contain a batch, and its attributes, which are always 0."""
 NEXT_RECORD = re.compile(rb"(?:[\x80-\xff]{1,4}[\x00-\x7f]|[\x0c-\x7f])\x00", re.DOTALL)
-"""The same of any record; zeros are none."""
+"""The length and attributes of any record; zeros do not match."""
 
 
 class Nesting:
-    """What lies around a batch, in damage that began at `boundary`."""
+    """Finds the record or message that contains a batch, in damage that began at `boundary`."""
 
     def __init__(self, window: Window, is_sound: Callable[[int], bool]) -> None:
         self.window = window
-        self.is_sound = is_sound  # whether a sound batch begins at a position
+        self.is_sound = is_sound  # whether a valid batch begins at a position
         self.boundary = -1
         self.anchor = self.known = 0
 
     def begin(self, boundary: int) -> None:
-        """The damage begins at `boundary`: a batch would have its first record 61 bytes behind."""
+        """Set where the damage begins: a batch at `boundary` would have its first record 61 bytes later."""
         if boundary != self.boundary:
             self.boundary = self.known = boundary
             self.anchor = boundary + BATCH_HEADER.size
 
     def around(self, inner: Claim) -> int | None:
-        """The end of the record or message that holds `inner` in its key, its value or a header; None if none does."""
+        """Return the end of the record or message that has `inner` in its key, value or a header; None if none has."""
         end = None
         if inner.position - self.boundary < LOOK_BACK:
             end = self._by_hops(inner) or self._by_message(inner)
@@ -57,7 +58,7 @@ class Nesting:
         return end
 
     def _by_hops(self, inner: Claim) -> int | None:
-        """From record to record, by their lengths, since the damage began or since the last that was found."""
+        """Follow the lengths of records from the start of the damage, or from the last record that was found."""
         while self.anchor < inner.position:
             try:
                 length, behind = self._varint(self.anchor)
@@ -73,8 +74,8 @@ class Nesting:
         return None
 
     def _by_message(self, inner: Claim) -> int | None:
-        """A message of v0 or v1 where the damage began, of which two things at least are right: the sizes of its key
-        and value, and its length or its checksum."""
+        """Try a message of v0 or v1 where the damage began: the sizes of its key and value must be right, and its
+        length or its checksum, too."""
         for layout in MESSAGES.values():
             at = self.boundary + layout.size
             key_size = self._size(at - VALUE_SIZE.size)
@@ -86,7 +87,7 @@ class Nesting:
         return None
 
     def _by_search(self, inner: Claim) -> int | None:
-        """Anywhere before it: the damage reaches into the records."""
+        """Search for a record anywhere before it, in case the damage extends into the records."""
         start = max(self.known, inner.position - LOOK_AROUND)
         for match in FRAMING.finditer(self._bytes(start, inner.position - start)):
             end = self._holds(start + match.start(), inner, 0)
@@ -95,8 +96,8 @@ class Nesting:
         return None
 
     def _holds(self, start: int, inner: Claim, torn_end: int) -> int | None:
-        """The end of the record at `start`, if one begins there that holds `inner`. A record may run past the end of
-        the file as far as `torn_end`."""
+        """Return the end of the record at `start`, if one begins there that contains `inner`, else None. If it extends
+        past the end of the file, its end must not exceed `torn_end`."""
         try:
             length, at = self._varint(start)
             stop = at + length
@@ -117,7 +118,8 @@ class Nesting:
             return None
 
     def _fields(self, at: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Where key, value and headers lie that fill a record from keySize at `at` to `stop`. Raises DecodeError."""
+        """Yield start and end of key, value and headers, which must fill a record from keySize at `at` to `stop`.
+        Raises DecodeError."""
         left = 2
         counted = False
         while left:
@@ -145,11 +147,11 @@ class Nesting:
         )
 
     def _goes_on(self, position: int) -> bool:
-        """Whether a record or a batch is at `position`."""
+        """Return True if a record or a batch begins at `position`."""
         return bool(NEXT_RECORD.match(self._bytes(position, 6))) or self.is_sound(position)
 
     def _claimed_end(self) -> int:
-        """The end of the batch or message that began where the damage did, if its length can be trusted."""
+        """Return the end of the batch or message that begins where the damage does, according to its stored length."""
         return self.boundary + LOG_OVERHEAD + self._size(self.boundary + 8)
 
     def _size(self, position: int) -> int:

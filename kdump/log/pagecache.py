@@ -1,7 +1,7 @@
-"""The page cache of a live broker is left as it was found: what reading brought in goes again, and only that.
+"""Leaves a live broker's page cache unchanged: drops only the pages that our reads brought in.
 
-POSIX_FADV_DONTNEED throws out anyone's pages. So cachestat(2) (Linux 6.5) says first which are there; where it cannot
-be asked, nothing is dropped.
+POSIX_FADV_DONTNEED drops pages whoever brought them in, so cachestat(2) (Linux 6.5) first determines which are cached.
+If it is not available, nothing is dropped.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Iterable
 
 PAGE = mmap.PAGESIZE
 ALIGN = max(PAGE, 64 * 1024)
-"""The largest block of a file system, which is cached as a whole."""
+"""Bytes of the largest file system block, which is cached as a whole."""
 GRANULE = 2 * 1024 * 1024
-"""What is dropped at once, at least. Readahead makes folios up to this size, and half a folio cannot be dropped."""
+"""Minimum bytes dropped at once. Readahead makes folios up to this size, and part of a folio cannot be dropped."""
 READAHEAD = 4 * 1024 * 1024
-"""Where the kernel does not say: the most that a file system sets by itself (btrfs)."""
+"""Bytes of readahead if the kernel does not report it: the largest default of a file system (btrfs)."""
 ZONES = 3
-"""Places in a file that are read by turns: where the walk is, a look at what follows, one back."""
+"""Maximum zones of a file that are read alternately: the current one, one ahead and one back."""
 
 CACHESTAT = 451
 MACHINES = ("x86_64", "aarch64")
 
 Run = tuple[int, int]
-"""Start and stop, in bytes."""
+"""Start and end (exclusive) of a byte range."""
 
 
 class _Range(ctypes.Structure):
@@ -44,8 +44,8 @@ class _Counts(ctypes.Structure):
 
 
 def cached_pages(fd: int, start: int, stop: int) -> int:
-    """How many of the pages that hold the bytes start..stop are in the page cache. Raises OSError where that cannot be
-    asked: ENOSYS by an old kernel or another system, EPERM by a sandbox or for a file of somebody else's."""
+    """Return how many of the pages with the bytes start..stop are in the page cache. Raises OSError if that is not
+    available: ENOSYS with an old kernel or another system, EPERM in a sandbox or for a file of another user."""
     counts = _Counts()
     if _call(CACHESTAT, fd, ctypes.byref(_Range(start, stop - start)), ctypes.byref(counts), 0):
         error = ctypes.get_errno()
@@ -70,27 +70,28 @@ else:
 
 
 class PageCache:
-    """The pages of one open file.
+    """The cached pages of one open file.
 
-    `before` each read notes which pages are not there, also of those that the kernel may read ahead of it; those pages
-    go once reading has moved on, and at `close`. Pages that others bring in meanwhile cannot be told from ours: so no
-    more is noted in advance than readahead can reach.
+    Before each read, `before` notes the pages that are not cached, including those that the kernel may read ahead. They
+    are dropped once reading has moved on, and at `close`. Pages that others bring in meanwhile cannot be distinguished
+    from ours, so no more is noted in advance than readahead can reach.
     """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.works = _can_be_asked(fd)
         """Whether pages are dropped at all."""
-        self._zones: list[Run] = []  # what is being read, the latest last: all that was not there in it is ours
+        self._zones: list[Run] = []  # byte ranges being read, the latest last: pages not cached before are in _ours
         self._ours: list[Run] = []
         self._late: list[Run] = []
         if self.works:
             readahead = _readahead(fd)
-            self._reach = 2 * readahead  # one portion that is under way, and one behind it
+            self._reach = 2 * readahead  # one readahead in progress, and the next one
             self._granule = max(GRANULE, 1 << (readahead - 1).bit_length())
 
     def before(self, position: int, count: int, size: int) -> None:
-        """The bytes position..position+count of a file of `size` bytes are about to be read."""
+        """Prepare to read the bytes position..position+count of a file of `size` bytes: note the pages that are not
+        cached, and drop ours that reading has moved past."""
         if not self.works:
             return
         ahead = position + count + self._reach
@@ -98,7 +99,7 @@ class PageCache:
             start, stop = self._zones[-1]
             if start <= position and min(ahead, size) <= stop:
                 return
-        # Not beyond the end: what a broker appends there is none of ours.
+        # Not beyond the end: the pages that a broker appends there are not ours.
         wanted = (_down(position, ALIGN), min(_up(ahead, self._granule), _up(size, PAGE)))
         absent = [run for gap in without([wanted], merged(self._zones)) for run in self._absent(*gap)]
         self._ours = merged([*self._ours, *absent])
@@ -107,7 +108,7 @@ class PageCache:
         gone = without(self._ours, kept)
         if gone:
             left = self._drop(gone)
-            # Once more later, not for ever: what stays then is in somebody's use.
+            # Retry only once, later: pages that remain then are in use by others.
             self._ours = merged([*without(self._ours, gone), *without(left, self._late)])
             self._late = left
 
@@ -121,7 +122,7 @@ class PageCache:
         self._zones = [*self._zones[1 - ZONES :], (start, stop)]
 
     def _absent(self, start: int, stop: int) -> list[Run]:
-        """The pages in start..stop that are not there. Counts are all the kernel tells, so it is asked by halves."""
+        """Return the byte ranges in start..stop that are not cached, by bisection: the kernel reports only counts."""
         if start >= stop:
             return []
         cached = self._cached(start, stop)
@@ -136,17 +137,17 @@ class PageCache:
     def _cached(self, start: int, stop: int) -> int:
         try:
             return cached_pages(self.fd, start, stop)
-        except OSError:  # it could be asked at first; all there means that none is dropped
+        except OSError:  # it was available at first; "all cached" means that none is dropped
             return (stop - start) // PAGE
 
     def _drop(self, runs: list[Run]) -> list[Run]:
-        """The pages that are not gone then: while they are being read ahead they cannot be dropped."""
+        """Drop pages; return those that remain, because pages cannot be dropped while readahead is in progress."""
         for start, stop in runs:
             os.posix_fadvise(self.fd, start, stop - start, os.POSIX_FADV_DONTNEED)
         return [left for run in runs if self._cached(*run) for left in without([run], merged(self._absent(*run)))]
 
     def close(self) -> None:
-        """Drop the rest. To be called while the file is still open."""
+        """Drop the remaining pages. Call this while the file is still open."""
         self._zones = []
         ours, self._ours = self._ours, []
         for attempt in range(6):
@@ -173,11 +174,11 @@ def _can_be_asked(fd: int) -> bool:
 
 
 def _readahead(fd: int) -> int:
-    """The most that the kernel reads ahead in this file, in bytes."""
+    """Return the maximum number of bytes that the kernel reads ahead in this file."""
     status = os.fstat(fd)
     device = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
     name = f"{os.major(device)}:{os.minor(device)}"
-    for directory in (f"class/bdi/{name}", f"dev/block/{name}/queue", f"dev/block/{name}/../queue"):  # a partition's
+    for directory in (f"class/bdi/{name}", f"dev/block/{name}/queue", f"dev/block/{name}/../queue"):  # a disk partition
         try:
             with open(f"/sys/{directory}/read_ahead_kb") as file:
                 return max(PAGE, int(file.read()) * 1024)
@@ -187,7 +188,7 @@ def _readahead(fd: int) -> int:
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:
-    """The same bytes, in order, in as few runs as can be."""
+    """Return the same bytes as the fewest possible byte ranges, in order."""
     found: list[Run] = []
     for start, stop in sorted(runs):
         if found and start <= found[-1][1]:
@@ -198,7 +199,7 @@ def merged(runs: Iterable[Run]) -> list[Run]:
 
 
 def without(runs: list[Run], holes: list[Run]) -> list[Run]:
-    """What of `runs` is in none of the `holes`. Both are as `merged` makes them."""
+    """Return the parts of `runs` that are in none of the `holes`. Both must be as `merged` returns them."""
     found = []
     index = 0
     for start, stop in runs:

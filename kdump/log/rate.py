@@ -1,4 +1,4 @@
-"""Reading no faster than a broker can spare."""
+"""Limits the rate of reading (--max-rate), to spare a live broker's disk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:  # it takes its time
+if TYPE_CHECKING:  # slow to import
     from multiprocessing.context import BaseContext
 
 BURST = 0.25
-"""Seconds' worth of bytes that may be read at once after a pause."""
+"""Seconds of the rate whose bytes may be read at once after a pause."""
 
 
 class _Moment(Protocol):
@@ -23,11 +23,11 @@ class _Local:
 
 
 class Rate:
-    """A token bucket of `per_second` bytes a second, of which BURST seconds' worth are there at first.
+    """A token bucket of `per_second` bytes per second, initially filled with BURST seconds' worth.
 
-    With a `context` of multiprocessing it is shared by the processes of that context that it is handed to as they
-    start (args of a Process, initargs of a pool); together they read no faster than that. `clock` is to be the same in
-    all of them, as time.monotonic is.
+    With a multiprocessing `context`, the processes that receive it when they start (args of a Process, initargs of a
+    pool) share the bucket, so the limit applies to all of them together. `clock` must be the same in all of them, as
+    time.monotonic is.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Rate:
         self.per_second = per_second
         self._clock = clock
         self._sleep = sleep
-        # All there is to a bucket: the moment when what was taken so far is paid for. The past is a full one.
+        # The whole state of the bucket: the time when everything taken so far is paid for. A past time means full.
         self._paid: _Moment
         self._lock: AbstractContextManager[Any]
         if context is None:
@@ -54,7 +54,7 @@ class Rate:
         self._paid.value = clock() - BURST
 
     def take(self, count: int) -> None:
-        """Wait until `count` more bytes may be read. More than the bucket holds are waited for, too."""
+        """Wait until `count` more bytes may be read; `count` may exceed the capacity of the bucket."""
         with self._lock:
             now = self._clock()
             paid = max(self._paid.value, now - BURST) + count / self.per_second

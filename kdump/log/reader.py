@@ -1,8 +1,8 @@
 """Any file -> regions that tile it exactly, in order.
 
-A batch is believed when its successor begins where it ends, with the very next offset, or when its checksum holds; so
-most of a healthy file is walked by its headers alone, and a checksum is taken only when somebody asks for it. Where
-neither is so, the next sound batch decides where this one ends.
+A batch is accepted if the next one begins where it ends, with exactly the next offset, or if its checksum matches. So
+most of an intact file is read by its headers alone, and checksums are computed only on request. If neither is the case,
+the next valid batch determines where this one ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kdump.log.window import Window
 
 WALKED, CHECKED = "walked", "checked"
 MANY_STRANGE = 1000
-"""Regions of junk and padding that are held back until one shows that a file without a name is a log."""
+"""Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
 
 
 def regions(
@@ -33,20 +33,20 @@ def regions(
     stretches: str = "",
     unordered: bool = False,
 ) -> Iterator[Region]:
-    """The regions of the file behind `window`, from `start` (the beginning of one) to its end.
+    """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
-    region is asked for. `stretches` asks for a Stretch in place of v2 batches that are beyond doubt, where there are
-    several: WALKED if their headers tell, CHECKED if their checksums do. `unordered`: the batch that follows damage may
-    have any offset; by default one that is above those before it, and near the file's name. Raises SourceError when the
-    device does; and, in place of any region, for a file that does not look like Kafka's: see Window.is_nameless.
+    region is requested. `stretches` requests a Stretch in place of v2 batches that are valid beyond doubt: WALKED by
+    their headers, CHECKED by their checksums. `unordered`: the batch after damage may have any offset; by default, its
+    offset must be above those before it and near the file's name. Raises SourceError if the device fails, and instead
+    of any region if the file does not look like Kafka's (see Window.is_nameless).
     """
     found = Reader(window, name_offset, limits or Limits(), stretches, unordered=unordered).regions(start)
     return _recognized(window, found) if window.is_nameless and start == 0 else found
 
 
 def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
-    """The regions, once one of them shows that they are of a log: a batch, or the beginning of one."""
+    """Yield the regions once one of them, a batch or the beginning of one, shows that the file is a log."""
     strange: list[Region] = []
     for region in found:
         strange.append(region)
@@ -60,7 +60,7 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
 
 
 class Reader:
-    """The walk over one file."""
+    """Reads the regions of one file."""
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class Reader:
                 position = region.end
 
     def _stretch(self, position: int) -> Stretch | None:
-        """The batches from `position` on that are beyond doubt and lie in the window, with what they teach about
-        offsets; the same batches that would come one by one."""
+        """Return the batches from `position` on that are in the window and valid beyond doubt, and record their
+        offsets. They are the same batches that would be returned one by one."""
         window, name = self.window, self.name_offset
         buffer, at = window.at_hand(position, HEADER)
         size = LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
         if at + size + HEADER > len(buffer) and size <= window.ahead:
-            buffer, at = window.at_hand(position, size + HEADER)  # with its successor's header
+            buffer, at = window.at_hand(position, size + HEADER)  # with the next header
         if at < 0 or (name is not None and name > FURTHEST):
             return None
         end = window.source.size
@@ -141,15 +141,15 @@ class Reader:
             yield self._contradicted(claim)
 
     def _batch(self, claim: Claim, crc: int | None = None) -> Batch:
-        """A batch that is believed; `crc` if its checksum was taken."""
+        """Return an accepted batch; `crc` is its checksum if that was computed."""
         assert claim.header is not None
         self._learn(claim.first_offset, claim.last_offset)
         return make_batch(self.window, claim.position, claim.size, self.limits, claim.header, crc=crc)
 
     def _learn(self, first: int, last: int) -> None:
-        """Offsets of a batch that is believed. No checksum covers them, and a wrong one must not hide what comes behind
-        it: so an offset counts as good only once a larger one has followed. Nor must the name of a file that was
-        renamed: two batches that agree say that it is wrong."""
+        """Record the offsets of an accepted batch. Checksums do not cover base offsets: trust an offset only after a
+        larger one follows, so that a wrong one does not hide later batches. For the same reason, ignore the file's name
+        if the first two batches contradict it consistently: the file has been renamed."""
         name = self.name_offset
         if first < 0 or last < first or (name is not None and not (near(last, name) and name <= last)):
             if name is not None and self.latest is None and self.strange is not None and self.strange < first:
@@ -164,7 +164,7 @@ class Reader:
         self.latest = last
 
     def _contradicted(self, claim: Claim) -> Region:
-        """A header with a length that fits, but nothing says that it is right."""
+        """Return the region for a header that fits, but that neither the next batch nor the checksum confirms."""
         header, position = claim.header, claim.position
         assert header is not None
         sound = self.resync.next_sound(position + 1, claim.end + LOOK_BACK, position, self.last_good)
@@ -182,9 +182,9 @@ class Reader:
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
     def _broken(self, claim: Claim) -> Region:
-        """A header that cannot be, or a length that runs past the end."""
+        """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
-        head = bytes(self.window.peek(position, LEAST))  # a pipe may be read past it by the search
+        head = bytes(self.window.peek(position, LEAST))  # the search may read a pipe past it
         sound = self.resync.next_sound(position + 1, None, position, self.last_good)
         recovered = self._recovered(claim, sound)
         if recovered is not None:
@@ -210,21 +210,21 @@ class Reader:
         return Region(JUNK, position, end - position, reason, header, code)
 
     def _in_place(self, claim: Claim, head: bytes, end: int) -> bool:
-        """Whether bytes up to `end` that cannot be read are a batch all the same, but for the field that is wrong: its
-        offset fits in, or, where the magic is wrong, its length leads to what follows."""
+        """Return True if the invalid bytes up to `end` are a batch except for one wrong field: its offset fits or, if
+        the magic is wrong, its length leads to the next batch."""
         if claim.header is not None:
             return self._fits_in(claim)
         length = int.from_bytes(head[8:12], "big", signed=True)
         return len(head) == LEAST and claim.position + LOG_OVERHEAD + length == end
 
     def _fits_in(self, claim: Claim) -> bool:
-        """Whether this is the start of a batch, and not just any bytes: its offset follows, or nothing is known."""
+        """Return True if the offset suggests a batch: it is in range of the known offsets, or none is known."""
         base = self.last_good if self.last_good is not None else self.name_offset
         return claim.first_offset >= 0 if base is None else base - 1 < claim.last_offset < base + REACH
 
     def _recovered(self, claim: Claim, sound: int | None) -> Batch | None:
-        """The batch whose length is wrong and whose checksum holds over the bytes up to `sound` (None: the end).
-        The length is outside the checksum of every format."""
+        """Return the batch if its length is wrong, but its checksum matches the bytes up to `sound` (None: the end).
+        The checksum does not cover the length in any format."""
         header = claim.header
         if header is None or (sound is None and self.window.source.size is None):
             return None
@@ -240,7 +240,7 @@ class Reader:
         return make_batch(self.window, claim.position, size, self.limits, header, problem)
 
     def _padding(self, position: int) -> Iterator[Region]:
-        """A run of zeros where a batch should start, and what follows if no batch does."""
+        """Yield the zeros where a batch should start, and the junk after them if no batch follows."""
         run_end = self._zeros_end(position)
         if run_end is None:
             yield Region(PADDING, position, self._end() - position, "zeros to the end")
@@ -257,20 +257,20 @@ class Reader:
                 claim = claim_at(self.window, start, self.limits)
                 if claim.header and not claim.error and not self.window.reaches(claim.end) and self._fits_in(claim):
                     yield Region(PADDING, position, start - position, "zeros")
-                    return  # the torn batch itself is what comes next
+                    return  # the torn batch itself is the next region
         yield Region(PADDING, position, run_end - position, "zeros")
         end = self._end() if sound is None else sound
         yield Region(JUNK, run_end, end - run_end, "no batch begins here")
 
     def _zeros_end(self, position: int) -> int | None:
-        """Position of the first byte that is not zero; None if there is none."""
+        """Return the position of the first byte that is not zero, None if there is none."""
         zeros = bytes(self.window.size)
         while True:
             position = self.window.source.next_data(position)
             data = self.window.view(position, self.window.size)
             if not data:
                 return None
-            # This is many times quicker than searching, or comparing a view; and zeros come by the gigabyte.
+            # Many times faster than searching or comparing a view, which matters: there may be gigabytes of zeros.
             match = None if zeros.startswith(data) else NOT_ZERO.search(data)
             if match:
                 return position + match.start()
@@ -278,7 +278,7 @@ class Reader:
             self.window.release(position - HEADER)
 
     def _end(self) -> int:
-        """Where the source ends; a stream is read to there."""
+        """Return the size of the source; reads a stream to its end."""
         size = self.window.source.size
         position = 0
         while size is None:

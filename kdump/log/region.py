@@ -1,4 +1,4 @@
-"""What a file is made of: batches, messages, and the bytes that are neither. Regions tile the file in order."""
+"""Regions of a file: batches, messages, and the bytes that are neither. Regions tile the file in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a length is believed. Bytes."""
+    """Maximum accepted lengths, in bytes; None for no limit."""
 
     max_batch_size: int | None = None
     max_decompressed_size: int = DEFAULT_MAX_DECOMPRESSED
@@ -34,9 +34,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with a region, of the kind that `code` names (check.catalogue).
+    """A defect in a region; `code` is its kind (check.catalogue).
 
-    `position` is a byte of the file, or, where `space` names a codec, of that batch's decompressed payload.
+    `position` is a byte of the file or, if `space` names a codec, of the batch's decompressed payload.
     """
 
     code: str
@@ -55,11 +55,11 @@ class Problem:
 
 
 class Region:
-    """Bytes position..position+size-1 of a file. `kind`: torn, junk or padding, and batch in a Batch.
+    """Bytes position..position+size-1 of a file. `kind` is torn, junk or padding, or in a subclass batch or stretch.
 
-    torn: a batch that runs past the end; its header as far as it goes in `header`. junk: bytes that no batch claims,
-    up to where the stream makes sense again. padding: zeros, as preallocation or a crash leaves. `code`: the finding
-    (check.catalogue) that a torn or junk region amounts to.
+    torn: an incomplete batch at the end, with its header, if that is complete, in `claimed`. junk: bytes that belong to
+    no batch, up to the next valid batch or the end; `claimed` is the header that they begin with, if any. padding:
+    zeros, as from preallocation or a crash. `code`: the finding code (check.catalogue) for the region.
     """
 
     kind: str
@@ -82,13 +82,13 @@ class Region:
 
     @property
     def end(self) -> int:
-        """Position of the first byte behind it."""
+        """Position of the first byte after it."""
         return self.position + self.size
 
 
 class Batch(Region):
-    """A v2 batch or a v0/v1 message (alone, or a wrapper), by the specification's names for a v2 batch; None where a
-    format has nothing. Its bytes can be read until the next region is asked for."""
+    """A v2 batch or a v0/v1 message (alone, or a wrapper), with the specification's names for a v2 batch; None for
+    fields that a format does not have. Its bytes can be read until the next region is requested."""
 
     baseOffset: int | None
     batchLength: int
@@ -112,7 +112,7 @@ class Batch(Region):
     hasDeleteHorizonMs: bool | None
     deleteHorizonMs: int | None
     crc_start: int
-    """Where the bytes that the checksum covers begin, counted from the start of the batch."""
+    """Position, relative to the batch, of the first byte that the checksum covers."""
 
     def __init__(self, window: Window, position: int, size: int, limits: Limits, problem: Problem | None) -> None:
         super().__init__("batch", position, size)
@@ -121,16 +121,16 @@ class Batch(Region):
         self.problems: list[Problem] = [problem] if problem else []
         self._computed: int | None = None
         self.decoded_to = 0
-        """Where the last record that was decoded ends, in the file or in the decompressed payload."""
+        """End of the last decoded record, as a position in the file or in the decompressed payload."""
 
     def note(self, problem: Problem) -> None:
-        """Add a problem, once: a batch may be read through several times."""
+        """Add a problem, but only once: a batch may be read several times."""
         if problem not in self.problems:
             self.problems.append(problem)
 
     @property
     def computedCrc(self) -> int:
-        """The checksum of the bytes as they are."""
+        """Checksum of the batch's actual bytes, computed on first use."""
         if self._computed is None:
             start = self.position + self.crc_start
             self._computed = checksum(self.magic, self.window.chunks(start, self.end - start))
@@ -145,7 +145,7 @@ class Batch(Region):
         return self.compression != "none"
 
     def chunks(self, start: int, size: int) -> Iterator[memoryview]:
-        """Pieces of the batch's own bytes, from `start` bytes behind its first."""
+        """Yield `size` of the batch's bytes in pieces, from `start` bytes after its first."""
         return self.window.chunks(self.position + start, min(size, self.size - start))
 
 
@@ -172,16 +172,16 @@ class BatchV2(Batch):
         def __getattr__(self, name: str) -> Any: ...
 
 
-# The fields and what follows from them are declared once, on the header.
+# The fields, and properties derived from them, are declared once, on the header.
 for _name in (name for name in dir(BatchHeader) if not name.startswith("_") and name not in ("size", "count", "index")):
     setattr(BatchV2, _name, property(attrgetter(f"header.{_name}")))
 
 
 class Stretch(Region):
-    """Sound v2 batches that follow each other, as one: handed out only to who asks for it (log.reader). `checked`:
-    their checksums have been taken, and hold; otherwise each is believed because its successor begins where it ends.
+    """A batch run: consecutive valid v2 batches as one region, yielded only on request (log.reader). `checked`: their
+    checksums match; otherwise each is accepted because the next one begins where it ends.
 
-    Its `buffer` holds them all, from `start` on; the batches can be read as long as it is kept.
+    `buffer` contains all of them, from index `start` on; the batches can be read as long as it is kept.
     """
 
     def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: Run, checked: bool) -> None:
@@ -194,7 +194,7 @@ class Stretch(Region):
         self.checked = checked
 
     def batches(self) -> Iterator[BatchV2]:
-        """The batches, one by one."""
+        """Yield the batches, one by one."""
         at = self.start
         while at < self.stop:
             batch = self.batch(at)
@@ -202,23 +202,22 @@ class Stretch(Region):
             at += batch.size
 
     def batch(self, at: int) -> BatchV2:
-        """The batch that begins at buffer[at]."""
+        """Return the batch that begins at buffer[at]."""
         shift = self.position - self.start
         header = v2.BATCH_HEADER.read(self.buffer, at)
-        held: Any = Held(self.buffer, shift)  # of a window, reading a batch takes no more
+        held: Any = Held(self.buffer, shift)  # has all of a Window that reading a batch needs
         batch = BatchV2(held, at + shift, header.size, self.limits, header)
         if self.checked:
             batch._computed = header.crc
         return batch
 
     def holds(self, at: int, end: int) -> bool:
-        """Whether the checksum of the batch at buffer[at:end] holds."""
+        """Return True if the checksum of the batch at buffer[at:end] matches."""
         return self.checked or checksum_holds(self.buffer, at, end)
 
 
 class BatchLegacy(Batch):
-    """A message of format v0 or v1. baseOffset and recordCount of a wrapper are known once its inside was looked at:
-    see kdump.log.legacy.look_inside."""
+    """A message of format v0 or v1. baseOffset and recordCount of a wrapper are set by kdump.log.legacy.look_inside."""
 
     crc_start = legacy.CRC_START
     partitionLeaderEpoch = lastOffsetDelta = baseTimestamp = None
@@ -235,7 +234,7 @@ class BatchLegacy(Batch):
         problem: Problem | None = None,
     ) -> None:
         super().__init__(window, position, size, limits, problem)
-        # Key and value have to fill the size that the message has, whatever it claims.
+        # Key and value must fill the actual size of the message, whatever its header states.
         self.header = header if size == header.size else header._replace(messageSize=size - v2.LOG_OVERHEAD)
         self.batchLength = header.messageSize
         self.magic, self.crc, self.attributes = header.magic, header.crc, header.attributes
@@ -246,11 +245,10 @@ class BatchLegacy(Batch):
         self.baseOffset = None if self.is_compressed else header.offset
         self.recordCount = None if self.is_compressed else 1
         self.looked_inside = False
-        self.inner_base: int | None = None  # what relative inner offsets of a v1 wrapper add to
+        self.inner_base: int | None = None  # base of the relative inner offsets of a v1 wrapper
         self.inner_last: int | None = None  # the last inner offset of a v0 wrapper
         self.inner: Columns | None = None
-        """The messages of a wrapper as format.message_set has them, once its inside was looked at, if they are
-        ordinary."""
+        """The messages of a wrapper as format.message_set returns them; set by look_inside if none is unusual."""
 
 
 def make_batch(
@@ -262,7 +260,7 @@ def make_batch(
     problem: Problem | None = None,
     crc: int | None = None,
 ) -> BatchV2 | BatchLegacy:
-    """`crc`: the checksum of its bytes, if it has been computed."""
+    """Return the batch or message; `crc` is the checksum of its bytes, if it has been computed."""
     kind: type[BatchV2] | type[BatchLegacy] = BatchV2 if isinstance(header, BatchHeader) else BatchLegacy
     batch = kind(window, position, size, limits, header, problem)  # type: ignore[arg-type]
     batch._computed = crc
@@ -273,7 +271,7 @@ HEADER_SIZES = {0: legacy.MESSAGE_V0.size, 1: legacy.MESSAGE_V1.size, 2: v2.BATC
 
 
 def read_header(data: Bytes) -> BatchHeader | MessageHeader:
-    """The header that starts `data`, by its magic. Raises DecodeError: too few bytes, or a magic that Kafka has not."""
+    """Read the header at the start of `data`, by its magic. Raises DecodeError: too few bytes, or an unknown magic."""
     magic = data[v2.MAGIC_POSITION] if len(data) > v2.MAGIC_POSITION else 0
     if len(data) < HEADER_SIZES.get(magic, 0):
         reason = f"{len(data)} bytes are left, fewer than a header"
@@ -287,7 +285,7 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
 
 
 def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
-    """Why the length cannot be right for the format, None when it can."""
+    """Return why the length is invalid for the format, None if it is not."""
     if isinstance(header, MessageHeader):
         return legacy.size_problem(header, 0)
     if header.batchLength >= v2.MIN_BATCH_LENGTH:

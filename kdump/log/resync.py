@@ -1,9 +1,9 @@
-"""Finding the next sound batch in bytes that no longer make sense.
+"""Finds the next valid batch after damage.
 
-A candidate must have a plausible header, a length that fits, an offset above the last good one and within 31 bits of
-the file's name, and a checksum that holds; and it must not lie in a value, which may itself hold a valid batch. It
-need not have a successor, so that a good batch between two bad ones is not lost. Of a file whose batches may be out of
-order (`unordered`) its offset may be any.
+A candidate must have a plausible header, a length that fits, an offset above the last trusted one and within 31 bits of
+the file's name, and a matching checksum. It must not be inside a record, which may itself contain a valid batch. No
+batch has to follow it, so that a valid batch between two damaged ones is found. If the batches of a file may be out of
+order (`unordered`), any offset is accepted.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from kdump.log.window import Window
 
 FREE_WORK = 64 * 1024 * 1024
 WORK_PER_BYTE = 8
-"""Bytes of checksum that candidates may cost for each byte searched: crafted input must not cost its square."""
+"""Bytes of checksums computed for candidates per byte searched: crafted input must not make the cost quadratic."""
 RESERVE = FREE_WORK // 2
-"""What is kept of that for candidates with a successor: chance makes the others."""
+"""Bytes of that work reserved for candidates that another batch follows: the others are mostly chance matches."""
 FIRST_LOOK = 4096
-"""Bytes that are searched at first; the next sound batch is mostly near."""
+"""Bytes searched at first: the next valid batch is usually near."""
 
 NOT_ZERO = re.compile(rb"[^\x00]")
 
 
 class Resync:
-    """Searches one file. `name_offset` is the offset that its name gives, None where it has no such name. `unordered`:
-    neither that nor the offset before the damage limits what is found."""
+    """Searches one file. `name_offset` is the offset in its name, None if the name has none. `unordered`: neither that
+    nor the offset before the damage restricts the search."""
 
     def __init__(self, window: Window, limits: Limits, name_offset: int | None, *, unordered: bool = False) -> None:
         self.window = window
@@ -43,11 +43,11 @@ class Resync:
         self.work_left = FREE_WORK
         self.paid_to = 0
         self.searched: tuple[int | None, int, int, int | None] = (None, 0, 0, None)
-        """The last search: above which offset, from where, up to where there is none, and what there is then."""
+        """The last search: the offset it had to exceed, its start, the end of the part without a batch, the result."""
 
     def next_sound(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
-        """Position of the first sound batch at or behind `start`, None if there is none before `stop` (None: the end).
-        What cannot be read began at `boundary`; with a `stop`, all from there on can still be read afterwards."""
+        """Return the position of the first valid batch at or after `start`, None if there is none before `stop` (None:
+        the end). The damage begins at `boundary`; with a `stop`, bytes from `start` on can still be read afterwards."""
         if self.unordered:
             last_good = None
         above, begun, clear, found = self.searched
@@ -60,12 +60,12 @@ class Resync:
         return found
 
     def forget_name(self) -> None:
-        """The file's name is wrong: it says nothing of the offsets in it."""
+        """Ignore the file's name from now on, because it contradicts the offsets in the file."""
         self.name_offset = None
         self.searched = (None, 0, 0, None)
 
     def walked(self, position: int) -> None:
-        """The file has been read to `position`: what that allows candidates to cost."""
+        """Add to the work budget for candidates, because the file has been read up to `position`."""
         self.work_left += WORK_PER_BYTE * max(0, position - self.paid_to)
         self.paid_to = max(self.paid_to, position)
 
@@ -85,7 +85,7 @@ class Resync:
             while match := pattern.search(block, inside):
                 inside = match.start()
                 if not any(block[inside : inside + LEAST]):
-                    # Zeros match for as long as they last; go on where the next header could begin.
+                    # Zeros match at every position: continue where the next header could begin.
                     other = NOT_ZERO.search(block, inside)
                     inside = max(inside + 1, (other.start() if other else len(block)) - LOG_OVERHEAD)
                     continue
@@ -93,7 +93,7 @@ class Resync:
                 claimed = at + LOG_OVERHEAD + int.from_bytes(block[inside + 8 : inside + 12], "big")
                 inside += 1
                 if claimed > (self.window.source.size or at + LOOK_BACK):
-                    continue  # most of what only looks like a header
+                    continue  # excludes most false candidates
                 candidate = claim_at(self.window, at, self.limits)
                 if self._sound(candidate, last_good):
                     end = self.nesting.around(candidate)
@@ -104,7 +104,7 @@ class Resync:
         return position, None
 
     def _pattern(self, last_good: int | None) -> re.Pattern[bytes]:
-        """The upper halves that an offset can have here, a length that is not negative, a known magic."""
+        """Return a pattern for headers: an upper half that an offset can have here, a length >= 0, a known magic."""
         base = self.name_offset if self.name_offset is not None else last_good
         if base is None:
             upper = rb"[\x00-\x7f].{3}"
@@ -136,8 +136,8 @@ class Resync:
         return self.checksum_holds(candidate.position, candidate.size, header.magic, header.crc)
 
     def checksum_holds(self, position: int, size: int, magic: int, crc: int) -> bool:
-        """Whether bytes position..position+size-1 give the checksum `crc`. No, without looking, once the search has
-        cost too much."""
+        """Return True if the batch or message in bytes position..position+size-1 has the checksum `crc`. Always False
+        once the work budget is spent."""
         if size > self.work_left:
             return False
         self.work_left -= size
@@ -145,8 +145,8 @@ class Resync:
         return checksum(magic, self.window.peeks(position + start, size - start)) == crc
 
     def chains(self, claim: Claim) -> bool:
-        """Whether what lies behind `claim` can lie behind a batch: a successor, zeros, or less than a header. One of
-        the successor's fields may be damaged in turn."""
+        """Return True if the bytes after `claim` may follow a batch: a header, zeros, or fewer bytes than a header. One
+        field of that header may be damaged."""
         data = self.window.peek(claim.end, LEAST)
         if len(data) < LEAST or not any(data):
             return self.window.reaches(claim.end)
@@ -156,7 +156,7 @@ class Resync:
         return magic_known and length_fits and near(offset, claim.last_offset)
 
     def follows(self, claim: Claim) -> bool:
-        """Whether `claim` ends where its successor begins, beyond doubt: a header with the very next offset."""
+        """Return True if a plausible header with exactly the next offset starts where `claim` ends."""
         data = self.window.peek(claim.end, LEAST)
         if len(data) < LEAST:
             return False
@@ -164,7 +164,7 @@ class Resync:
         return offset == claim.last_offset + 1 and length_fits and magic_known
 
     def _successor(self, claim: Claim, data: memoryview) -> tuple[int, bool, bool]:
-        """What `data` behind `claim` says: its offset, whether its length can be, and its magic."""
+        """Parse `data` after `claim`: its offset, whether its length is possible, and whether its magic is known."""
         length = int.from_bytes(data[8:12], "big", signed=True)
         length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(claim.end + LOG_OVERHEAD + length)
         return int.from_bytes(data[:8], "big", signed=True), length_fits, data[16] <= 2

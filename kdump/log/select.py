@@ -1,4 +1,4 @@
-"""Which batches and records are asked for. A header answers first; a batch is decoded only if it may hold a match."""
+"""Selects batches and records. The header is tested first; a batch is decoded only if it may contain a match."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2
 
 
 class Range(NamedTuple):
-    """first..last, both ends included; None leaves an end open."""
+    """The range first..last, both ends inclusive; None leaves an end open."""
 
     first: int | None
     last: int | None
@@ -38,26 +38,29 @@ class Range(NamedTuple):
         return (self.first is None or value >= self.first) and (self.last is None or value <= self.last)
 
     def meets(self, first: int, last: int) -> bool:
-        """Whether first..last and this share a value."""
+        """Return True if first..last overlaps this range."""
         return (self.last is None or first <= self.last) and (self.first is None or last >= self.first)
 
 
 OFFSET_KEYS = ("offset", "startOffset", "firstOffset", "lastOffset")
-"""Under which an entry of an index, a snapshot or a checkpoint has its offsets."""
+"""JSON keys under which an entry of an index, a snapshot or a checkpoint has its offsets."""
 
 NO, MAYBE, YES = 0, 1, 2
-"""What a header says of its records: none is asked for; only decoding can tell; one at least is."""
+"""Match result for a batch header: no record matches; unknown until decoded; at least one matches."""
 
 
 class Gate(Protocol):
-    """Something that lets batches through, by what is known from outside them."""
+    """A filter for batches that depends on information outside the batch."""
 
     def sees(self, batch: Batch) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Selection:
-    """All conditions must hold. Units: offsets, bytes of the file, epoch ms; None as a header's value is any value."""
+    """Conditions on batches and records; all must match.
+
+    `positions` are bytes of the file, `times` epoch ms; a header value of None matches any value.
+    """
 
     offsets: Range | None = None
     positions: Range | None = None
@@ -70,11 +73,11 @@ class Selection:
     control: bool = False
     transactional: bool = False
     gate: Gate | None = None
-    """Asked last, and once for each batch that it keeps back."""
+    """Called last, and only once for each batch that it rejects, because it counts these."""
 
     @property
     def looks_at_content(self) -> bool:
-        """Whether keys, values or headers decide."""
+        """True if there are conditions on keys, values or headers."""
         return bool(self.keys or self.key_regex or self.value_regex or self.headers)
 
     @property
@@ -83,19 +86,19 @@ class Selection:
 
     @property
     def chooses_records(self) -> bool:
-        """Whether some records of a batch may be asked for and others not."""
+        """True if some records of a batch may match and others not."""
         return bool(self.looks_at_content or self.offsets or self.times)
 
     @property
     def meets_all(self) -> bool:
-        """Whether no header answers by itself: every batch is looked into."""
+        """True if there are no conditions on batch headers: every batch with records must be decoded."""
         return self == Selection(
             keys=self.keys, key_regex=self.key_regex, value_regex=self.value_regex, headers=self.headers
         )
 
     def batch(self, batch: Batch) -> int:
-        """NO, MAYBE or YES by the header alone. (For a v0 or v1 wrapper that straddles the end of an offset range, the
-        header does not say where it begins; it is looked into.)"""
+        """Return NO, MAYBE or YES, from the header alone. (Exception: a v0 or v1 wrapper that ends after the offset
+        range is decoded, because its header does not contain its first offset.)"""
         if self.positions and not self.positions.meets(batch.position, batch.end - 1):
             return NO
         if self.producer_ids and batch.producerId not in self.producer_ids:
@@ -110,7 +113,7 @@ class Selection:
         if self.times:
             answer = self._time(batch, self.times)
         if self.looks_at_content and answer:
-            # One without records that is not empty is damaged, and looked into.
+            # A batch with a record count of 0 that is not empty is damaged, and must be decoded.
             answer = MAYBE if batch.recordCount != 0 or batch.size > BATCH_HEADER.size or batch.magic < 2 else NO
         return answer if answer == NO or self.gate is None or self.gate.sees(batch) else NO
 
@@ -125,7 +128,7 @@ class Selection:
 
     @staticmethod
     def _time(batch: Batch, times: Range) -> int:
-        # maxTimestamp bounds from above; baseTimestamp is the first record's, not the smallest.
+        # maxTimestamp is an upper bound; baseTimestamp is the first record's timestamp, not the smallest.
         newest = batch.maxTimestamp
         if newest is None or (times.first is not None and newest < times.first):
             return NO
@@ -134,7 +137,7 @@ class Selection:
         return NO if batch.timestampType == "LogAppendTime" or batch.recordCount == 0 else MAYBE
 
     def record(self, record: Record) -> bool:
-        """Whether a record of a batch that may match does."""
+        """Return True if a record matches, in a batch that may match."""
         if self.offsets and record.offset is not None and not self.offsets.holds(record.offset):
             return False
         if self.times and (record.timestamp is None or not self.times.holds(record.timestamp)):
@@ -151,7 +154,7 @@ class Selection:
         return True
 
     def keep(self, batch: BatchV2, columns: Columns) -> None:
-        """Leave only those of the records that are asked for: as `record` says of each, with no object a record."""
+        """Keep only the matching records in `columns`: like `record`, but without creating an object per record."""
         header = batch.header
         if self.offsets:
             keep_between(columns, OFFSET_DELTA, header.baseOffset, *_longs(self.offsets))
@@ -166,7 +169,7 @@ class Selection:
             keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * WIDTH)])
 
     def _content(self, columns: Columns, at: int) -> bool:
-        """Whether key, value and headers of the record at block[at:] match."""
+        """Return True if key, value and headers of the record at block[at:] match."""
         block, data = columns.block, columns.data
         for pattern, column in ((self.key_regex, KEY_START), (self.value_regex, VALUE_START)):
             if pattern is not None:
@@ -179,8 +182,8 @@ class Selection:
         return True
 
     def entry(self, position: int, values: dict[str, Any]) -> bool:
-        """Whether an entry of a file without batches is asked for, by its JSON values. A condition on what it has not
-        leaves it out."""
+        """Return True if an entry of a file without batches matches, by its JSON values. It does not match conditions
+        on values that it does not have."""
         offsets = [values[key] for key in OFFSET_KEYS if key in values]
         times = values.get("timestamp")
         return not (
@@ -195,7 +198,7 @@ class Selection:
         )
 
     def records(self, batch: Batch) -> Iterator[Record]:
-        """The records of a batch that are asked for."""
+        """Yield the matching records of a batch."""
         if not self.chooses_records:
             yield from records(batch)
             return
@@ -204,7 +207,7 @@ class Selection:
                 yield record
 
     def holds_match(self, batch: Batch) -> bool:
-        """Whether one record at least is asked for, or, with damage, may have been."""
+        """Return True if at least one record matches, or might have matched if the batch were not damaged."""
         answer = self.batch(batch)
         if answer != MAYBE:
             return answer == YES
@@ -212,7 +215,7 @@ class Selection:
 
 
 def _longs(wanted: Range) -> tuple[int, int]:
-    """Both ends of the range, as far as 64 bits go."""
+    """Return both ends of the range, limited to 64 bits; (1, 0) if nothing is left of it."""
     first = LONG_MIN if wanted.first is None else max(LONG_MIN, wanted.first)
     last = LONG_MAX if wanted.last is None else min(LONG_MAX, wanted.last)
     return (first, last) if first <= last else (1, 0)

@@ -1,8 +1,8 @@
-"""A file of batches as Kafka itself walks it: from length to length, each of them believed.
+"""Reads a file of batches as Kafka does: from length to length, trusting each.
 
-Kafka's walk ends where a length runs past the end, and throws where a length or a magic cannot be; the reader
-(kdump.log.reader) then says where the next sound batch begins, and the walk goes on from there. Where Kafka throws
-nothing, this yields the very batches that Kafka sees, damaged ones too.
+Kafka stops at a length that extends past the end of the file, and throws on an invalid length or magic. In the second
+case, the reader (kdump.log.reader) finds the next valid batch, and reading continues there. As long as Kafka does not
+throw, this yields exactly the batches that Kafka reads, including damaged ones.
 
 Source: org.apache.kafka.common.record.FileLogInputStream.
 """
@@ -21,8 +21,9 @@ from kdump.log.window import Window
 
 
 class Stop(NamedTuple):
-    """Where Kafka's walk ends before the file does. `thrown`: with an exception; otherwise it takes what is left for
-    the torn end. `sound`: where the next sound batch begins, None if there is none. `zeros`: nothing else is there."""
+    """The position at which Kafka stops before the end of the file. `thrown`: with an exception; otherwise it treats
+    the rest as an incomplete batch. `sound`: position of the next valid batch, None if there is none. `zeros`: the rest
+    consists of zeros."""
 
     position: int
     reason: str
@@ -34,8 +35,8 @@ class Stop(NamedTuple):
 def stream(
     window: Window, *, name_offset: int | None = None, limits: Limits | None = None, most: int | None = None
 ) -> Iterator[Batch | Stop]:
-    """The batches in the first `most` bytes (default: all) of the file behind `window`, in order, and a Stop in the
-    place of what Kafka cannot walk over. A Batch can be read until the next item is asked for. Raises SourceError."""
+    """Yield the batches in the first `most` bytes (default: all) of the file in `window`, in order, and a Stop in place
+    of bytes that Kafka cannot read. A Batch can be read until the next item is requested. Raises SourceError."""
     walk = _Walk(window, name_offset, limits or Limits(), most)
     position = 0
     while True:
@@ -56,7 +57,7 @@ def stream(
 
 
 def batch_at(window: Window, position: int, limits: Limits | None = None) -> Batch | None:
-    """What Kafka takes for the batch at `position`; None if it takes nothing for one. Raises SourceError."""
+    """Return the batch that Kafka would read at `position`, None if it would read none. Raises SourceError."""
     if not 0 <= position <= (window.source.size or position):
         return None
     found = _Walk(window, None, limits or Limits(), None).look(position)
@@ -64,14 +65,14 @@ def batch_at(window: Window, position: int, limits: Limits | None = None) -> Bat
 
 
 class _No(NamedTuple):
-    """Why no batch begins at a position."""
+    """The reason why no batch begins at a position. `thrown`: Kafka throws an exception."""
 
     reason: str
     thrown: bool
 
 
 class _Walk:
-    """What one walk knows of its file."""
+    """Reads single batches of one file as Kafka does."""
 
     def __init__(self, window: Window, name_offset: int | None, limits: Limits, most: int | None) -> None:
         self.window = window
@@ -83,9 +84,9 @@ class _Walk:
         return (self.most is None or position <= self.most) and self.window.reaches(position)
 
     def look(self, position: int) -> Batch | _No | None:
-        """What begins here; None at the end, be it that of the bytes that are wanted."""
+        """Return the batch at `position`, or why there is none; None at the end of the file or of the `most` bytes."""
         data = bytes(self.window.view(position, HEADER))
-        if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream wants one byte more
+        if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream requires one more byte
             whole = not data or not self.reaches(position + len(data))
             return None if whole else _No(f"{len(data)} bytes are left, fewer than a header", False)
         length = int.from_bytes(data[8:12], "big", signed=True)
@@ -106,7 +107,7 @@ class _Walk:
         return make_batch(self.window, position, size, self.limits, _header(magic, data))
 
     def stop(self, position: int, no: _No) -> Stop:
-        """The Stop at a position, after a search for what follows."""
+        """Return the Stop at `position`, after searching for the next valid batch."""
         only_zeros = True
         for region in self._regions(position):
             if isinstance(region, Batch) and region.crcValid:
@@ -115,7 +116,7 @@ class _Walk:
         return Stop(position, no.reason, no.thrown, None, only_zeros)
 
     def sound_batch(self, position: int) -> Batch | None:
-        """The sound batch at `position`, as the reader takes it."""
+        """Return the valid batch that the reader finds at `position`."""
         for region in self._regions(position):
             if isinstance(region, Batch) and region.crcValid:
                 return region
@@ -126,16 +127,16 @@ class _Walk:
 
 
 def _header(magic: int, data: bytes) -> BatchHeader | MessageHeader:
-    """The header as Kafka takes it: what is above 1 is read as 2."""
+    """Read the header as Kafka does: any magic above 1 is read as 2."""
     if magic > 1:
         return BATCH_HEADER.read(data)
-    # The least size that Kafka believes is below that of a header with keySize: what is missing is zeros.
+    # Kafka accepts sizes too small for a header with keySize: pad the missing bytes with zeros.
     values = MESSAGES[magic].struct.unpack_from(data.ljust(HEADER, b"\0"), 0)
     return MessageHeader._make(values if magic else (*values[:5], None, values[5]))
 
 
 def _left(window: Window, position: int) -> int:
-    """Bytes from `position` to the end; what cannot be known before a stream ends is read for it."""
+    """Return the number of bytes from `position` to the end; reads a stream to its end."""
     size = window.source.size
     at = position
     while size is None:

@@ -1,7 +1,8 @@
-"""The time index beside a segment, as a hint where to begin looking for a time. As the offset index it is not believed.
+"""The time index of a segment, as a hint where to begin a lookup by timestamp. Like the offset index, it is never
+trusted.
 
-An entry says that no record up to its offset is newer than its timestamp. Entries rise, and the one that is used must
-be what its batch says; then only an index that somebody has made up could mislead. Source: TimeIndex.
+An entry states that no record up to its offset is newer than its timestamp. Entries must be in ascending order, and the
+one that is used must match its batch; then only a forged index could mislead. Source: TimeIndex.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from kdump.log.region import Limits
 from kdump.log.window import Window
 
 STEPS = 10_000
-"""Batches that are walked over from an entry of the .index to the one that a time index speaks of."""
+"""Maximum batches read from an entry of the .index to the batch of a time index entry."""
 
 
 def offset_before(window: Window, at: Target, hints: Hints, timestamp: int) -> int | None:
-    """An offset up to which all records of the segment are older than `timestamp` (epoch ms), as far along as the
-    .timeindex tells; None if it does not. `hints` are of the segment's .index, which leads to the batch."""
+    """Return the largest offset in the .timeindex up to which all records of the segment are older than `timestamp`
+    (epoch ms), None if there is none. `hints` are those of the segment's .index, to find the batch."""
     entries = read_times(at)
     number = bisect_left(entries, timestamp, key=lambda entry: entry[0]) - 1
     if number < 0:
@@ -33,8 +34,8 @@ def offset_before(window: Window, at: Target, hints: Hints, timestamp: int) -> i
 
 
 def read_times(at: Target) -> list[tuple[int, int]]:
-    """The entries of the .timeindex beside the segment `at`, as timestamp (epoch ms) and offset; none if they do not
-    rise. Zeros behind the last are preallocation."""
+    """Return the entries of the .timeindex of the segment `at`, as timestamp (epoch ms) and offset; none if they are
+    not in ascending order. Zeros after the last one are preallocation."""
     stem, dot, ending = at.path.rpartition(".log")
     if not dot or at.name_offset is None:
         return []
@@ -50,7 +51,7 @@ def read_times(at: Target) -> list[tuple[int, int]]:
 
 
 def _has(window: Window, at: Target, hints: Hints, offset: int, newest: int) -> bool:
-    """Whether the batch with that offset has that maxTimestamp."""
+    """Return True if the batch with `offset` has `newest` as its maxTimestamp."""
     entry = bisect_right(hints.offsets, offset) - 1
     if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], at.name_offset):
         return False

@@ -1,7 +1,7 @@
-"""The four codecs, as streams: pieces of a compressed payload in, pieces of bounded size out.
+"""The four codecs as streams: pieces of a compressed payload in, pieces of bounded size out.
 
-What is accepted is what Kafka's Java client accepts (org.apache.kafka.common.compress and the libraries below it),
-down to what it ignores behind the end of a stream: so that an error here is one that a consumer would meet.
+They accept what Kafka's Java client accepts (org.apache.kafka.common.compress and the libraries below it), and ignore
+the same bytes after the end of a stream, so that an error here is one that a consumer would get.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def decompress(
     ignore_header_checksum: bool = False,
     chunk_size: int = 1 << 20,
 ) -> Iterator[bytes]:
-    """The decompressed payload, in pieces of at most about `chunk_size` bytes, none empty (an LZ4 block stays whole).
+    """Yield the decompressed payload in pieces of at most about `chunk_size` bytes, none empty (an LZ4 block is one).
 
-    `chunks` are the compressed payload's pieces in order, split anywhere, `size` bytes together; a view among them
-    need only live until the next is asked for. What lies behind the end of the stream may be left unread.
-    `ignore_header_checksum` is for magic 0, whose LZ4 writers got that checksum wrong.
+    `chunks` are the pieces of the compressed payload in order, split anywhere, `size` bytes in total. A view among
+    them only has to stay valid until the next one is requested. Bytes after the end of the stream may be left unread.
+    `ignore_header_checksum` is for magic 0, whose LZ4 writers computed that checksum incorrectly.
 
-    Raises DecodeError, with positions in the compressed payload, after yielding what came before the damage; also
-    when there are more than `limit` bytes, of which the first `limit` have been yielded (but nothing of a Snappy
-    block that would cross it). The limit is for what expands: codec none has none. An empty payload is an error for
-    every other codec, so do not ask for that of a batch without records.
+    Raises DecodeError, with a position in the compressed payload, after yielding everything before the damage. If
+    there are more than `limit` bytes, raises it after yielding the first `limit` (but nothing of a Snappy block that
+    would exceed the limit). The limit does not apply to codec none, which cannot expand. An empty payload is an error
+    for every other codec, so do not call this for a batch without records.
     """
     chunk_size = max(1, chunk_size)
     source = Source(chunks, size)
@@ -53,7 +53,7 @@ def decompress(
 
 
 def _pieces(codec: str, source: Source, limit: int, ignore_header_checksum: bool, chunk_size: int) -> Iterator[bytes]:
-    # Each codec is imported when a payload needs it, and so is the library behind it.
+    # Each codec and its library are imported only when a payload needs them.
     if codec == "gzip":
         from kdump.format.codec import gzip
 

@@ -1,8 +1,9 @@
 """gzip: one or more members, as the JDK's GZIPInputStream reads them.
 
-Source: RFC 1951, RFC 1952 and java.util.zip.GZIPInputStream. What follows a member and is not the whole header of
-another is ignored; a member whose header is whole must be whole, as in JDK 25 (JDK 17 also ignores one that is cut
-within 18 bytes). Unlike zlib's own gzip reader, Java's does not look at the reserved flags: the header is read here.
+Source: RFC 1951, RFC 1952 and java.util.zip.GZIPInputStream. Bytes after a member are ignored unless they are the
+complete header of another. A member with a complete header must be complete, as in JDK 25 (JDK 17 also ignores one
+that is truncated within 18 bytes). This module parses the header itself, because Java's reader ignores the reserved
+flags and zlib's does not.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ MAGIC = b"\x1f\x8b"
 DEFLATE = 8
 FHCRC, FEXTRA, FNAME, FCOMMENT = 2, 4, 8, 16
 FEED = 1 << 17
-"""Bytes given to zlib at a time: it copies what it could not use yet, at each piece of output."""
+"""Bytes passed to zlib at a time: it copies the unused input with every piece of output."""
 
 
 def pieces(source: Source, chunk_size: int) -> Iterator[bytes]:
-    """The members' contents, in pieces of at most `chunk_size` bytes. Raises DecodeError."""
+    """Yield the contents of the members in pieces of at most `chunk_size` bytes. Raises DecodeError."""
     _read_header(source)
     while True:
         yield from _read_member(source, chunk_size)
@@ -34,7 +35,7 @@ def pieces(source: Source, chunk_size: int) -> Iterator[bytes]:
 
 
 def _read_header(source: Source) -> None:
-    """Read past a member's header. Raises DecodeError."""
+    """Read and check a member's header. Raises DecodeError."""
     start = source.position
     crc = 0
 
@@ -72,7 +73,7 @@ def _read_header(source: Source) -> None:
 
 
 def _read_member(source: Source, chunk_size: int) -> Iterator[bytes]:
-    """What a member holds, behind its header, up to and including its trailer. Raises DecodeError."""
+    """Yield the contents of a member, whose header has been read, and check its trailer. Raises DecodeError."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     crc = length = 0
     while not inflater.eof:
@@ -104,13 +105,13 @@ def _read_member(source: Source, chunk_size: int) -> Iterator[bytes]:
 def _inflate_to_error(
     inflater: zlib._Decompress, source: Source, count: int, chunk_size: int, reason: str
 ) -> Iterator[bytes]:
-    """What comes before the error that lies within the next `count` bytes; then DecodeError, at the wrong byte.
+    """Yield everything before the error in the next `count` bytes, then raise DecodeError at the byte that causes it.
 
-    zlib gives out nothing of the call that fails. So it is fed byte by byte, and the last byte's output is taken byte
-    by byte too: the result is the same however the payload is split.
+    zlib returns no output from a call that fails. So this feeds it byte by byte, and also takes the last byte's output
+    byte by byte: the result does not depend on how the payload is split.
     """
     output = bytearray()
-    # Bits of the byte before may still be pending: nothing is fed at first.
+    # Feed nothing at first: bits of the previous byte may still be pending.
     byte, position = b"", source.position - 1
     for _ in range(count + 1):
         before = inflater.copy()

@@ -1,8 +1,10 @@
-"""LZ4 frames, block by block, as Kafka's own reader takes them; other readers accept more, and less.
+"""LZ4 frames, block by block, by the rules of Kafka's own reader: other readers accept some frames that it rejects,
+and reject some that it accepts.
 
 Source: https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md and
-org.apache.kafka.common.compress.Lz4BlockInputStream. Blocks must be independent, reserved bits and dictionary id
-unset. The first end mark ends the payload, whatever follows, and the content checksum is there but not compared.
+org.apache.kafka.common.compress.Lz4BlockInputStream. Blocks must be independent; the reserved bits and the dictionary
+ID flag must be unset. The first end mark ends the payload, whatever follows. A content checksum is read but not
+verified.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ STRUCT = "Lz4Frame"
 MAGIC = 0x184D2204
 LEGACY_MAGIC = 0x184C2102
 SKIPPABLE_MAGIC = 0x184D2A50
-"""Any value of the last four bits."""
+"""Magic of a skippable frame; its last four bits may have any value."""
 DICTIONARY_ID, RESERVED, CONTENT_CHECKSUM, CONTENT_SIZE, BLOCK_CHECKSUM, INDEPENDENT = (1 << bit for bit in range(6))
 VERSION = 1
 STORED = 1 << 31
-"""The bit of a block's size that says it is not compressed."""
+"""Bit of the block size field that marks an uncompressed block."""
 
 
 def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
-    """The blocks' contents, each at most 4 MiB. Raises DecodeError."""
+    """Yield the contents of the blocks, at most 4 MiB each. Raises DecodeError."""
     block_api = library("lz4.block", "lz4", STRUCT)
     flags, descriptor = _read_header(source, ignore_header_checksum)
     largest = largest_block(descriptor)
@@ -51,7 +53,7 @@ def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
         try:
             piece: bytes = block_api.decompress(block, uncompressed_size=largest)
         except block_api.LZ4BlockError:
-            # The library's message speaks of its buffer; that one is as large as a block may be.
+            # The library's message is about its output buffer, which is as large as a block may be.
             reason = f"the block of {size} bytes is corrupt, or holds more than {largest}"
             raise failed(STRUCT, "block", start + 4, reason) from None
         yield piece
@@ -71,7 +73,7 @@ def _unsupported(field: str, position: int, reason: str) -> DecodeError:
 
 
 def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, bytes]:
-    """The flags and the two bytes of flags and block size. Raises DecodeError."""
+    """Read the frame header; return the flags, and the descriptor bytes FLG and BD. Raises DecodeError."""
     head = _read(source, 6, "magic")
     magic = int.from_bytes(head[:4], "little")
     if magic == LEGACY_MAGIC or magic & ~0xF == SKIPPABLE_MAGIC:
@@ -106,17 +108,17 @@ def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, byt
 
 
 def largest_block(descriptor: bytes) -> int:
-    """Bytes that a block may hold, compressed or not: 64 KiB, 256 KiB, 1 MiB or 4 MiB."""
+    """Return the maximum bytes of a block, compressed or not: 64 KiB, 256 KiB, 1 MiB or 4 MiB."""
     return 1 << (8 + 2 * (descriptor[1] >> 4))
 
 
 def header_checksum(descriptor: bytes) -> int:
-    """The second byte of the descriptor's xxHash32."""
+    """Return the header checksum: the second byte of the descriptor's xxHash32."""
     return xxh32_short(descriptor) >> 8 & 0xFF
 
 
 def xxh32_short(data: bytes) -> int:
-    """xxHash32, seed 0, of fewer than 16 bytes: without the rounds that longer input has.
+    """Return the xxHash32, seed 0, of fewer than 16 bytes, which needs none of the rounds for longer input.
 
     Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
     """
@@ -136,10 +138,10 @@ def xxh32_short(data: bytes) -> int:
 
 
 def _block_checksum_holds(block: bytes | bytearray, stored: bytes | bytearray, descriptor: bytes) -> bool:
-    """Whether `stored` is the xxHash32 of `block`.
+    """Return True if `stored` is the xxHash32 of `block`.
 
-    Python is too slow for the sum, and no library of ours gives it away. But liblz4 checks it in a frame: here, one
-    that holds these bytes as a stored block.
+    Python is too slow to compute it, and no library that kdump uses exports it. But liblz4 verifies it in a frame, so
+    this decompresses a frame that contains these bytes as a stored block.
     """
     frame_api: Any = library("lz4.frame", "lz4", STRUCT)
     described = bytes((VERSION << 6 | INDEPENDENT | BLOCK_CHECKSUM, descriptor[1]))

@@ -1,4 +1,4 @@
-"""The compressed payload as the codecs read it: forward, across the pieces that it comes in, with a position."""
+"""Reads a compressed payload for the codecs: forward, across its pieces, with a position."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NOTHING = memoryview(b"")
 
 
 class Source:
-    """Reads `chunks` forward. `position` counts the bytes read, `size` is what all chunks should add up to.
+    """Reads `chunks` forward. `position` is the number of bytes read, `size` the expected total size of the chunks.
 
-    What is handed out is a copy: a chunk may be a view of a buffer that moves on, or is resized, with the next one.
+    Returns copies, because a chunk may be a view of a buffer that moves, or is resized, with the next chunk.
     """
 
     __slots__ = ("_at", "_chunk", "_chunks", "position", "size")
@@ -28,9 +28,9 @@ class Source:
         self._at = 0
 
     def _at_hand(self) -> int:
-        """How many unread bytes are at hand; 0 only at the end."""
+        """Return the number of unread bytes in the current chunk, after moving to the next if needed; 0 at the end."""
         while self._at >= len(self._chunk):
-            # Let go of the old chunk first: a view pins the buffer that the next chunk may come in.
+            # Release the old chunk first: a view pins the buffer that the next chunk may reuse.
             self._chunk = NOTHING
             self._at = 0
             try:
@@ -40,12 +40,12 @@ class Source:
         return len(self._chunk) - self._at
 
     def peek(self, most: int) -> bytes:
-        """Some bytes, at most `most`, that stay unread; none only at the end."""
+        """Return some of the next bytes, at most `most`, without consuming them; empty only at the end."""
         self._at_hand()
         return bytes(self._chunk[self._at : self._at + most])
 
     def skip(self, count: int) -> int:
-        """Read past `count` bytes, or to the end; how many they were."""
+        """Skip `count` bytes, or to the end; return the number of bytes skipped."""
         start = self.position
         while count > 0 and (step := min(count, self._at_hand())):
             self._at += step
@@ -54,7 +54,7 @@ class Source:
         return self.position - start
 
     def take(self, count: int) -> bytes | bytearray:
-        """The next `count` bytes, fewer at the end. Takes no more memory than there are bytes to read."""
+        """Return the next `count` bytes, fewer only at the end. Uses no more memory than there are bytes to read."""
         data = self.peek(count)
         self._at += len(data)
         self.position += len(data)
@@ -68,17 +68,17 @@ class Source:
 
 
 def failed(struct: str, field: str, position: int, reason: str) -> DecodeError:
-    """The error for a payload that the codec rejects."""
+    """Return the error for a payload that the codec rejects."""
     return DecodeError(struct, field, position, reason, "decompression-failed")
 
 
 def over_limit(struct: str, position: int, limit: int) -> DecodeError:
-    """The error for a payload that decompresses to more than `limit` bytes."""
+    """Return the error for a payload that decompresses to more than `limit` bytes."""
     return failed(struct, "output", position, f"decompresses to more than {limit} bytes (--max-decompressed-size)")
 
 
 def library(module: str, package: str, struct: str) -> Any:
-    """The codec library `module`. Raises DecodeError with the `package` to install when it is missing."""
+    """Import the codec library `module`. If it is missing, raises DecodeError with the `package` to install."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -1,8 +1,9 @@
 """Zstandard: any number of frames, block by block, as zstd-jni's stream reads them.
 
-Source: RFC 8878 and com.github.luben.zstd.ZstdInputStream. The frame's outline is read here, so that a call of the
-library makes one block at most, and it is known where a cut or a fault lies; the library checks everything else.
-(zstd-jni overlooks a cut in a second frame that lies in one buffer with the first; here that is an error.)
+Source: RFC 8878 and com.github.luben.zstd.ZstdInputStream. This module parses the structure of a frame itself, so that
+each call of the library produces at most one block and the position of a truncation or an error is known; the library
+checks everything else. (zstd-jni does not detect truncation of a second frame in the same buffer as the first; here it
+is an error.)
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from kdump.format.codec.source import Source, failed, library
 STRUCT = "ZstdFrame"
 MAGIC = 0xFD2FB528
 SKIPPABLE_MAGIC = 0x184D2A50
-"""Any value of the last four bits."""
+"""Magic of a skippable frame; its last four bits may have any value."""
 MAX_WINDOW = (1 << 27) + 1
-"""Bytes of history that a frame may ask for: libzstd's default, which zstd-jni keeps."""
+"""Maximum window size of a frame in bytes: libzstd's default, which zstd-jni keeps."""
 MAX_BLOCK = 128 << 10
-"""Bytes of a block, compressed or not."""
+"""Maximum bytes of a block, compressed or not."""
 RLE, COMPRESSED, RESERVED = 1, 2, 3
 SINGLE_SEGMENT, CHECKSUM = 0x20, 0x04
 KEEP = 16 << 20
-"""Bytes of memory with which a decompressor is kept for the next stream."""
+"""Maximum memory, in bytes, of a decompressor that is kept for the next stream."""
 
 _idle: list[Any] = []
-"""Decompressors that no stream uses now: making one costs more than a small batch. Two streams cannot share one."""
+"""Decompressors not in use: creating one takes longer than decompressing a small batch. Streams cannot share one."""
 
 
 def pieces(source: Source) -> Iterator[bytes]:
-    """The blocks' contents, each at most 128 KiB. Raises DecodeError."""
+    """Yield the contents of the blocks, at most 128 KiB each. Raises DecodeError."""
     error = library("zstandard", "zstandard", STRUCT).ZstdError
     decompressor = take()
     try:
@@ -40,7 +41,7 @@ def pieces(source: Source) -> Iterator[bytes]:
 
 
 def take() -> Any:
-    """A decompressor for one stream. Raises DecodeError without the library."""
+    """Return a decompressor for one stream. Raises DecodeError if the library is missing."""
     try:
         return _idle.pop()
     except IndexError:
@@ -48,8 +49,8 @@ def take() -> Any:
 
 
 def give_back(decompressor: Any) -> None:
-    """It is free for another stream."""
-    # One that has grown for a large window is not worth its memory.
+    """Make a decompressor available to other streams."""
+    # One that has grown for a large window would waste memory.
     if decompressor.memory_size() <= KEEP:
         _idle.append(decompressor)
 
@@ -81,14 +82,14 @@ def _frames(source: Source, decompressor: Any, error: type[Exception]) -> Iterat
 
 
 def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
-    """One frame, behind its magic, which the library needs to see again. Raises DecodeError."""
+    """Yield the contents of a frame whose `magic` has been read; the library needs it, too. Raises DecodeError."""
     stream = decompressor.decompressobj()
 
     def feed(data: bytes | bytearray, field: str, position: int) -> bytes:
         try:
             piece: bytes = stream.decompress(data)
         except error as problem:
-            # Of a block the library says now this and now that, as its buffers happen to be.
+            # For a block, the library's message depends on the state of its buffers.
             text = str(problem).partition("error: ")[2] if field != "block" else "the block is corrupt"
             raise failed(STRUCT, field, position, text or str(problem)) from None
         return piece
@@ -104,14 +105,14 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
         head = _read(source, 3, "blockHeader")
         number = int.from_bytes(head, "little")
         last, kind, size = number & 1, number >> 1 & 3, number >> 3
-        # An empty compressed block is nothing to libzstd when it streams, and wrong when it knows the content size.
+        # When streaming, libzstd ignores an empty compressed block, but rejects it if the content size is known.
         empty = kind == COMPRESSED and size == 0 and content_size is not None
         if kind == RESERVED or size > MAX_BLOCK or empty:
             raise failed(STRUCT, "blockHeader", start, f"a block cannot be of type {kind} with {size} bytes")
         block = head + _read(source, 1 if kind == RLE else size, "block")
         piece = feed(block, "block", start)
         made += len(piece)
-        # The library compares these in some of its modes only, as its buffers happen to be.
+        # The library compares these only in some modes, depending on the state of its buffers.
         if content_size is not None and (made > content_size or (last and made < content_size)):
             reason = f"the content size is {content_size} bytes, {made} came out{'' if last else ' already'}"
             raise failed(STRUCT, "contentSize", start, reason)
@@ -124,7 +125,7 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
 
 
 def header_size(descriptor: int) -> int:
-    """Bytes of the header behind the descriptor: window, dictionary id, content size."""
+    """Return the bytes of the header after the descriptor: window, dictionary ID, content size."""
     return (not descriptor & SINGLE_SEGMENT) + (0, 1, 2, 4)[descriptor & 3] + _content_size_size(descriptor)
 
 
@@ -133,7 +134,7 @@ def _content_size_size(descriptor: int) -> int:
 
 
 def stated_size(descriptor: int, header: bytes | bytearray) -> int | None:
-    """Bytes that the frame should make, from its whole header, or None."""
+    """Return the content size in bytes that a frame's complete header states, None if it states none."""
     size = _content_size_size(descriptor)
-    # Two bytes count from 256, below which one does.
+    # A size in two bytes is stored less 256, because smaller sizes fit into one byte.
     return int.from_bytes(header[-size:], "little") + (256 if size == 2 else 0) if size else None
