@@ -1,1 +1,1 @@
-"""What a post-mortem tells of disks: verdict, shape of the segments, times, transactions, producers; read once."""
+"""Facts for a post-mortem of disks: verdict, shape of the segments, times, transactions, producers; each read once."""
