@@ -24,8 +24,8 @@ Read = Callable[[Part], Aborted]
 
 
 class Lost(NamedTuple):
-    """An entry without its marker, at byte `position` of file `at`. `transaction`: what it closed, None if no data of
-    it were open."""
+    """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
+    None if there was none."""
 
     at: Target
     position: int

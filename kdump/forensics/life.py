@@ -1,4 +1,4 @@
-"""A producer with its history in the log, and the state of it in a broker that replays the log.
+"""A producer with its history in the log, and its state in a broker that replays the log.
 
 Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEntry.
 """

@@ -39,8 +39,8 @@ class Lineage(NamedTuple):
 
 class Truncation(NamedTuple):
     """`offset`: the first offset that the follower removes, and from which it then fetches; None if unknown. `loses`:
-    number of offsets it removes. `by`: epochs, highWatermark (the follower has no epochs), or logStart (the log would
-    be truncated below the leader's log start offset, so the follower removes all of it and starts there)."""
+    number of offsets it removes. `by`: epochs, highWatermark (the follower has no epochs), or logStart (truncation
+    would end below the leader's log start offset, so the follower removes its whole log and starts there)."""
 
     offset: int | None
     loses: int | None

@@ -62,8 +62,8 @@ class ProducerEpoch:
 
 @dataclass
 class PartitionFacts:
-    """A partition, or the selected segments of it. Of what may be numerous, only the worst and the largest are kept;
-    the counts are complete."""
+    """A partition, or the selected segments of it. Long lists are limited to the worst or largest entries; the counts
+    are complete."""
 
     name: str
     """topic-partition, or the last part of the path."""

@@ -35,10 +35,9 @@ from kdump.log.region import Batch, Region
 
 MOST_GAPS = 200
 MOST_RECENT = 100_000
-"""Maximum number of transactions remembered that ended in the current segment, whose cells do not exist yet."""
+"""Maximum number of ended transactions that are remembered until the cells of the current segment exist."""
 MANY_SEGMENTS = ((64, 64), (512, 16))
-"""(segments, cells): with at least this number of segments, each segment of a partition has at most this number of
-cells."""
+"""(segments, cells): after this many segments of a partition, each further one has at most this many cells."""
 PRODUCERS = 200
 
 
