@@ -43,11 +43,11 @@ class Log:
 
     def regions(self) -> Iterator[Region]:
         """Yield all regions, in order: together they cover each file exactly. A Batch (kind "batch") could be parsed;
-        torn, junk and padding regions are bytes that belong to no batch, with the reason. Positions and sizes are bytes
-        of the file.
+        torn, junk and padding regions are bytes that belong to no batch, with the reason. Positions and sizes are in
+        bytes of the file.
 
         A batch can be read only until you request the next one. Raises SourceError if a file cannot be opened or read
-        on.
+        to its end.
         """
         for at in self.files:
             window = self.options.open(at)

@@ -1,4 +1,4 @@
-"""Output files: written to a new directory, apart from the input, in which nothing is ever overwritten."""
+"""Output directories and files: new, apart from the input, and never overwriting anything."""
 
 from __future__ import annotations
 
