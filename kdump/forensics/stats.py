@@ -79,10 +79,10 @@ def _classes() -> array[int]:
 class Stats:
     """Statistics of one partition, or of several together (then `topic` is None and `partitions` their number).
 
-    `batches` counts all batches, `records` those that the headers of valid batches count: both as in `verify`. `sums`
-    and the size classes cover data records, of which there are sums[RECORDS]; control records are counted separately. A
-    damaged place counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if it is a batch, in
-    `batches`.
+    `batches` counts all batches, `records` those that the headers of valid batches count: both as in `verify`. `sums`,
+    `keySizes` and `valueSizes` cover data records, of which there are sums[RECORDS]; control records are counted
+    separately. A damaged place counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if it is
+    a batch, in `batches`.
     """
 
     source: str

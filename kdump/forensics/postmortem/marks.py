@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kdump.check.finding import Finding
 
 MOST = 100
-"""Maximum number of marks of one severity in one file; if there are more, adjacent ones are merged."""
+"""Maximum number of marks of one severity in one file; if there are more, marks near each other are merged."""
 
 
 class Mark(NamedTuple):

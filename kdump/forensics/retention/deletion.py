@@ -21,7 +21,8 @@ from kdump.forensics.retention.segments import SegmentFacts
 NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
 STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)
 """now: the next check deletes it. later: it is not eligible yet. kept: no rule deletes it under the current configs.
-held: it is eligible, or would be, except for something outside the configs. unknown: something could not be read."""
+held: it is eligible, or would be, except for something outside the configs. unknown: something could not be read, or
+the state of remote storage is unknown."""
 LOG_START = "logStartOffset"
 FUTURE = 3_600_000
 """A timestamp is in the future if it is more than this many ms after the current time: the default of

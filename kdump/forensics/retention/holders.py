@@ -175,8 +175,8 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
 
 
 def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
-    """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and then
-    again: from then on it neither compacts the partition nor deletes its segments."""
+    """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and does
+    so again after that: it neither compacts the partition nor deletes its segments."""
     broken = unreadable(case.segments, found)
     if broken is None:
         return
