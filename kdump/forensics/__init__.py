@@ -1,1 +1,1 @@
-"""Questions about logs -> answers, each put together from what state and check know. Knows nothing of the terminal."""
+"""Answers questions about logs from the results of state and check. Independent of the terminal."""

@@ -1,4 +1,4 @@
-"""The questions as functions of Python: `kdump.transactions` and `kdump.producers`. See docs/api.md."""
+"""The Python functions `kdump.transactions` and `kdump.producers`. See docs/api.md."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def transactions(
     timeout: int = of_transactions.TRANSACTION_TIMEOUT,
     refused: Refused = raise_it,
 ) -> Iterator[of_transactions.Answer]:
-    """The transactions of partitions, one after the other, as they are read: see kdump.forensics.transactions.
+    """Yield the transactions of partitions, one partition after the other, as they are read: see
+    kdump.forensics.transactions.
 
-    `paths`: segments, directories of partitions, log directories, or directories above. `now`: epoch ms that ages are
-    reckoned from, by default the clock; `timeout`: ms after which an open transaction is old. `topics`, `states`
-    (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` leave out the others. Raises SourceError
-    for what cannot be read, unless `refused` is told of it, and ValueError for a state that there is not.
+    `paths`: segments, partition directories, log directories, or directories above them. `now`: epoch ms as of which
+    ages are computed, by default the current time; `timeout`: ms without a new batch after which an open transaction is
+    old. `topics`, `states` (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` restrict the
+    answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
+    unless you pass `refused`, which is then called with the error, and ValueError for an unknown state.
     """
     wanted = _set(topics)
     question = of_transactions.Question(
@@ -55,11 +57,11 @@ def producers(
     expiration: int = EXPIRATION,
     refused: Refused = raise_it,
 ) -> Iterator[of_producers.Answer]:
-    """The producers of partitions, one partition after the other: see kdump.forensics.producers.
+    """Yield the producers of partitions, one partition after the other: see kdump.forensics.producers.
 
     `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `refused` as in `transactions`. `states`: live,
-    expired, unknown; `broken`: only producers with a batch that does not follow; `events`: what happened to them, too,
-    where it did. `expiration`: producer.id.expiration.ms of the broker.
+    expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of each
+    producer, in log order. `expiration`: the broker's producer.id.expiration.ms.
     """
     wanted = _set(topics)
     question = of_producers.Question(
@@ -76,7 +78,7 @@ def producers(
 
 
 def _set(values: Iterable[str]) -> frozenset[str]:
-    """A text by itself is one value, and not its letters."""
+    """Return the values as a set; a single string is one value."""
     return frozenset((values,) if isinstance(values, str) else values)
 
 

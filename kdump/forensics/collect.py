@@ -1,4 +1,4 @@
-"""What two copies are found to have differently, as it is met: runs of offsets, sums, and what follows from them."""
+"""Collects the differences between two copies while they are compared, and derives the relation between the copies."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from kdump.log.legacy import last_record_offset
 from kdump.log.region import Batch
 
 MOST = 100
-"""Runs of differences that are kept; more are counted."""
+"""Maximum number of runs of differences that are kept; more are only counted."""
 SAMPLES = 5
 SHOWN = 512
-"""Bytes of a key or a value that a sample keeps."""
+"""Maximum number of bytes that a sample keeps of a key, a value or the headers."""
 
 
 class Collected:
-    """Of one comparison. `parted` is the offset from which on the copies have different histories, None as long as they
-    have one; `doubted` the side that seems to lack records, if the cleaner may yet turn out to have taken them."""
+    """The differences found in one comparison. `parted`: offset at which the histories diverge, None until they do.
+    `doubted`: the side that seems to lack records, as long as signs of compaction may still explain it."""
 
     def __init__(self, sides: tuple[Cursor, Cursor]) -> None:
         self.sides = sides
@@ -53,12 +53,12 @@ class Collected:
         self.written: tuple[Batch | None, Batch | None, tuple[str, ...]] = (None, None, ())
 
     def same(self, records: int) -> None:
-        """So many records that both have."""
+        """Count records that both copies have."""
         self.alike += records
         self.run_of = None
 
     def both(self, mine: Row, theirs: Row) -> None:
-        """A record of each at one offset."""
+        """Compare the records of both copies at one offset."""
         for number, row in enumerate((mine, theirs)):
             if self.parted is not None:
                 self.went_on(number, 1, row.timestamp)
@@ -76,7 +76,8 @@ class Collected:
             found.samples.append(Sample(mine.offset, names, _cut(mine), _cut(theirs), (sizes[0], sizes[1])))
 
     def _written(self) -> tuple[str, ...]:
-        """In what the two batches at hand differ, though a record in them is the same."""
+        """Return the names of the fields in which the two current batches differ, although they contain the same
+        record."""
         one, other = (side.batch for side in self.sides)
         assert one is not None
         assert other is not None
@@ -94,11 +95,11 @@ class Collected:
         return self.written[2]
 
     def _is_below(self, offset: int) -> bool:
-        """Whether it lies below where one of the logs begins: retention may have left it, or not."""
+        """Return True if `offset` is below the start of either log: retention may have deleted it there."""
         return any(offset < (side.start or 0) for side in self.sides)
 
     def lacks(self, number: int, row: Row) -> None:
-        """Side `number` has not got a record."""
+        """Handle a record that side `number` does not have."""
         side, offset = self.sides[number], row.offset
         if self.parted is not None:
             self.went_on(1 - number, 1, row.timestamp)
@@ -116,7 +117,7 @@ class Collected:
         if self.absent[number] is None:
             self._locate(found, offset)
         if self.parted is None and not side.compacted:
-            # Should the cleaner's signs still come, it is none after all.
+            # If signs of compaction follow, `settle` withdraws this.
             self.parted, self.doubted = offset, number
             self.went_on(1 - number, 1, row.timestamp)
         self.absent[number] = found
@@ -125,13 +126,13 @@ class Collected:
         self.run_of = None
 
     def settle(self) -> None:
-        """What seemed to be missing was the cleaner's work, it turns out."""
+        """Withdraw the divergence if the missing records turn out to have been removed by compaction."""
         if self.doubted is not None and self.sides[self.doubted].compacted:
             self.parted = self.doubted = None
             self.behind = (Behind(), Behind())
 
     def holes(self) -> None:
-        """Both damaged at one place: alike, or not."""
+        """Compare damage that both copies have at the same offsets."""
         left, right = self.sides
         one, other = left.hole, right.hole
         if one is None or other is None or self.judged == (one, other):
@@ -144,7 +145,7 @@ class Collected:
             self.sum(DAMAGED_ALIKE, None, one.first, last)
         elif one.first == other.first and one.damages and other.damages:
             found = self._part(DAMAGE, None, first)
-            found.records -= 1  # nobody knows of how many
+            found.records -= 1  # their number is unknown
             found.last = max(found.last, last)
             found.left, found.right = one.damages[0].place, other.damages[0].place
             found.reason = one.damages[0].reason
@@ -161,7 +162,7 @@ class Collected:
             found.left = hole.damages[0].place
 
     def _part(self, kind: str, lacking: int | None, offset: int, fields: tuple[str, ...] = ()) -> Difference:
-        """One more offset at which they part."""
+        """Add one offset at which the copies diverge."""
         run = self.run_of
         if run is None or (run.kind, run.lacking) != (kind, lacking):
             run = Difference(kind, offset, offset, lacking)
@@ -208,7 +209,7 @@ class Collected:
         batches: int = 0,
         fields: tuple[str, ...] = (),
     ) -> None:
-        """One more of what is told as one, wherever it is met."""
+        """Add to the single difference that collects all occurrences of this kind."""
         found = self.sums.get((kind, lacking))
         if found is None:
             found = self.sums[(kind, lacking)] = Difference(kind, first, last, lacking)
@@ -221,11 +222,11 @@ class Collected:
             found.fields = tuple(dict.fromkeys((*found.fields, *fields)))
 
     def went_on(self, number: int, records: int, timestamp: int | None) -> None:
-        """What a side has behind where they have parted."""
+        """Count records that a side has after the divergence."""
         self.behind[number].add(records, timestamp)
 
     def finished(self) -> Comparison:
-        """Both sides have been read."""
+        """Return the result, once both sides have been read."""
         for number, found in enumerate(self.absent):
             if found is not None:
                 side = self.sides[number]
@@ -248,7 +249,7 @@ class Collected:
         starts, ends = [left.start or 0, right.start or 0], [left.end, right.end]
         if max(starts) > min(ends) or (max(starts) == min(ends) and all(a < b for a, b in zip(starts, ends))):
             return None, None
-        goes_on = [side.hole is not None for side in self.sides]  # in bytes that say nothing
+        goes_on = [side.hole is not None for side in self.sides]  # in bytes that cannot be read
         if ends[0] == ends[1] and goes_on[0] == goes_on[1]:
             return SAME, None
         return PREFIX, int(ends[1] < ends[0] or (ends[0] == ends[1] and goes_on[0]))

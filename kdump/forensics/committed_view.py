@@ -1,4 +1,4 @@
-"""What is known of a log's aborted transactions and its last stable offset, and what that keeps from a consumer."""
+"""The aborted transactions and the last stable offset of a log, and counts of what they hide from a consumer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from itertools import pairwise
 from kdump.format.counted import many
 
 MOST_ABORTED = 2_000_000
-"""Aborted transactions that are kept in mind; a log that has more is shown by parts."""
+"""Maximum number of aborted transactions kept in memory; a log with more can only be shown segment by segment."""
 
 
 @dataclass
 class LeftOut:
-    """What was kept back. `transactions` are those of which records were."""
+    """Counts of what was left out. `transactions`: the aborted ones whose batches were left out, as (producer ID,
+    marker offset)."""
 
     control_batches: int = 0
     aborted_batches: int = 0
@@ -26,7 +27,7 @@ class LeftOut:
     unstable_records: int = 0
 
     def text(self) -> str:
-        """In words; empty if there is nothing."""
+        """Return the counts in words; empty if nothing was left out."""
         said = []
         if self.control_batches:
             said.append(many(self.control_batches, "control batch", "control batches"))
@@ -40,8 +41,8 @@ class LeftOut:
 
 @dataclass
 class View:
-    """What is known of a log from offset `start` on: the aborted transactions by producer id, as their first offsets
-    and those of their markers, in order; and the last stable offset."""
+    """The state of a log from offset `start` on: the aborted transactions by producer ID, as their first offsets and
+    the offsets of their markers, in order; and the last stable offset (None: no transaction is open)."""
 
     start: int = 0
     stable: int | None = None
@@ -50,7 +51,7 @@ class View:
     lasts: dict[int, array[int]] = field(default_factory=dict)
     count: int = 0
     is_full: bool = False
-    """There were more aborted transactions than are kept: nothing can be shown."""
+    """More aborted transactions than MOST_ABORTED: nothing can be shown."""
     segments: int = 0
     indexes: int = 0
     snapshot: str = ""
@@ -58,7 +59,7 @@ class View:
     damages: int = 0
     has_transactions: bool = False
     by_index: int = 0
-    """Aborted transactions that only a .txnindex tells of."""
+    """Aborted transactions known only from a .txnindex."""
     unread: list[str] = field(default_factory=list)
 
     def add(self, producer_id: int, first: int, last: int) -> None:
@@ -70,12 +71,12 @@ class View:
         self.lasts.setdefault(producer_id, array("q")).append(last)
 
     def add_entry(self, entry: dict[str, int]) -> None:
-        """What an entry of a .txnindex says."""
+        """Add the transaction of a .txnindex entry."""
         self.add(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
         self.by_index += 1
 
     def sort(self) -> None:
-        """Put what an index told later in its place."""
+        """Sort the transactions by marker offset: those from an index may have been added late."""
         for producer_id, lasts in self.lasts.items():
             if any(one > other for one, other in pairwise(lasts)):
                 order = sorted(zip(lasts, self.firsts[producer_id]))
@@ -83,7 +84,7 @@ class View:
                 self.firsts[producer_id] = array("q", (first for _, first in order))
 
     def aborted(self, producer_id: int, offset: int) -> int | None:
-        """The offset of the marker that aborted what the producer wrote at `offset`; None if none did."""
+        """Return the offset of the marker that aborted what the producer wrote at `offset`; None if none did."""
         lasts = self.lasts.get(producer_id)
         if lasts is None:
             return None
@@ -92,7 +93,7 @@ class View:
 
 
 def said(view: View, name: str, *, starts_late: bool) -> Iterator[str]:
-    """What was taken into account, and what could not be."""
+    """Yield lines on what was taken into account and what could not be."""
     if view.stable is None:
         stable = "no transaction is open at its end"
     else:

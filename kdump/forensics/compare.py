@@ -1,8 +1,8 @@
-"""Two copies of a partition, held against each other: batch by batch, and record by record where batches differ.
+"""Compares two copies of a partition batch by batch, and record by record where batches differ.
 
-What may differ between two copies that are right: where the log begins (retention) and ends, the boundaries of segments
-and of batches, codec and format, the leader epoch of the header (which no checksum covers), and what the cleaner has
-removed. What two copies that are right never do is to say something else about one offset.
+Two correct copies may differ in their log start offset (retention) and log end offset, in segment and batch boundaries,
+compression and format, in the leader epoch of batch headers (not covered by the checksum), and in what compaction has
+removed. They never have different records at the same offset.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kdump.log.region import Batch
 
 
 def compare(left: Copy, right: Copy, options: Options, met: Callable[[int], None] = lambda count: None) -> Comparison:
-    """Reads both, once, side by side."""
+    """Compare two copies, reading each once, in lockstep. Calls `met` with the number of bytes read."""
     return _Pair(Cursor(left, options, met), Cursor(right, options, met)).run()
 
 
 class _Pair:
-    """The walk over both. Differences are told to `found`."""
+    """Reads both copies in lockstep. Differences are added to `found`."""
 
     def __init__(self, left: Cursor, right: Cursor) -> None:
         self.sides = (left, right)
@@ -50,13 +50,13 @@ class _Pair:
     # -- a step
 
     def _stretches(self) -> bool:
-        """Many batches at once, where all bytes are the same."""
+        """Skip many batches at once if all their bytes are equal. Return True if any were skipped."""
         left, right = self.sides
         one, other = left.stretch, right.stretch
         if one is None or other is None or self.found.parted is not None or self.unlike == (one, other):
             return False
         size = min(left.stop - left.at, right.stop - right.at)
-        # Of two views every byte would be compared by itself; bytes know a quicker way.
+        # Memoryviews are compared byte by byte, which is slow; bytes.startswith is faster.
         if not one.buffer.startswith(other.buffer[right.at : right.at + size], left.at):
             self.unlike = (one, other)
             return False
@@ -67,7 +67,7 @@ class _Pair:
         return True
 
     def _batches(self) -> bool:
-        """One batch of each, where their bytes are the same but for the leader epoch."""
+        """Skip one batch of each copy if they differ at most in the leader epoch. Return True if they were skipped."""
         left, right = self.sides
         one, other = left.batch, right.batch
         assert one is not None
@@ -88,7 +88,7 @@ class _Pair:
         return True
 
     def _rows(self) -> None:
-        """One record of each, or of one of them."""
+        """Process one record of each copy, or of one of them."""
         left, right = self.sides
         mine, theirs = left.row, right.row
         if mine is None or theirs is None:
@@ -106,8 +106,8 @@ class _Pair:
             right.take()
 
     def _at_end_of(self, number: int) -> None:
-        """The batch at hand of one side has no more records, or none at all: what the other has up to its last offset
-        it has not."""
+        """Handle a side whose current batch has no more records, or none at all: it lacks the other side's records up
+        to that batch's last offset."""
         side, other = self.sides[number], self.sides[1 - number]
         batch, row = side.batch, other.row
         assert batch is not None
@@ -120,7 +120,8 @@ class _Pair:
             self._batch_over(side)
 
     def _alone(self, number: int) -> None:
-        """What only one side still goes on to: a batch, or a record where the other may yet have to do with it."""
+        """Process what follows on the only side that has not ended: a batch, or a single record if the other side may
+        still be affected."""
         side, other = self.sides[number], self.sides[1 - number]
         batch = side.batch
         assert batch is not None
@@ -149,7 +150,7 @@ class _Pair:
 
 
 def _same_bytes(one: Batch, other: Batch) -> bool:
-    """Whether all bytes but the leader epoch of v2 are the same."""
+    """Return True if all bytes are equal, apart from the base offset and, in v2, the length and the leader epoch."""
     from_, step = (16 if one.magic == 2 else 8), 1 << 20
     for start in range(from_, one.size, step):
         mine, theirs = (b"".join(batch.chunks(start, min(step, one.size - start))) for batch in (one, other))

@@ -1,4 +1,4 @@
-"""What is known of a copy of a partition once it has been read."""
+"""Facts about a copy of a partition, known once it has been read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kdump.forensics.truncation import Lineage
 
 
 class Epoch(NamedTuple):
-    """A leader epoch and the offset where it begins."""
+    """A leader epoch and its start offset."""
 
     epoch: int
     startOffset: int
@@ -21,11 +21,11 @@ class Epoch(NamedTuple):
 
 @dataclass
 class CopyFacts:
-    """What is known of a copy once it has been read. Offsets: the log is logStartOffset..logEndOffset-1.
+    """Facts about a copy, known once it has been read. Its log contains the offsets logStartOffset..logEndOffset-1.
 
-    `epochs` are those of leader-epoch-checkpoint, None without one or where it does not rise in both columns;
-    `batchEpochs` those that the batches' own headers have. `damages` are the first places that hold no sound batch,
-    `damaged` how many there are; `tail` how the log ends, where that is torn or in zeros.
+    `epochs`: the entries of leader-epoch-checkpoint, None if there is no such file or they are not in ascending order
+    in both columns; `batchEpochs`: the leader epochs in the batch headers. `damages`: the first damaged places,
+    `damaged`: their number; `tail`: how the log ends, if in an incomplete batch or zeros.
     """
 
     path: str
@@ -41,13 +41,14 @@ class CopyFacts:
     damaged: int
     tail: Damage | None
     compacted: str
-    """What says that the cleaner has worked on it; empty: nothing does."""
+    """The sign of compaction that was found; empty if there is none."""
     unread: list[str]
     notes: list[str]
 
     @property
     def lineage(self) -> Lineage:
-        """What a broker that starts on this copy goes by: the checkpoint, or what the batches say."""
+        """The leader epoch history that a broker uses after loading this copy: the checkpoint's, or else that of the
+        batch headers."""
         known = (
             self.epochs if self.epochs is not None else [Epoch(each.epoch, each.offset) for each in self.batchEpochs]
         )
@@ -55,7 +56,8 @@ class CopyFacts:
         return Lineage(_rising(rising), self.logStartOffset, self.logEndOffset, self.highWatermark)
 
     def checkpoint_epoch(self, offset: int) -> int | None:
-        """The epoch that leader-epoch-checkpoint gives an offset; None where it gives none, or the log has no such."""
+        """Return the epoch of `offset` according to leader-epoch-checkpoint; None if it has none, or if `offset` is not
+        below the log end offset."""
         if offset >= self.logEndOffset:
             return None
         below = [each.epoch for each in self.epochs or () if each.startOffset <= offset]
@@ -63,7 +65,7 @@ class CopyFacts:
 
 
 def facts_of(cursor: Cursor) -> CopyFacts:
-    """Of a copy that has been read to its end."""
+    """Return the facts about a copy that has been read to its end."""
     copy = cursor.copy
     return CopyFacts(
         copy.path,
@@ -93,7 +95,7 @@ def _checkpoint(copy: Copy) -> list[Epoch] | None:
 
 
 def _rising(entries: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Those that rise in both columns, as a broker keeps them when it assigns one after the other."""
+    """Return the entries that ascend in both columns, as a broker keeps them when it assigns one after the other."""
     kept: list[tuple[int, int]] = []
     for epoch, start in entries:
         while kept and (kept[-1][0] >= epoch or kept[-1][1] >= start):

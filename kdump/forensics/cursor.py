@@ -1,4 +1,5 @@
-"""One copy of a partition as one log: its sound batches in order, and what between them cannot be read as such."""
+"""One copy of a partition, read as one log: its valid batches in order, and the damaged or unread ranges between
+them."""
 
 from __future__ import annotations
 
@@ -19,15 +20,16 @@ from kdump.log.source import FileSource
 from kdump.log.window import Window
 
 MOST = 1000
-"""Damaged places, and leader epochs, of one copy that are kept; what comes behind is counted."""
+"""Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
 ODD = "its base offset does not fit between its neighbours'"
 
 
 class Cursor:
-    """A walk over a copy. `batch` is the sound batch at hand, None at the end; `hole` what lies before it.
+    """Reads one copy of a partition. `batch` is the current valid batch, None at the end; `hole` is the unreadable
+    offset range before it.
 
-    Known afterwards: `start` and `end` of the log, `epochs` as the batches have them, `damages`, `unread`, `notes`, and
-    `compacted`: whether something says that the cleaner has been here.
+    Complete at the end: `start` and `end` of the log, `epochs` according to the batches, `damages`, `unread`, `notes`,
+    and `compacted`: whether there is a sign of compaction.
     """
 
     def __init__(self, copy: Copy, options: Options, met: Callable[[int], None]) -> None:
@@ -43,14 +45,14 @@ class Cursor:
         self.damages: list[Damage] = []
         self.damaged = 0
         self.tail: Damage | None = None
-        """How the log ends, where that is torn or in zeros, as after a crash."""
+        """How the log ends, if in an incomplete batch or zeros, as after a crash."""
         self.unread: list[str] = []
         self.notes: list[str] = []
         self.compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
         self.sign = "its topic is compacted" if self.compacted else ""
         self.records_seen = self.batches_seen = 0
         self.consumed = False
-        """Whether rows of the batch at hand have been taken."""
+        """Whether rows of the current batch have been taken."""
         self._batch: Batch | None = None
         self._rows: Iterator[Row] | None = None
         self._row: Row | None = None
@@ -78,27 +80,27 @@ class Cursor:
 
     @property
     def place(self) -> Place:
-        """Where the batch at hand is."""
+        """Where the current batch is stored."""
         batch = self.batch
         assert batch is not None
         assert self.target is not None
         return Place(self.target.path, batch.position, batch.size)
 
     def advance(self) -> None:
-        """To the next sound batch."""
+        """Move to the next valid batch."""
         batch = self.batch
         if batch is not None:
             self._passed(batch)
         self._to(self.at + batch.size if self.stretch is not None and batch is not None else self.stop)
 
     def skip_stretch(self, size: int) -> None:
-        """Past so many bytes of the stretch at hand, which are whole batches."""
+        """Skip `size` bytes of the current batch run, which must be complete batches."""
         assert self.stretch is not None
         self._walk(self.at + size)
         self._to(self.at + size)
 
     def _walk(self, stop: int) -> None:
-        """Pass the batches up to `stop` of the stretch by their headers."""
+        """Process the batches of the run up to `stop`, by their headers."""
         assert self.stretch is not None
         assert self.target is not None
         buffer, at = self.stretch.buffer, self.at
@@ -133,7 +135,7 @@ class Cursor:
             self._learn_epoch(batch.partitionLeaderEpoch, batch.baseOffset or 0, place)
 
     def _look(self, batch: Batch) -> None:
-        """Whether the batch shows that the cleaner was here."""
+        """Check the batch for signs of compaction."""
         count = batch.recordCount
         if not self.compacted and count is not None and batch.baseOffset is not None:
             delta = last_record_offset(batch) - batch.baseOffset
@@ -141,7 +143,7 @@ class Cursor:
                 self._cleaned(batch.baseOffset, count, delta)
 
     def _cleaned(self, base: int, count: int, delta: int) -> None:
-        """The same signs as for an offset-gap (check.offsets)."""
+        """Note a sign of compaction. The signs are the same as for an offset-gap (check.offsets)."""
         self.compacted = True
         few = count < delta + 1
         self.sign = (
@@ -156,7 +158,7 @@ class Cursor:
             self.epochs.append(EpochSeen(epoch, base, place))
 
     def _to(self, at: int) -> None:
-        """To the batch at `at` of the stretch, or to the next one behind it."""
+        """Move to the batch at `at` in the run, or to the next one after the run."""
         self._batch = self._rows = self._row = self.hole = self._taken = None
         self.consumed = False
         self.at = at
@@ -166,7 +168,7 @@ class Cursor:
             self._found(self.batch.baseOffset or 0)
 
     def _next(self) -> None:
-        """To the next sound batch of the stream, over what is none."""
+        """Move to the next valid batch of the stream, past everything that is not valid."""
         self.stretch = None
         self.at = self.stop = 0
         if self._odd is not None:
@@ -207,11 +209,11 @@ class Cursor:
 
     @property
     def _expected(self) -> int:
-        """The offset that comes next."""
+        """The next expected offset."""
         return (self.start or 0) if self.last is None else self.last + 1
 
     def _unsound(self, batch: Batch) -> str:
-        """Why the fields of a batch cannot be believed; empty if they can."""
+        """Return why the batch is not valid; empty if it is."""
         if batch.problems:
             return batch.problems[0].reason
         if not batch.crcValid:
@@ -228,8 +230,8 @@ class Cursor:
         return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
 
     def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
-        """Whether a batch that ends at byte `end` leaps over `expected`, and its successor goes on below it: no
-        checksum covers a base offset, so it is this one that is wrong."""
+        """Return True if the batch that ends at byte `end` skips `expected`, but the batch after it starts at one of
+        the skipped offsets or within this batch: no checksum covers base offsets, and that of this batch is wrong."""
         if base <= expected or self._window is None:
             return False
         head = bytes(self._window.peek(end, BATCH_HEADER.size))
@@ -238,7 +240,8 @@ class Cursor:
         return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
 
     def _sound_part(self, stretch: Stretch) -> int:
-        """Where in its buffer the stretch ends, less its last batch where that leaps: none but the last can."""
+        """Return where the run ends in its buffer, without its last batch if that one skips offsets: no other batch of
+        it can."""
         run = stretch.run
         before = self._expected - 1 if run.batches == 1 else run.before
         if not self._leaps(stretch.end, before + 1, run.last_offset + 1, run.last_offset):
@@ -250,7 +253,7 @@ class Cursor:
         return stretch.stop
 
     def note(self, text: str) -> None:
-        """What else is to be said of the copy."""
+        """Add a note on the copy, up to MOST."""
         if len(self.notes) < MOST:
             self.notes.append(text)
 
@@ -258,7 +261,7 @@ class Cursor:
 
     @property
     def row(self) -> Row | None:
-        """The record at hand of the batch at hand; None behind its last."""
+        """The current record of the current batch; None after its last."""
         if self._rows is None:
             batch = self.batch
             if batch is None:
@@ -268,7 +271,7 @@ class Cursor:
         return self._row
 
     def take(self) -> None:
-        """Past the record at hand."""
+        """Move to the next record."""
         assert self._rows is not None
         assert self._row is not None
         self.consumed = True
@@ -322,7 +325,8 @@ class Cursor:
             self.damages.append(found)
 
     def _finish(self) -> None:
-        """The end: torn or in zeros is how a crash, a copy or preallocation leaves it, and no damage."""
+        """Handle the end. A single torn or zero region there, as a crash, a copy or preallocation leaves it, is not
+        damage."""
         self.ended = True
         pending = self._pending
         if self._pending_count == len(pending) == 1 and pending[0].kind in (TORN, PADDING) and not self._pending_unread:
@@ -339,7 +343,7 @@ class Cursor:
 
     @property
     def start(self) -> int | None:
-        """Where a consumer may begin; None where nothing says it."""
+        """The log start offset; None if it is unknown."""
         named = self.copy.segments[0].name_offset if self.copy.segments else None
         first = named if named is not None else self._first
         noted = self.copy.known.log_start
@@ -347,5 +351,6 @@ class Cursor:
 
     @property
     def end(self) -> int:
-        """The offset behind the last sound batch, or of an empty segment behind it; known at the end."""
+        """The offset after the last valid batch, or the base offset of an empty segment after it; final once all has
+        been read."""
         return max((self.last + 1) if self.last is not None else 0, self._named or 0, self.start or 0)

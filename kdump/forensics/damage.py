@@ -1,4 +1,4 @@
-"""Places in the files of a copy, and what is damaged there."""
+"""Damaged byte ranges in the files of a copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Place(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that are no sound batch. `digest` tells whether two such places hold the same; empty: not read."""
+    """Bytes that are not a valid batch. `digest`: hash of the bytes, to find equal damage in two copies; empty for
+    padding."""
 
     place: Place
     kind: str
@@ -23,8 +24,8 @@ class Damage(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Offsets first..last (None: to the end of the log) of which a copy cannot say what they were. `places` are
-    damaged; the first of them are in `damages`."""
+    """Offsets first..last (None: to the end of the log) whose records are unknown in a copy. `places`: number of
+    damaged places, the first of which are in `damages`. `unread`: whether a file could not be read."""
 
     first: int
     last: int | None
@@ -36,7 +37,7 @@ class Hole(NamedTuple):
         return self.first <= offset and (self.last is None or offset <= self.last)
 
     def is_as(self, other: Hole) -> bool:
-        """Whether both are damaged alike, byte for byte."""
+        """Return True if both are damaged in the same way, byte for byte."""
         mine, theirs = ([(each.kind, each.place.size, each.digest) for each in hole.damages] for hole in (self, other))
         return mine == theirs and self.places == other.places == len(mine) and not (self.unread or other.unread)
 

@@ -1,4 +1,4 @@
-"""Where the markers of a partition are not what the coordinators of their transactions had decided.
+"""Transaction markers of a partition that do not match the decisions of their coordinators.
 
 Source: org.apache.kafka.coordinator.transaction.TransactionMetadata (prepareAbortOrCommit, prepareComplete).
 """
@@ -15,11 +15,11 @@ from kdump.state.coordinator_history import Decision, Life
 from kdump.state.transactions import Ended
 
 MOST_COMPARED = 1_000_000
-"""Last markers of producers' epochs that are held against the coordinator."""
+"""Maximum number of producer epochs whose last marker is compared with the coordinator's decision."""
 
 
 class _Marker(NamedTuple):
-    """The last of a producer's epoch: COMMIT or ABORT, and where it stands."""
+    """The last marker of a producer epoch: COMMIT or ABORT, its offset and its place."""
 
     type: str
     offset: int
@@ -28,8 +28,8 @@ class _Marker(NamedTuple):
 
 
 class Differences:
-    """Is told of each marker, and then says which differ. Where the coordinators' log is not here, or not sound, none
-    do: what it would say is not known."""
+    """Collects the markers of a partition and returns those that differ from the coordinator's decision. There are none
+    if the coordinator's log is missing or damaged, because its decisions are then unknown."""
 
     def __init__(self, walk: Walk, coordinator: Coordinator | None) -> None:
         self.walk = walk
@@ -38,15 +38,16 @@ class Differences:
         self.markers: dict[Life, _Marker] = {}
 
     def add(self, ended: Ended, file: str, position: int) -> None:
-        """A marker, and where it stands."""
+        """Add a marker at byte `position` of `file`."""
         if self.history is not None and ended.producer_id in self.history.names:
             life = (ended.producer_id, ended.epoch)
             if life in self.markers or len(self.markers) < MOST_COMPARED:
                 self.markers[life] = _Marker(ended.marker.type, ended.offset, file, position)
 
     def found(self) -> Iterator[Difference]:
-        """The last marker of a producer's epoch is what its coordinator decided last for that epoch, once that is done:
-        before, in transaction version 1, the marker may be the one of the transaction before."""
+        """Yield the differences. The last marker of a producer epoch must match the coordinator's last decision for
+        that epoch, once the coordinator has recorded the transaction as complete: before that, in transaction version
+        1, the marker may belong to the previous transaction."""
         known, walk = self.known, self.walk
         if self.history is None or known.topic is None or known.partition is None or known.last is False:
             return

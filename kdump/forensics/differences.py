@@ -1,4 +1,4 @@
-"""What two copies of a partition can have differently, and what that makes of them."""
+"""The possible differences between two copies of a partition, and the resulting relation."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ RECORDS, MISSING, DAMAGE = "records", "missing", "damage"
 CLEANED, REWRITTEN, LEADER_EPOCH, DAMAGED_ALIKE = "cleaned", "rewritten", "leaderEpoch", "damagedAlike"
 UNREAD, UNKNOWN = "unread", "unknown"
 PARTINGS = (RECORDS, MISSING, DAMAGE)
-"""Kinds of difference that make copies divergent; the others are legal, or cannot be told."""
+"""Kinds of difference that make copies divergent; the others are legal, or cannot be judged."""
 
 
 class Sample(NamedTuple):
-    """A record that the copies have differently. Keys and values are cut; their sizes are not."""
+    """A record that differs between the copies. Keys and values are truncated; `sizes` are those of the full ones."""
 
     offset: int
     fields: tuple[str, ...]
     left: Row
     right: Row
     sizes: tuple[tuple[int, int], tuple[int, int]]
-    """Of key and value, left and right; -1 for null."""
+    """Bytes of key and value, left and right; -1 for null."""
 
 
 @dataclass
 class Difference:
-    """Offsets first..last that the copies have differently, and where the first of them stands.
+    """Offsets first..last that differ between the copies, and the places of the first one.
 
-    `kind`: records (they say something else), missing (one has none, and nothing explains it), damage; cleaned (gone in
-    a log that the cleaner works on), rewritten (the same records in other batches), leaderEpoch (the same bytes but the
-    epoch of their header), damagedAlike, unread (one could not be read), unknown (damaged on one side, cleaned away on
-    the other). `lacking`: the copy that has not got them, 0 or 1; None for both, or neither. `records`: how many are
-    different or lacking; `batches` for rewritten and leaderEpoch.
+    `kind`: records (their contents differ), missing (one copy has none, for no known reason), damage; cleaned (removed
+    from a compacted log), rewritten (the same records in different batches), leaderEpoch (batches that differ only in
+    the leader epoch of their header), damagedAlike, unread (one copy could not be read), unknown (damaged in both
+    copies, but not in the same way). `lacking`: the copy without the records, 0 or 1; None for both or neither.
+    `records`: number of records that differ, are missing, or are in different batches; `batches`: only for leaderEpoch.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Difference:
     left: Place | None = None
     right: Place | None = None
     fields: tuple[str, ...] = ()
-    """What says something else: names of a record's fields; of rewritten, in what the batches differ."""
+    """Names of the record fields that differ; for rewritten, of the batch fields."""
     samples: list[Sample] = field(default_factory=list)
     reason: str = ""
 
@@ -58,7 +58,7 @@ class Difference:
 
 
 class Standing(NamedTuple):
-    """A batch around an offset: what stands in its header."""
+    """Header fields of the batch that contains an offset."""
 
     place: Place
     baseOffset: int
@@ -70,7 +70,8 @@ class Standing(NamedTuple):
 
 @dataclass
 class Behind:
-    """What a copy has from an offset on: records in sound batches, and their largest timestamp, epoch ms."""
+    """The contents of a copy from an offset on: number of records in valid batches, and their largest timestamp in
+    epoch ms."""
 
     records: int = 0
     newest: int | None = None
@@ -83,9 +84,9 @@ class Behind:
 
 @dataclass
 class Comparison:
-    """Two copies. `relation` is same, prefix or divergent; None where they have no offset in common, or where what they
-    have in common could not be read. `shorter`: which of them is the prefix. `alike`: offsets at which both have the
-    same record."""
+    """Result of comparing two copies. `relation`: same, prefix or divergent; None if they have no offset in common, or
+    if the offsets in common could not be read. `shorter`: the copy that is the prefix. `alike`: number of offsets at
+    which both have the same record."""
 
     relation: str | None
     shorter: int | None
@@ -94,17 +95,17 @@ class Comparison:
     left: Cursor
     right: Cursor
     standing: dict[int, tuple[Standing | None, Standing | None]]
-    """By the first offset of a parting: the batches that hold it."""
+    """The batches that contain an offset, by the first offset of each run of differences."""
     behind: tuple[Behind, Behind]
     alike: int
 
     @property
     def first(self) -> Difference | None:
-        """The first difference that makes them divergent."""
+        """The first difference that makes the copies divergent."""
         return min((each for each in self.differences if each.parts), key=lambda each: each.first, default=None)
 
     @property
     def history(self) -> Difference | None:
-        """The first that is no damage: where two histories part."""
+        """The first divergence that is not damage: where the histories diverge."""
         found = (each for each in self.differences if each.kind in (RECORDS, MISSING))
         return min(found, key=lambda each: each.first, default=None)

@@ -1,7 +1,7 @@
-"""The entries of the .txnindex files as a log goes by: that of the marker at hand, and those whose markers are gone.
+"""The .txnindex entries of a log as it is read: the entry of the current marker, and those whose markers are lost.
 
-Where damage has taken an ABORT marker, its entry still says that the transaction ended there: it is closed before the
-next sound batch could be added to it.
+If an ABORT marker is lost to damage, its entry still shows where the transaction ended: the transaction is closed
+before the next valid batch could be added to it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Read = Callable[[Part], Aborted]
 
 
 class Lost(NamedTuple):
-    """An entry without its marker: at `position` of the file `at`. `transaction` is what it closed, None where no data
-    of it were open."""
+    """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
+    None if there was none."""
 
     at: Target
     position: int
@@ -34,9 +34,10 @@ class Lost(NamedTuple):
 
 
 class IndexEntries(Rule):
-    """Runs before the transactions see a batch. `is_sound`: the segment has a sound .txnindex, or none and needs none;
-    `entry`: that of the ABORT marker at hand, None without one. `lost` are entries whose markers damage has taken, and
-    `unmatched` those that have none in a segment without damage, until somebody takes them."""
+    """Runs before the transactions rule processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
+    and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
+    lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
+    lists."""
 
     def __init__(self, transactions: Transactions, read: Read) -> None:
         self.transactions = transactions
@@ -80,7 +81,8 @@ class IndexEntries(Rule):
         return NONE
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
-        """Up to the next entry: its marker comes by itself, and what lies behind it, where the marker is gone."""
+        """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
+        by itself."""
         if self._next == len(self._waiting):
             return stop
         return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
@@ -93,7 +95,7 @@ class IndexEntries(Rule):
         return NONE
 
     def _pass(self, offset: int | None) -> None:
-        """Entries below `offset` (None: all that are left) have no marker any more."""
+        """Move past the entries below `offset` (None: all that are left): their markers are missing."""
         while self._next < len(self._waiting):
             position, entry = self._waiting[self._next]
             if offset is not None and entry["lastOffset"] >= offset:
@@ -105,7 +107,7 @@ class IndexEntries(Rule):
 
 
 def close(transactions: Transactions, entry: dict[str, int]) -> Open | None:
-    """The open transaction that an entry says was aborted; it is open no more. None where there is none."""
+    """Close and return the open transaction that the entry lists as aborted; None if there is none."""
     running = transactions.state.open.get(entry["producerId"])
     if running is None or running.first_offset > entry["lastOffset"]:
         return None

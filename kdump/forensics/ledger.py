@@ -1,4 +1,4 @@
-"""The transactions of one partition, as its batches go by.
+"""The transactions of one partition, collected batch by batch.
 
 Source: ProducerAppendInfo, ProducerStateManager (firstUndecidedOffset), UnifiedLog.fetchLastStableOffsetMetadata.
 """
@@ -45,7 +45,8 @@ UNKNOWN = (
 
 
 class Ledger(Watch):
-    """Answers Transaction, Difference and Note, and at the end PartitionTransactions. `now` is epoch ms."""
+    """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
+    ms."""
 
     def __init__(self, walk: Walk, coordinator: Coordinator | None, now: int, timeout: int) -> None:
         self.walk = walk
@@ -68,7 +69,8 @@ class Ledger(Watch):
                 self.walk.transactions.state.seed(at, position, 38, entry)
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
-        """Data say nothing: what begins a transaction comes by itself, and so does what ends one."""
+        """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
+        one."""
         return stop
 
     def batch(self, seen: Seen) -> Iterator[Any]:
@@ -158,10 +160,10 @@ class Ledger(Watch):
 
     def finish(self, part: Part) -> Iterator[Any]:
         yield from self._lost()
-        self.walk.entries_of_index.unmatched.clear()  # a finding says it
+        self.walk.entries_of_index.unmatched.clear()  # a finding reports them
 
     def _lost(self) -> Iterator[Transaction]:
-        """The transactions whose ABORT markers damage has taken."""
+        """Yield the transactions whose ABORT markers are lost to damage."""
         entries = self.walk.entries_of_index
         taken, entries.lost = entries.lost, []
         for at, position, entry, closed in taken:

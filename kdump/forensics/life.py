@@ -1,4 +1,4 @@
-"""One producer with its history on the disk, and what a broker knows of it that replays the log.
+"""A producer with its history in the log, and its state in a broker that replays the log.
 
 Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEntry.
 """
@@ -12,8 +12,8 @@ from kdump.state.producers import Producer, Producers
 
 @dataclass(slots=True)
 class Life(Producer):
-    """A producer with its history on the disk. `heard`: the offset of its last batch or marker; `heard_epoch`: its
-    highest epoch so far, that of the batch at hand not counted until it has been told; `ended`: of its last marker."""
+    """A producer with its history in the log. `heard`: offset of its last batch or marker; `heard_epoch`: its highest
+    epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
 
     first_epoch: int = -1
     batches: int = 0
@@ -37,12 +37,12 @@ class Life(Producer):
 
 
 def lives() -> Producers:
-    """The state that a walk keeps for `Lives`."""
+    """Return the state that a walk keeps for `Lives`."""
     return Producers(lambda epoch: Life(epoch, epoch, first_epoch=epoch))
 
 
 def as_entry(life: Producer) -> dict[str, int]:
-    """What a snapshot would say of it (ProducerStateManager.writeSnapshot)."""
+    """Return the entry that a producer snapshot would have for it (ProducerStateManager.writeSnapshot)."""
     return {
         "epoch": life.epoch,
         "lastSequence": life.last_sequence,
@@ -55,8 +55,8 @@ def as_entry(life: Producer) -> dict[str, int]:
 
 
 def replayed(life: Life, entry: dict[str, int] | None, since: int) -> dict[str, int]:
-    """What a broker knows that begins with `entry` and replays from offset `since` on: what the log here says, and of
-    what lies below its first offset the entry's words, where nothing behind it has changed them."""
+    """Return the producer state of a broker that loads `entry` and replays from offset `since`: values from the log, or
+    from `entry` where the log has none."""
     now = as_entry(life)
     if entry is None:
         return now

@@ -1,4 +1,4 @@
-"""The producers of one partition, as its batches go by, and what a broker would rebuild of them.
+"""The producers of one partition, collected batch by batch, and the state of each that a broker would rebuild.
 
 Source: ProducerStateManager (truncateAndReload, loadFromSnapshot, isProducerExpired), UnifiedLog.rebuildProducerState.
 """
@@ -24,7 +24,8 @@ from kdump.state.transactions import Ended
 EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}
 FORGOTTEN = "forgotten"
 SORTED = 20_000
-"""Producers up to which they come in the order of their ids; of more, as the snapshot and then the log have them."""
+"""Maximum number of producers that are sorted by ID; if there are more, they come in the order of the snapshot, then of
+the log."""
 LOG, NOTHING = "log", "nothing"
 
 NOT_IN_SNAPSHOT = "not in {name}, which the broker begins with: it had expired, or its state was lost"
@@ -34,8 +35,8 @@ NO_STATE = "the broker was shut down cleanly, and there is no sound .snapshot: i
 
 
 class Lives(Watch):
-    """Answers ProducerEvent where `with_events`, and at the end each Producer and PartitionProducers. `now` is epoch
-    ms, `expiration` producer.id.expiration.ms. `base` is the snapshot that the broker begins with."""
+    """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `now` is in epoch ms,
+    `expiration` is producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class Lives(Watch):
             life.starts += broken.kind == EPOCH_START
 
     def _events(self, seen: Seen, life: Life, ended: Ended | None, broken: Break | None) -> Iterator[ProducerEvent]:
-        """`life` is not yet told of the batch but for its state."""
+        """Yield the events of a batch. The producer state in `life` already includes the batch, its counts do not."""
         batch = seen.batch
         epoch = batch.producerEpoch or 0
         if ended is not None:
@@ -145,7 +146,8 @@ class Lives(Watch):
                 yield self._row(producer_id, life, 0, None)
 
     def _row(self, producer_id: int, life: Life | None, position: int, entry: dict[str, int] | None) -> Row:
-        """The row of a producer: of its `life` on the disk, its `entry` in the snapshot at `position`, or both."""
+        """Return the row of a producer: from its `life` in the log, its `entry` in the snapshot at byte `position`, or
+        both."""
         base = self.base
         since = -1 if base is None else base.name_offset or 0
         remarks: list[str] = []
@@ -253,7 +255,7 @@ def _time(timestamp: int) -> int | None:
 
 
 def _entries(at: Target) -> int:
-    """About how many entries a snapshot has, by its size."""
+    """Estimate the number of entries of a snapshot from its size."""
     try:
         return os.path.getsize(at.path) // PRODUCER_ENTRY.size
     except OSError:

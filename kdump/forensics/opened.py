@@ -1,4 +1,4 @@
-"""`kdump.open`: a file, or the directory of a partition, for programs: what is in it, one after the other."""
+"""`kdump.open`: reads a file or a partition directory, for use in programs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from kdump.log.region import Batch, BatchLegacy, Region
 
 
 class Log:
-    """A log: one segment, or all live segments of a partition's directory in offset order.
+    """A log: one segment, or all live segments of a partition directory in offset order.
 
-    `topic` and `partition` are what the directory's name says, None where it says nothing. Each iterator opens the
-    files anew, reads them through a window of 1 MiB, and closes them when it ends. Nothing is mapped or written.
+    `topic` and `partition` are taken from the name of the directory, None if it does not contain them. Each iterator
+    opens the files again, reads them through a window of 1 MiB, and closes them when it ends. Nothing is memory-mapped
+    or written.
     """
 
     def __init__(
@@ -37,14 +38,16 @@ class Log:
 
     @property
     def segments(self) -> list[Log]:
-        """Each of its files by itself."""
+        """Each of its files as a Log of its own."""
         return [Log(at.path, [at], self.topic, self.partition, self.options) for at in self.files]
 
     def regions(self) -> Iterator[Region]:
-        """Everything, in order: regions tile each file exactly. A Batch (kind "batch") is one that can be read; torn,
-        junk and padding are what no batch claims, with the reason. Positions and sizes are bytes of the file.
+        """Yield all regions, in order: together they cover each file exactly. A Batch (kind "batch") could be parsed;
+        torn, junk and padding regions are bytes that belong to no batch, with the reason. Positions and sizes are in
+        bytes of the file.
 
-        A batch can be read until the next one is asked for. Raises SourceError: a file cannot be opened or read on.
+        A batch can be read only until you request the next one. Raises SourceError if a file cannot be opened or read
+        to its end.
         """
         for at in self.files:
             window = self.options.open(at)
@@ -61,22 +64,22 @@ class Log:
                 window.source.close()
 
     def batches(self, *, damaged: bool = False) -> Iterator[Batch]:
-        """The sound batches (v2), and messages of magic 0 and 1; with `damaged` those as well whose checksum does not
-        hold, or whose length is contradicted: crcValid and `problems` tell. Raises SourceError."""
+        """Yield the valid batches (v2) and messages of magic 0 and 1; with `damaged`, also those whose checksum does
+        not match or whose length is contradicted, as crcValid and `problems` show. Raises SourceError."""
         for region in self.regions():
             if isinstance(region, Batch) and (damaged or (region.crcValid and not region.problems)):
                 yield region
 
     def records(self, *, damaged: bool = False) -> Iterator[Record]:
-        """The records of those batches, control records included. Offsets, timestamps (epoch ms), keys, values and
-        headers as they are stored: bytes or None. Where a batch cannot be decoded on, its records end, and its
-        `problems` say why. Raises SourceError."""
+        """Yield the records of those batches, control records included. Offsets, timestamps (epoch ms), keys, values
+        and headers are as stored: bytes or None. If a batch cannot be decoded further, its records end there, and its
+        `problems` give the reason. Raises SourceError."""
         for batch in self.batches(damaged=damaged):
             yield from records(batch)
 
     def entries(self) -> Iterator[Item]:
-        """Of a file beside the segments (an index, a snapshot, a checkpoint): its entries in order, Regions for bytes
-        that are none, and Problems. Raises SourceError, and for a file of batches."""
+        """Yield the entries of a file that is not a segment (an index, a snapshot, a checkpoint) in order, Regions for
+        bytes that are not an entry, and Problems. Raises SourceError, also for a file of batches."""
         for at in self.files:
             window = self.options.open(at)
             try:
@@ -92,9 +95,11 @@ class Log:
 
 
 def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
-    """What is at `path`: a file (gzip'd or zstd'd ones, and URLs of fsspec, too), or the directory of a partition.
+    """Return the Log at `path`: a file (possibly compressed with gzip or zstd, or a URL that fsspec can open), or a
+    partition directory.
 
-    `options`: limits, and how files are opened. Raises SourceError: there is nothing, or it is another directory.
+    `options`: limits, and how files are opened. Raises SourceError if `path` does not exist or is another kind of
+    directory.
     """
     path, options = os.fspath(path), options or Options()
     if path == "-" or "://" in path or not os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""Where an answer is written: a new directory, away from what is read, in which nothing is ever written over."""
+"""Output directories and files: new, apart from the input, and never overwriting anything."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kdump.signals import uninterrupted
 
 META = "meta.properties"
 PASSING = ".kdump-part"
-"""How a file's name ends until all of it is written."""
+"""Suffix of a file's name until the file is complete."""
 
 
 class OutputError(Exception):
-    """Something cannot be written; the message says what, where and why."""
+    """Output cannot be written; the message states what, where and why."""
 
 
 class OutputDirectory:
-    """A directory that is made when it is first written to. `sources` are the paths that are read: the directory must
-    not lie in any of them, nor on any disk of Kafka's, where a broker would stop at it. Raises OutputError where it
-    does, and where anything is at `root` but an empty directory."""
+    """A directory that is created when it is first written to. It must not be inside any of `sources`, the paths that
+    are read, nor on a Kafka disk, where a broker would stop because of it. Raises OutputError if it is, or if `root`
+    exists and is not an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
         _refuse(root, sources)
@@ -42,28 +42,27 @@ class OutputDirectory:
             raise OutputError(f"{named}: {error.strerror}") from error
 
     def path(self, name: str) -> str:
-        """Where a file of that name lies. `name` is relative, with / between directories; one that leads outside is a
-        mistake of the caller: ValueError."""
+        """Return the path of a file in the directory. `name` is relative, with / between directories; raises ValueError
+        for one that leads outside, which is a mistake of the caller."""
         parts = name.split("/")
         if not name or any(part in ("", ".", "..") or "\0" in part for part in parts):
             raise ValueError(f"no name for a file: {name!r}")
         return os.path.join(self.root, *parts)
 
     def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A new file, there under its name once all of it is written and on the disk, and not at all if the block is
-        left by an exception. Raises OutputError, for what fails within the block too."""
+        """Open a new file. It gets its name once it is completely written and synced to disk, and is removed if the
+        block raises. Raises OutputError, also for write errors within the block."""
         return _writing(self.path(name))
 
     def write(self, name: str, data: bytes) -> None:
-        """A small file. Raises OutputError."""
+        """Write a small file. Raises OutputError."""
         with self.writing(name) as file:
             file.write(data)
 
     @contextmanager
     def together(self, name: str) -> Iterator[None]:
-        """A directory that is there under its name once all of it is written, and not at all if the block is left by an
-        exception, or if nothing was written. Its files are written into one called `name` + PASSING. Raises
-        OutputError."""
+        """Create a directory. It gets its name once it is complete; nothing remains of it if the block raises or writes
+        nothing. Write its files to `name` + PASSING. Raises OutputError."""
         path, passing = self.path(name), self.path(name + PASSING)
         try:
             yield
@@ -78,8 +77,8 @@ class OutputDirectory:
 
 
 class OutputFile:
-    """One file, where no other is, by the rules of OutputDirectory; the directory that it lies in may hold others.
-    Raises OutputError."""
+    """A single new file, under the rules of OutputDirectory; its directory may contain other files. Raises
+    OutputError."""
 
     def __init__(self, path: str, sources: Iterable[str]) -> None:
         _refuse(path, sources)
@@ -88,7 +87,7 @@ class OutputFile:
             raise OutputError(f"{path} is there: nothing is written over it; give another name")
 
     def writing(self) -> AbstractContextManager[BinaryIO]:
-        """As OutputDirectory.writing."""
+        """Like OutputDirectory.writing."""
         return _writing(self.path)
 
 
@@ -122,13 +121,13 @@ def _writing(path: str) -> Iterator[BinaryIO]:
 
 
 def _publish(passing: str, path: str) -> None:
-    """Give a file its name, unless a file has come there meanwhile: FileExistsError."""
+    """Give a file its name. Raises FileExistsError if a file of that name exists by now."""
     try:
         os.link(passing, path)
         return
     except FileExistsError:
         raise
-    except OSError:  # a file system without links
+    except OSError:  # a file system without hard links
         pass
     with open(path, "xb"):
         try:
@@ -139,7 +138,7 @@ def _publish(passing: str, path: str) -> None:
 
 
 def _refuse(root: str, sources: Iterable[str]) -> None:
-    """Raises OutputError where something would be written onto a disk of Kafka's, or into what is read."""
+    """Raise OutputError if the output would be on a Kafka disk or inside the input."""
     if is_url(root):
         raise OutputError(f"{root}: a URL; give a path of this machine")
     own = same_place(os.path.abspath(root))
@@ -151,15 +150,16 @@ def _refuse(root: str, sources: Iterable[str]) -> None:
         if os.path.isdir(place) and lies_in(own, place):
             raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
         above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
-        is_disk = isinstance(above, LogDirectory) and above.files  # not just some copies of partitions
+        is_disk = isinstance(above, LogDirectory) and above.files  # more than copies of some partitions
         is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
         if is_disk or is_partition:
             raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
 
 
 def _refuse_kafkas(root: str, own: str) -> None:
-    """Raises OutputError where a directory is a log directory or a partition's, or lies in one. Some copies of
-    partitions, or a copy of one checkpoint, make no log directory, nor is one a partition for a copy of a segment."""
+    """Raise OutputError if a directory is a log directory or a partition directory, or is inside one. Copies of some
+    partitions or of one checkpoint do not make a log directory, and a copy of a segment does not make a partition
+    directory."""
     here = own
     while True:
         place = place_of(here) if os.path.isdir(here) else None

@@ -1,9 +1,9 @@
-"""What a consumer with isolation.level=read_committed sees of a segment: no control batch, no batch of a transaction
-that was aborted, and nothing at or above the last stable offset.
+"""What a consumer with isolation.level=read_committed receives of a segment: no control batches, no batches of aborted
+transactions, and nothing at or above the last stable offset.
 
-A segment alone does not tell: transactions begin in earlier segments and end in later ones. So the whole log from this
-segment on is read beforehand, by its headers and markers, beginning at a snapshot of producer states that says what was
-open there; and the .txnindex files, which are what a broker goes by.
+A segment alone does not show this: transactions begin in earlier segments and end in later ones. So the headers and
+markers of the log are first read up to its end, starting at this segment or at an earlier one whose producer snapshot
+lists the transactions open there; and so are the .txnindex files, which brokers use.
 
 Source: org.apache.kafka.clients.consumer.internals.CompletedFetch, TransactionIndex.collectAbortedTxns,
 UnifiedLog.fetchLastStableOffsetMetadata.
@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 
 class _Collect(Watch):
-    """Fills a view as a walk goes by."""
+    """Fills a View while a partition is scanned."""
 
     def __init__(self, walk: Walk, view: View) -> None:
         self.walk = walk
@@ -67,7 +67,7 @@ class _Collect(Watch):
         return ()
 
     def _by_index(self) -> None:
-        """What only the index tells."""
+        """Add the transactions that only the .txnindex lists."""
         entries = self.walk.entries_of_index
         for found in (entries.lost, entries.unmatched):
             for lost in found:
@@ -76,8 +76,8 @@ class _Collect(Watch):
 
 
 class ReadCommitted:
-    """The gate of one run (kdump.log.select.Gate): `turn_to` each file before its batches are shown. `say` gets the
-    lines that tell what was taken into account, and what was left out."""
+    """The gate of one run (kdump.log.select.Gate): call `turn_to` for each file before its batches are shown. `say` is
+    called with lines on what was taken into account and what was left out."""
 
     def __init__(self, limits: Limits, say: Say) -> None:
         self.limits = limits
@@ -89,7 +89,7 @@ class ReadCommitted:
         self._lock = threading.Lock()  # batches are shown by several threads
 
     def sees(self, batch: Batch) -> bool:
-        """Whether the consumer gets the batch's records."""
+        """Return True if the consumer receives the batch's records; else count them as left out."""
         view, out = self.view, self.left_out
         if batch.isControlBatch:
             with self._lock:
@@ -113,8 +113,7 @@ class ReadCommitted:
         return True
 
     def turn_to(self, at: Target, window: Window, met: Callable[[int], None] = lambda count: None) -> None:
-        """The batches that are asked about next are those of this file. `met` hears of bytes as they are read. Raises
-        SourceError."""
+        """Prepare for the batches of this file. Calls `met` with the number of bytes read. Raises SourceError."""
         self._met = met
         is_stream = at.path == "-" or "://" in at.path
         folder = "" if is_stream else os.path.dirname(os.path.abspath(at.path))
@@ -147,7 +146,7 @@ class ReadCommitted:
         walk.met = self._met
         for _ in walk.run(_Collect(walk, view)):
             pass
-        for at in place.orphans:  # of segments that are not here
+        for at in place.orphans:  # of segments that are missing here
             if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
                 view.indexes += 1
                 for item in walk.beside.entries(at, TXN_INDEX):
@@ -168,13 +167,14 @@ class ReadCommitted:
             self.say(line)
 
     def end(self) -> None:
-        """Tell what was left out."""
+        """Report what was left out."""
         text = self.left_out.text()
         self.say(f"read committed: left out {text}" if text else "read committed: nothing was left out")
 
 
 def _start(place: Partition, index: int, options: Options) -> int:
-    """The last segment up to `index` of which a sound snapshot says what was open where it begins; else the first."""
+    """Return the number of the last segment up to `index` with a valid producer snapshot at its base offset, which
+    lists the open transactions; 0 if there is none."""
     snapshots = {at.name_offset: at for at in place.snapshots}
     for number in range(index, 0, -1):
         at = snapshots.get(place.segments[number].offset)
@@ -188,7 +188,7 @@ def _one(at: Target) -> Partition:
 
 
 class _Shared:
-    """A source that somebody else closes: it is read before it is shown."""
+    """A source that the caller closes: it is read here before it is shown."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

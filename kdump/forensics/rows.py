@@ -1,4 +1,4 @@
-"""Records as they are held against each other, whatever batch, codec or format they stand in."""
+"""Records in the form in which they are compared, independent of batch, compression and format."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kdump.log.region import Batch, BatchV2
 
 
 class Row(NamedTuple):
-    """What a record says and every copy of it has to say. What a format lacks is -1, as where the cleaner has written
-    it anew in another. `headers`: how many, and their bytes."""
+    """The fields of a record that have to be equal in all its copies. A number that the record's format lacks is -1, so
+    that a copy rewritten in another format can still be equal. `headers`: their number and their bytes."""
 
     offset: int
     timestamp: int
@@ -28,7 +28,8 @@ class Row(NamedTuple):
 
 
 def rows(batch: Batch) -> Iterator[Row]:
-    """The records of a sound batch, in order; they end where it cannot be decoded on, and batch.problems says so."""
+    """Yield the records of a valid batch, in order; if it cannot be decoded further, they end, and batch.problems gives
+    the reason."""
     make: Any = Row._make
     if not isinstance(batch, BatchV2):
         for record in records(batch):
@@ -58,5 +59,5 @@ def rows(batch: Batch) -> Iterator[Row]:
 
 
 def differing(one: Row, other: Row) -> tuple[str, ...]:
-    """Names of what two records do not say alike."""
+    """Return the names of the fields in which two records differ."""
     return tuple(name for name, mine, theirs in zip(Row._fields, one, other) if mine != theirs)

@@ -1,4 +1,4 @@
-"""How numbers are spread: sizes by powers of two, moments by buckets that widen as they must."""
+"""Distributions: sizes by powers of two, timestamps by buckets that widen as needed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 SIZES = 34
-"""Classes of sizes: 0, 1, 2..3, 4..7, and so on up to 2^31 and more."""
+"""Number of size classes: 0, 1, 2..3, 4..7, and so on; the last contains all sizes from 2^32 on."""
 WIDTHS = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
-"""Ms: what a bucket of time is wide, each a multiple of the one before; beyond the last, ten times as wide each."""
+"""Widths of time buckets in ms, each a multiple of the one before; after the last, each is ten times as wide."""
 MOST = 2048
-"""Buckets with something in them, beyond which they are made wider."""
+"""Maximum number of non-empty buckets; if there are more, buckets are made wider."""
 LATE = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
-"""Ms: bounds of the classes of lateness. Class 0 is not late at all."""
+"""Upper bounds of the classes of lateness, in ms, inclusive. Class 0 contains the records that are not late."""
 
 
 class Class(NamedTuple):
-    """How many are within first..last, both included; last None for no bound."""
+    """Number of values in first..last, both inclusive; `last` is None if there is no upper bound."""
 
     first: int
     last: int | None
@@ -25,12 +25,12 @@ class Class(NamedTuple):
 
 
 def class_of(size: int) -> int:
-    """The class of a size that is not negative."""
+    """Return the class of a size; the size must not be negative."""
     return min(SIZES - 1, size.bit_length())
 
 
 def size_classes(counts: array[int]) -> list[Class]:
-    """From the first class with something in it to the last."""
+    """Return the classes from the first non-empty one to the last."""
     filled = [number for number, count in enumerate(counts) if count]
     if not filled:
         return []
@@ -44,7 +44,7 @@ def _size_class(number: int, count: int) -> Class:
 
 
 def median(counts: array[int]) -> Class | None:
-    """The class that holds the median size: more is not known of it. None for none."""
+    """Return the class that contains the median size (the exact median is not known); None if there are no sizes."""
     wanted = sum(counts) / 2
     done = 0
     for each in size_classes(counts):
@@ -55,7 +55,7 @@ def median(counts: array[int]) -> Class | None:
 
 
 def late_classes(counts: array[int]) -> list[Class]:
-    """Records that are late, by how many ms: from the first class with something in it to the last."""
+    """Return the late records by lateness in ms, from the first non-empty class to the last."""
     edges = (0, *LATE)
     tops: list[int | None] = [*LATE, None]
     found = [Class(low + 1, high, count) for low, high, count in zip(edges, tops, counts[1:])]
@@ -64,7 +64,7 @@ def late_classes(counts: array[int]) -> list[Class]:
 
 
 class Moments:
-    """How many at which time. At first a bucket is a second wide; when there are more than MOST of them, ever wider.
+    """Counts by time. Buckets are one second wide at first; when there are more than MOST of them, they are widened.
     `width`: ms of a bucket."""
 
     __slots__ = ("counts", "step", "width")
@@ -75,7 +75,7 @@ class Moments:
         self.width = _width(0)
 
     def add(self, timestamp: int, count: int) -> None:
-        """So many at a time, in epoch ms."""
+        """Add `count` at `timestamp` (epoch ms)."""
         bucket = timestamp // self.width
         if bucket in self.counts:
             self.counts[bucket] += count
@@ -100,12 +100,12 @@ class Moments:
             self.add(bucket * other.width, count)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The beginning of each bucket with something in it, in epoch ms, and how many are in it; in order."""
+        """Yield the start (epoch ms) and the count of each non-empty bucket, in order."""
         return ((bucket * self.width, count) for bucket, count in sorted(self.counts.items()))
 
     @property
     def peak(self) -> tuple[int, int] | None:
-        """Of these the one with most."""
+        """The start (epoch ms) and the count of the fullest bucket; None if all are empty."""
         return max(self, key=lambda each: each[1], default=None)
 
 

@@ -1,5 +1,5 @@
-"""What is in a partition, in numbers: batches and how full they are, codecs, sizes of keys and values, times, and who
-writes most. Everything in bounded memory, whatever the size of the log."""
+"""Statistics of a partition: batches and how full they are, compression, sizes of keys and values, timestamps, and the
+most frequent keys and producers; in bounded memory, whatever the size of the log."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from kdump.forensics.tally import (
 )
 
 MOST_DAMAGE = 100
-"""Damaged places, and notes, that are kept; damage beyond is counted."""
+"""Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""
 
 
 class TopicKey(NamedTuple):
-    """A key, where keys of several topics are counted together."""
+    """A key with its topic, for counting the keys of several topics together."""
 
     topic: str | None
     key: Hashable
 
 
 class Evidence(NamedTuple):
-    """A record that is the extreme of something, and where its batch is."""
+    """A record that is the extreme of something, and the place of its batch."""
 
     offset: int
     place: Place
 
 
 class Missed(NamedTuple):
-    """Bytes that could not be taken into account."""
+    """Bytes that the statistics leave out, and the reason."""
 
     place: Place
     reason: str
@@ -58,7 +58,7 @@ class Missed(NamedTuple):
 
 @dataclass
 class Codec:
-    """Batches of one compression: bytes of their records as stored, and as they are when unpacked."""
+    """Batches with one compression: the bytes of their records as stored and uncompressed."""
 
     batches: int = 0
     records: int = 0
@@ -67,7 +67,7 @@ class Codec:
 
     @property
     def ratio(self) -> float | None:
-        """How many times smaller they are; None for no bytes."""
+        """Uncompressed bytes per stored byte; None if there are none."""
         return self.unpackedBytes / self.storedBytes if self.storedBytes and self.unpackedBytes else None
 
 
@@ -77,11 +77,12 @@ def _classes() -> array[int]:
 
 @dataclass
 class Stats:
-    """Of one partition, or several together (`topic` is None then, `partitions` how many).
+    """Statistics of one partition, or of several together (then `topic` is None and `partitions` their number).
 
-    `batches` are all, `records` those of sound ones as their headers count them: both as `verify` counts them. `sums`
-    and the classes of sizes are of data records, of which there are sums[RECORDS]; control records are counted by
-    themselves. `damaged` places are not in any number but `bytes`, the length of the files.
+    `batches` counts all batches, `records` those that the headers of valid batches count: both as in `verify`. `sums`,
+    `keySizes` and `valueSizes` cover data records, of which there are sums[RECORDS]; control records are counted
+    separately. A damaged place counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if it is
+    a batch, in `batches`.
     """
 
     source: str
@@ -93,11 +94,11 @@ class Stats:
     batches: int = 0
     soundBatches: int = 0
     batchBytes: int = 0
-    """Of sound batches, headers included."""
+    """Bytes of valid batches, headers included."""
     records: int = 0
     controlRecords: int = 0
     undecoded: int = 0
-    """Records that a sound header counts, and that could not be decoded."""
+    """Records that the headers of valid batches count but that could not be decoded."""
     emptyBatches: int = 0
     controlBatches: int = 0
     transactionalBatches: int = 0
@@ -107,9 +108,9 @@ class Stats:
     lastOffset: int | None = None
     codecs: dict[str, Codec] = field(default_factory=dict)
     formats: Counter[int] = field(default_factory=Counter)
-    """Batches by magic."""
+    """Number of batches by magic."""
     timestampTypes: Counter[str] = field(default_factory=Counter)
-    """Data records by the type of their timestamp."""
+    """Number of data records by timestamp type."""
     sums: array[int] = field(default_factory=fresh)
     extremes: dict[int, Evidence] = field(default_factory=dict)
     batchRecords: array[int] = field(default_factory=_classes)
@@ -135,7 +136,7 @@ class Stats:
 
     @property
     def recordBytes(self) -> int:
-        """Of data records, unpacked."""
+        """Bytes of data records, uncompressed."""
         return self.sums[RECORD_BYTES]
 
     @property
@@ -157,17 +158,17 @@ class Stats:
 
     @property
     def untimed(self) -> int:
-        """Data records without a timestamp, or with one that cannot be."""
+        """Data records without a timestamp, or with an impossible one."""
         return self.sums[UNTIMED]
 
     @property
     def lateRecords(self) -> int:
-        """Data records that are older than one before them in their partition."""
+        """Data records with a timestamp before that of an earlier record in their partition."""
         return self.sums[LATE_RECORDS]
 
     @property
     def oldest(self) -> int | None:
-        """Epoch ms of the oldest data record; None without any timestamp."""
+        """Timestamp of the oldest data record, epoch ms; None if no record has a timestamp."""
         return self._extreme(OLDEST)
 
     @property
@@ -176,7 +177,8 @@ class Stats:
 
     @property
     def latest(self) -> int | None:
-        """By how many ms the latest record is older than one before it; None: none is."""
+        """Maximum lateness in ms: how much older a record's timestamp is than that of an earlier one; None if none is
+        late."""
         return self._extreme(LATEST)
 
     @property
@@ -192,21 +194,21 @@ class Stats:
 
     @property
     def seconds(self) -> float | None:
-        """From the oldest record to the newest; None where they say nothing of a rate."""
+        """Seconds from the oldest record to the newest; None if no rate can be computed."""
         if self.oldest is None or self.newest is None or self.newest <= self.oldest:
             return None
         return (self.newest - self.oldest) / 1000
 
     @property
     def ratio(self) -> float | None:
-        """How many times larger compressed records are unpacked; None where none are compressed."""
+        """Uncompressed bytes per stored byte of the compressed records; None if there are none."""
         packed = [codec for name, codec in self.codecs.items() if name != "none"]
         stored = sum(codec.storedBytes for codec in packed)
         unpacked = sum(codec.unpackedBytes for codec in packed)
         return unpacked / stored if stored and unpacked else None
 
     def batch(self, place: Place, base: int, last: int, records: int) -> None:
-        """A sound batch has been met: what is counted of each."""
+        """Count a valid batch."""
         self.soundBatches += 1
         self.batchBytes += place.size
         self.records += records
@@ -221,19 +223,19 @@ class Stats:
         self.lastOffset = last if self.lastOffset is None else max(last, self.lastOffset)
 
     def miss(self, place: Place, reason: str) -> None:
-        """Bytes that are not taken into account."""
+        """Record bytes that are left out."""
         self.damaged += 1
         self.damagedBytes += place.size
         if len(self.missed) < MOST_DAMAGE:
             self.missed.append(Missed(place, reason))
 
     def note(self, text: str) -> None:
-        """What else is to be said; the first hundred."""
+        """Add a note; only the first MOST_DAMAGE are kept."""
         if len(self.notes) < MOST_DAMAGE:
             self.notes.append(text)
 
     def add(self, other: Stats) -> None:
-        """Take in those of another partition. Its keys are counted by its topic."""
+        """Add the statistics of another partition. Its keys are counted with its topic."""
         for name in SUMMED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name, codec in other.codecs.items():
@@ -279,9 +281,9 @@ SUMMED = (
     "controlBatches", "transactionalBatches", "transactionalRecords", "idempotentBatches", "damaged", "damagedBytes",
     "padding",
 )  # fmt: skip
-"""What of several partitions simply adds up."""
+"""Fields that are added up over several partitions."""
 
 
 def codecs_of(stats: Stats) -> Iterator[tuple[str, Codec]]:
-    """The codecs, the one with most stored bytes first."""
+    """Return the codecs, the one with the most stored bytes first."""
     return iter(sorted(stats.codecs.items(), key=lambda item: (-item[1].storedBytes, item[0])))

@@ -1,4 +1,5 @@
-"""Where a follower cuts its log when it begins to fetch from a leader: the epochs of both decide (KIP-101, KIP-279).
+"""Where a follower truncates its log when it starts to fetch from a leader: the leader epochs of both determine it
+(KIP-101, KIP-279).
 
 Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.endOffsetFor, LogLoader.load.
 """
@@ -10,11 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 Epochs = Sequence[tuple[int, int]]
-"""(epoch, start offset), rising in both."""
+"""(epoch, start offset), ascending in both."""
 
 
 class Lineage(NamedTuple):
-    """What a replica knows of its log: epochs, log start, log end, high watermark (None: not known)."""
+    """The leader epochs of a replica, its log start offset, log end offset and high watermark (None: unknown)."""
 
     epochs: tuple[tuple[int, int], ...]
     start: int
@@ -22,8 +23,8 @@ class Lineage(NamedTuple):
     highWatermark: int | None = None
 
     def loaded(self) -> Lineage:
-        """As a broker has it once the log is loaded: without entries at or behind the log end, those below the log
-        start as one that begins there."""
+        """Return it as a broker has it after loading the log: without entries at or above the log end offset, and with
+        those below the log start offset replaced by one that starts there."""
         kept = [(epoch, start) for epoch, start in self.epochs if start < self.end]
         below = [epoch for epoch, start in kept if start <= self.start]
         kept = [(epoch, start) for epoch, start in kept if start > self.start]
@@ -32,14 +33,14 @@ class Lineage(NamedTuple):
         return self._replace(epochs=tuple(kept))
 
     def cut(self, offset: int) -> Lineage:
-        """The same, cut at an offset."""
+        """Return it for the log truncated to an offset."""
         return self._replace(epochs=tuple(each for each in self.epochs if each[1] < offset), end=min(self.end, offset))
 
 
 class Truncation(NamedTuple):
-    """`offset`: the first offset that the follower drops, and from which it fetches; None: not known. `loses`: how many
-    offsets it drops. `by`: epochs, highWatermark (it has no epochs), or logStart (all of it lies below the leader's log
-    start, and it begins anew there)."""
+    """`offset`: the first offset that the follower removes, and from which it then fetches; None if unknown. `loses`:
+    number of offsets it removes. `by`: epochs, highWatermark (the follower has no epochs), or logStart (truncation
+    would end below the leader's log start offset, so the follower removes its whole log and starts there)."""
 
     offset: int | None
     loses: int | None
@@ -47,7 +48,7 @@ class Truncation(NamedTuple):
 
 
 def end_offset_for(epochs: Epochs, requested: int, end: int) -> tuple[int, int] | None:
-    """The largest epoch at or below `requested`, and the offset behind its last; None where that is not defined."""
+    """Return the largest epoch at or below `requested` and its end offset (exclusive); None if undefined."""
     if epochs and epochs[-1][0] == requested:
         return requested, end
     above = bisect_right([epoch for epoch, _ in epochs], requested)
@@ -57,7 +58,8 @@ def end_offset_for(epochs: Epochs, requested: int, end: int) -> tuple[int, int] 
 
 
 def truncation(leader: Lineage, follower: Lineage) -> Truncation:
-    """What the follower does when the leader has just been elected, with an epoch above all that either knows."""
+    """Return what the follower does if the leader has just been elected, in an epoch above all that either replica
+    has."""
     leader, follower = leader.loaded(), follower.loaded()
     whole = follower.end
     highest = max((epoch for each in (leader, follower) for epoch, _ in each.epochs), default=-1)

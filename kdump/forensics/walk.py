@@ -1,5 +1,5 @@
-"""One partition, every batch in order, with what `kdump verify` says of its producers and transactions on the way: who
-asks a question watches, and nothing is decided twice."""
+"""Scan of one partition, batch by batch, with verify's producer and transaction state; questions attach as observers,
+so that nothing is decided twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from kdump.state.transactions import MOST_OPEN
 
 
 class Walk(PartitionCheck):
-    """The walk. `sequences` and `transactions` have the state behind the batch at hand when a watcher sees it."""
+    """The scan. `sequences` and `transactions` have the state after the current batch when an observer is called with
+    it."""
 
     sequences: Sequences
     transactions: Transactions
@@ -58,20 +59,20 @@ class Walk(PartitionCheck):
         ]
 
     def _aborted(self, part: Part) -> Aborted:
-        """Several ask for the entries of a segment's .txnindex."""
+        """Return the entries of a segment's .txnindex, read once although several rules use them."""
         if self._index is None or self._index[0] is not part.target:
             self._index = (part.target, super()._aborted(part))
         return self._index[1]
 
     def run(self, *watchers: Rule) -> Iterator[Any]:
-        """Findings, and what the watchers answer, in the order of the log."""
+        """Yield the findings and the answers of the observers, in log order."""
         self.watch(*watchers)
         return iter(self.findings())
 
     def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
-        """The open transactions of the snapshot of producer states at the first offset of the first segment, those that
-        began first in front: what the log below would have told. None where the log begins at 0, or there is no such
-        snapshot, or it is not sound."""
+        """Return the open transactions of the producer snapshot at the first segment's base offset, in order of their
+        first offsets: they stand in for the missing log below. None if the log starts at 0, or if there is no such
+        snapshot or it is not valid."""
         first = self.partition.segments[0].offset if self.partition.segments else 0
         for at in self.partition.snapshots if first > 0 else ():
             if at.name_offset == first:
@@ -84,7 +85,7 @@ class Walk(PartitionCheck):
 
 
 class Watch(Rule):
-    """Who watches a walk: `batch`, `finish` and `end` answer what they like."""
+    """Base class of the observers of a scan: `batch`, `finish` and `end` may return any answers."""
 
     def batch(self, seen: Seen) -> Any:
         return ()

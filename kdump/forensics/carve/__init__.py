@@ -1,1 +1,1 @@
-"""Batches in bytes that are no segment: images of disks, core dumps, truncated backups, freed blocks."""
+"""Finds batches in bytes that are not a segment: disk images, core dumps, truncated backups, freed blocks."""

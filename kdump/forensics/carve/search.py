@@ -1,7 +1,7 @@
-"""Any bytes -> the sound batches in them, in order, at whatever byte they begin.
+"""Finds the valid batches in arbitrary bytes, in order, wherever they begin.
 
-A header that could be one (format.candidates) and a checksum that holds: nothing else is asked of a batch, not that
-another follows it, nor which offset it has. What lies in a sound batch is searched too, for a value may hold a batch.
+A batch needs only a plausible header (format.candidates) and a matching checksum; its offset and the bytes after it do
+not matter. Valid batches are searched inside, too, because a record value may contain a batch.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 from kdump.log.window import Window
 
 PIECE = 64 * 1024
-"""Bytes that are looked at at once: if they are zeros, there is nothing to look for."""
+"""Bytes examined at a time. If they are all zeros, only a batch that begins in the last EDGE of them is possible."""
 ZEROS = bytes(PIECE)
 MARKS = {"gzip": b"\x1f\x8b", "lz4": b"\x04\x22\x4d\x18", "zstd": b"\x28\xb5\x2f\xfd"}
-"""With what a payload begins."""
+"""Magic bytes at which a compressed payload begins."""
 EDGE = 16
-"""The first bytes of a batch that may be zeros, those of a small offset and length among them."""
+"""Upper bound for the zeros at the beginning of a batch: a small offset and the first bytes of its length."""
 
 
 @dataclass(frozen=True)
 class CarvedBatch:
-    """A sound batch in `file`. `within`: the position of the sound batch in whose bytes it lies; None: in none's.
-    `run`: the number of the run that it belongs to, from 1; None for one that lies within another."""
+    """A valid batch in `file`. `within`: position of the valid batch whose bytes contain it, None if there is none.
+    `run`: number of its batch run, from 1; None for a batch within another."""
 
     file: str
     batch: Batch
@@ -45,8 +45,8 @@ class CarvedBatch:
 
 
 class Search:
-    """One search through one source. `unchecked` counts headers that were not held against their checksum: in bytes
-    made to look like headers, that would cost the square of their number."""
+    """One search of one source. `unchecked` counts headers whose checksum was not computed: in bytes crafted to look
+    like headers, computing all of them would take quadratic time."""
 
     def __init__(self, window: Window, limits: Limits, met: Callable[[int], None] = lambda position: None) -> None:
         self.window = window
@@ -55,10 +55,10 @@ class Search:
         self.unchecked = 0
         self.work_left = FREE_WORK
         self.skipped = 0
-        """Bytes of holes that were not read."""
+        """Bytes in holes of a sparse file, which were not read."""
 
     def batches(self) -> Iterator[CarvedBatch]:
-        """What is found. A batch can be read until the next is asked for. Raises SourceError."""
+        """Yield the batches found. A batch can be read only until you request the next one. Raises SourceError."""
         outer, outer_end = 0, 0
         for at in self._candidates():
             claim = claim_at(self.window, at, self.limits)
@@ -72,7 +72,7 @@ class Search:
             yield CarvedBatch(self.window.source.name, batch, within)
 
     def _candidates(self) -> Iterator[int]:
-        """Positions with a header that could be one."""
+        """Yield the positions of plausible headers."""
         window, source = self.window, self.window.source
         position = 0
         while True:
@@ -80,7 +80,7 @@ class Search:
             if ahead > position + PIECE:
                 self.skipped += ahead - position - EDGE
                 position = ahead - EDGE
-            # The header of what begins in the last bytes of a piece lies in the next.
+            # A header that begins in the last bytes of a piece extends into the next one.
             data, start = window.at_hand(position, PIECE + HEADER)
             there = len(data) - start
             if there < LEAST:
@@ -96,14 +96,14 @@ class Search:
             window.release(position - LOOK_BACK)
 
     def _is_sound(self, claim: Claim) -> bool:
-        """Whether it lies whole in the source, and its checksum holds."""
+        """Return True if the batch is complete in the source and its checksum matches."""
         header = claim.header
         if header is None or claim.error is not None:
             return False
         if isinstance(header, MessageHeader) and not self._fills(claim.position, header):
             return False
         if self.window.source.size is None and claim.size > LOOK_BACK:
-            return False  # a stream is kept no further
+            return False  # a stream buffers no more than this
         if not self.window.reaches(claim.end):
             return False
         likely = claim.size <= self.work_left - RESERVE or self._begins_records(claim)
@@ -116,7 +116,7 @@ class Search:
         return checksum(header.magic, pieces) == header.crc
 
     def _begins_records(self, claim: Claim) -> bool:
-        """Whether what lies behind a header looks like records, by their first bytes: asked when work runs short."""
+        """Return True if the first bytes after a header look like records. Used when the work budget runs low."""
         header = claim.header
         if not isinstance(header, BatchHeader):
             return True
@@ -132,7 +132,8 @@ class Search:
         return MIN_RECORD_SIZE - 1 <= length <= claim.size - BATCH_HEADER.size - size
 
     def _fills(self, position: int, header: MessageHeader) -> bool:
-        """Whether key and value fill a message exactly: hardly anything else that looks like one is read to its end."""
+        """Return True if key and value fill the message exactly. This rejects most false headers before their bytes are
+        read."""
         if key_problem(header, 0) is not None:
             return False
         at = header.headerSize + max(0, header.keySize)

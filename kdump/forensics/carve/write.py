@@ -1,4 +1,4 @@
-"""A run of batches -> a segment with its indexes, in a directory of its own: two runs may be of two partitions."""
+"""Writes each batch run as a segment with its indexes, in its own directory: two runs may be from two partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kdump.log.region import Batch
 
 
 class Writer:
-    """Writes one run after the other, each as its batches go by: run-000001/<first offset>.log …"""
+    """Writes one run after the other, batch by batch: run-000001/<first offset>.log …"""
 
     def __init__(self, output: OutputDirectory) -> None:
         self.output = output
@@ -23,7 +23,7 @@ class Writer:
         self._directory = self._stem = ""
 
     def add(self, run: CarvedRun, batch: Batch) -> None:
-        """The next batch of a run. Raises OutputError."""
+        """Write the next batch of a run. Raises OutputError."""
         if self._file is None:
             self._directory, self._stem = f"run-{run.number:06}", f"{run.firstOffset:020}"
             self._together.enter_context(self.output.together(self._directory))
@@ -39,7 +39,7 @@ class Writer:
             self._file.write(piece)
 
     def end(self, run: CarvedRun) -> None:
-        """All of a run has been told. Raises OutputError."""
+        """Finish a run after its last batch. Raises OutputError."""
         self._stack.close()
         if self._builder is not None:
             self._indexes(run, self._builder)
@@ -59,11 +59,11 @@ class Writer:
                 self.output.write(self._passing(ending), data)
 
     def _passing(self, ending: str) -> str:
-        """The name of a file of the run, until all of it is there."""
+        """Return the temporary name of a file of the run, used until the run is complete."""
         return f"{self._directory}{PASSING}/{self._stem}{ending}"
 
     def abandon(self) -> None:
-        """What is half written is removed."""
+        """Remove a partially written run."""
         for stack in (self._stack, self._together):
             with suppress(KeyboardInterrupt):
                 stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)

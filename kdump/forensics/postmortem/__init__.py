@@ -1,1 +1,2 @@
-"""What a post-mortem tells of disks: verdict, shape of the segments, times, transactions, producers; read once."""
+"""Facts for a post-mortem of log directories: verdict, segment layout, times, transactions and producers, from one
+read."""

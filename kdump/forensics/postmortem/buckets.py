@@ -1,4 +1,4 @@
-"""Bytes and records by a number that grows, an offset or a time, in a bounded number of buckets."""
+"""Counts bytes and records by an ascending number, an offset or a time, in a bounded number of buckets."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import NamedTuple
 from kdump.forensics.spread import WIDTHS
 
 MOST = 512
-"""Buckets with something in them, beyond which they are made wider."""
+"""Maximum number of non-empty buckets; if there are more, buckets are made wider."""
 
 WIDEST = 1 << 24
-"""Offsets of one batch that are believed."""
+"""Largest offset range of one batch that is spread over buckets; a larger one is probably wrong, and counts at its
+first offset."""
 
 
 class Bucket(NamedTuple):
-    """first..last, both included, and what lies in it. `last` of an offset's bucket is that of the whole bucket."""
+    """Bytes and records in first..last, both inclusive. `last` is the end of the bucket, even if no value reaches
+    it."""
 
     first: int
     last: int
@@ -24,19 +26,18 @@ class Bucket(NamedTuple):
 
 
 def doubling(step: int) -> int:
-    """Widths for offsets: 1, 2, 4 and so on."""
+    """Return the width of offset buckets at `step`: 1, 2, 4 and so on."""
     return 1 << step
 
 
 def of_time(step: int) -> int:
-    """Widths for epoch ms: those that `kdump stats` takes, a second at first."""
+    """Return the width of time buckets at `step`, in ms: those of `kdump stats`, starting with one second."""
     last = len(WIDTHS) - 1
     return WIDTHS[step] if step <= last else WIDTHS[last] * 10 ** (step - last)
 
 
 class Buckets:
-    """Only buckets with something in them are kept, so that one number that is far off costs one bucket and makes no
-    other wider."""
+    """Keeps only non-empty buckets, so that a single outlier adds one bucket and does not make the others wider."""
 
     __slots__ = ("counts", "most", "step", "widths")
 
@@ -51,7 +52,7 @@ class Buckets:
         return self.widths(self.step)
 
     def add(self, at: int, size: int, records: int) -> None:
-        """So many bytes and records at a number."""
+        """Add bytes and records at one number."""
         bucket = at // self.width
         counted = self.counts.get(bucket)
         if counted is None:
@@ -63,7 +64,7 @@ class Buckets:
             counted[1] += records
 
     def spread(self, first: int, last: int, size: int, records: int) -> None:
-        """So many bytes and records over the numbers first..last, alike on each."""
+        """Add bytes and records spread evenly over first..last, both inclusive."""
         span = last - first + 1
         if not 0 < span <= WIDEST:
             self.add(first, size, records)
@@ -78,7 +79,7 @@ class Buckets:
             done_bytes, done_records = size * upto // span, records * upto // span
 
     def widen(self) -> None:
-        """Fewer and wider buckets."""
+        """Merge the buckets into fewer, wider ones."""
         factor = self.widths(self.step + 1) // self.width
         self.step += 1
         counts: dict[int, list[int]] = {}
@@ -89,32 +90,33 @@ class Buckets:
         self.counts = counts
 
     def merge(self, other: Buckets) -> None:
-        """Take in what another of the same widths has counted."""
+        """Add the counts of another object with the same widths."""
         while self.step < other.step:
             self.widen()
         for bucket, (size, records) in other.counts.items():
             self.add(bucket * other.width, size, records)
 
     def narrow(self, most: int) -> None:
-        """At most so many from now on."""
+        """Keep at most `most` buckets from now on."""
         self.most = most
         while len(self.counts) > most:
             self.widen()
 
     def __iter__(self) -> Iterator[Bucket]:
-        """In order."""
+        """Yield the buckets in ascending order."""
         width = self.width
         for bucket, (size, records) in sorted(self.counts.items()):
             yield Bucket(bucket * width, (bucket + 1) * width - 1, size, records)
 
 
 SHARE = 100
-"""What is far off may hold at most one in so many of all records, and be as many times away as the rest is wide."""
+"""An outlier contains at most 1/SHARE of all records. It is further from the rest than 10 times the width of the
+rest."""
 
 
 def main_part(buckets: list[Bucket]) -> tuple[list[Bucket], list[Bucket]]:
-    """Those that belong together, and the few that lie so far off that a chart of all would show nothing else: a
-    timestamp of the year 2106, an offset with a flipped bit. `buckets` in order."""
+    """Return the buckets that belong together, and the few outliers that would make a chart of all unreadable: a
+    timestamp in the year 2106, an offset with a flipped bit. `buckets` in order."""
     kept, far = list(buckets), []
     total = sum(each.records for each in kept)
     while len(kept) > 1:
@@ -133,12 +135,12 @@ def _is_far(away: int, rest: int, records: int, total: int) -> bool:
 
 
 EMPTY = 0.8
-"""The share of a stretch that its widest gaps may be, before it falls into several."""
+"""Share of the whole range that the widest gaps must exceed for it to be split at them."""
 
 
 def eras(buckets: list[Bucket], most: int = 4) -> list[list[Bucket]]:
-    """What is told of in charts of its own, for between lies much more nothing than something: at most so many parts,
-    `buckets` in order."""
+    """Split `buckets` (in order) into at most `most` parts, each for a chart of its own, if the gaps between them cover
+    most of the range."""
     if len(buckets) < 2 or most < 2:
         return [buckets]
     span = buckets[-1].last - buckets[0].first

@@ -1,4 +1,4 @@
-"""One walk over a partition for everything: what `kdump verify` checks, what `kdump stats` counts, the ledger of
+"""One scan of a partition for everything: the checks of `kdump verify`, the counts of `kdump stats`, the ledger of
 `kdump transactions`, and what is drawn."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_OPEN, MOST_ENDED, MOST_DIFFERENCES = 200, 200, 50
 
 
 class Tapped(Rule):
-    """Lets the ledger see the walk, and keeps its answers: the open ones, and of those that ended the longest."""
+    """Passes the scan to the ledger and keeps its answers: open transactions, and the longest of those that ended."""
 
     def __init__(self, ledger: Ledger, facts: PartitionFacts, survey: Survey) -> None:
         self.ledger = ledger
@@ -87,13 +87,13 @@ class Tapped(Rule):
 
 
 def _name(partition: Partition, alone: bool) -> str:
-    """What it is called: a file by itself by its partition, too, where its directory tells that."""
+    """Return the name to display: for a single file it includes the partition, if the directory's name contains it."""
     is_known = alone and partition.topic is not None
     return f"{partition.topic}-{partition.partition}/{partition.name}" if is_known else partition.name
 
 
 class PostMortemCheck(Walk):
-    """The walk. `facts` is filled as the findings are taken; who takes them tells `found`."""
+    """The scan. `facts` is filled while the caller consumes the findings and passes each to `found`."""
 
     survey: Survey
 
@@ -119,7 +119,7 @@ class PostMortemCheck(Walk):
         self.watch(Tapped(ledger, self.facts, self.survey), self.survey)
 
     def _make_rules(self) -> list[Rule]:
-        """Those of verify, and the entries of the .txnindex, which the ledger asks for, before the transactions."""
+        """Return the rules of verify and, before the transactions, the .txnindex entries, which the ledger needs."""
         rules = PartitionCheck._make_rules(self)
         self.sequences = next(rule for rule in rules if isinstance(rule, Sequences))
         self.transactions = next(rule for rule in rules if isinstance(rule, Transactions))
@@ -133,11 +133,11 @@ class PostMortemCheck(Walk):
             problems = list(region.problems) if isinstance(region, Batch) else []
             yield region
             if isinstance(region, Batch):
-                region.problems = problems  # what the check has found in it meanwhile, statistics find by themselves
+                region.problems = problems  # without those that the check has added: the statistics find them again
             self.reader.region(part.target, region, part.last)
         stats.files += 1
         stats.bytes += window.source.size or 0
 
     def found(self, finding: Finding) -> None:
-        """A finding of this partition."""
+        """Add a finding of this partition."""
         self.survey.found(finding)

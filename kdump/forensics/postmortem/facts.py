@@ -1,4 +1,4 @@
-"""What is told of a partition, and of all. Bytes, epoch ms, offsets; None: the disk does not say."""
+"""Facts for a post-mortem, of each partition and of all. Sizes in bytes, times in epoch ms; None: unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kdump.forensics.stats import Stats
 
 @dataclass
 class SegmentFacts:
-    """A segment, and what it is made of. Offsets and times are those of its sound batches."""
+    """A segment and its contents. Offsets and times are those of its valid batches."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class SegmentFacts:
 
 
 class Gap(NamedTuple):
-    """Offsets first..last that no batch has. `is_damage`: bytes that are no sound batch lie in the place."""
+    """Offsets first..last that no batch has. `is_damage`: the gap contains bytes that are not a valid batch."""
 
     first: int
     last: int
@@ -48,7 +48,7 @@ class Gap(NamedTuple):
 
 @dataclass
 class ProducerEpoch:
-    """What a producer wrote in one of its epochs: data, no markers."""
+    """What a producer wrote in one of its epochs: data, without markers."""
 
     producerId: int
     epoch: int
@@ -62,17 +62,17 @@ class ProducerEpoch:
 
 @dataclass
 class PartitionFacts:
-    """A partition, or the segments of it that were asked for. What there may be much of is kept in part, the worst and
-    the largest of it, and counted in full."""
+    """A partition, or the selected segments of it. Long lists are limited to the worst or largest entries; the counts
+    are complete."""
 
     name: str
-    """topic-partition, or what the path ends in."""
+    """topic-partition, or the last part of the path."""
     path: str
     source: str
     topic: str | None
     partition: int | None
     state: str
-    """delete, future or stray for a directory of that kind."""
+    """delete, future or stray for such a directory; else empty."""
     is_compacted: bool = False
     segments: list[SegmentFacts] = field(default_factory=list)
     segmentCount: int = 0
@@ -84,35 +84,35 @@ class PartitionFacts:
     gaps: list[Gap] = field(default_factory=list)
     gapCount: int = 0
     missing: int = 0
-    """Offsets in all gaps."""
+    """Number of offsets in all gaps."""
     transactions: list[Transaction] = field(default_factory=list)
     ended: PartitionTransactions | None = None
     states: dict[Ref, str] = field(default_factory=dict)
-    """How the transactions ended that cells are of."""
+    """How the transactions ended that are shown in cells."""
     differences: list[Difference] = field(default_factory=list)
     producers: list[ProducerEpoch] = field(default_factory=list)
     producerCount: int = 0
-    """Producers and epochs, all of them."""
+    """Number of all producer epochs."""
     findings: list[Finding] = field(default_factory=list)
     severities: Counter[str] = field(default_factory=Counter)
     codes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """All findings, by severity and code."""
+    """Number of all findings, by severity and code."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def weight(self) -> tuple[int, ...]:
-        """How much there is to tell of it, to compare with others."""
+        """How much there is to report, for sorting."""
         held = self.ended.open + self.ended.hanging if self.ended else 0
         return self.severities[ERROR], self.severities[WARNING], held, self.stats.bytes
 
     def forget(self) -> None:
-        """Keep what a row of a table needs."""
+        """Keep only what a table row needs."""
         self.segments, self.gaps, self.transactions, self.producers = [], [], [], []
         self.states, self.offsets, self.time = {}, Buckets(doubling), Buckets(of_time)
 
 
 class Series(NamedTuple):
-    """Bytes and records over time, of the partitions of one topic, or of the rest together (None)."""
+    """Bytes and records over time, of the partitions of one topic, or of all other topics together (None)."""
 
     topic: str | None
     time: Buckets
@@ -120,7 +120,8 @@ class Series(NamedTuple):
 
 @dataclass
 class Directory:
-    """A log directory: what meta.properties says, and whether its broker shut down cleanly (None: no broker ran)."""
+    """A log directory: the contents of meta.properties, and whether its broker shut down cleanly (None: no broker has
+    run)."""
 
     path: str
     identity: dict[str, str]
@@ -129,7 +130,7 @@ class Directory:
 
 @dataclass
 class PostMortem:
-    """All that is told. `partitions` in the order of the paths; those of which all is kept have `segments`."""
+    """All facts. `partitions` are in the order of the paths; those for which everything is kept have `segments`."""
 
     paths: list[str]
     began: int
@@ -137,7 +138,7 @@ class PostMortem:
     seconds: float = 0.0
     partitions: list[PartitionFacts] = field(default_factory=list)
     others: list[PartitionFacts] = field(default_factory=list)
-    """The roots of log directories, and files by themselves that are no segments: their findings."""
+    """Roots of log directories, and single files that are not segments, with their findings."""
     directories: list[Directory] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
     stats: Stats = field(default_factory=lambda: Stats("", partitions=0))

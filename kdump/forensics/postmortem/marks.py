@@ -1,4 +1,4 @@
-"""Where the findings of a file lie, in a bounded number of places."""
+"""Byte ranges of a file that have findings, in a bounded number."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from kdump.check.finding import Finding
 
 MOST = 100
-"""Places of one severity in one file, beyond which those that are near each other become one."""
+"""Maximum number of marks of one severity in one file; if there are more, marks near each other are merged."""
 
 
 class Mark(NamedTuple):
-    """Bytes start..end-1 of a file that so many `findings` are of, the first of them with this code."""
+    """Bytes start..end-1 of a file with this number of `findings`, the first of which has this code."""
 
     start: int
     end: int
@@ -22,7 +22,7 @@ class Mark(NamedTuple):
 
 
 class Marks:
-    """Takes the findings of one file."""
+    """Collects the findings of one file."""
 
     def __init__(self) -> None:
         self.near = 0

@@ -1,4 +1,4 @@
-"""Which producers wrote to a partition, epoch by epoch, from the headers of its batches; in a bounded table."""
+"""The producers that wrote to a partition, by epoch, from the headers of its batches; in a bounded table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, PRODUCER, PRODUCER_EPO
 from kdump.log.region import Batch
 
 MOST = 4096
-"""Producers and epochs in the table; when it is full, those with fewest bytes go, but no more than a half."""
+"""Maximum number of producer epochs in the table; when it is full, the half with the fewest bytes is removed."""
 
 
 class ProducerEpochs:
-    """Takes batches of data. `count`: how many there are, as far as it is known: one that was let go and comes again
-    counts twice."""
+    """Collects data batches. `count`: number of producer epochs, where one that was removed and appears again counts
+    twice."""
 
     def __init__(self) -> None:
         self.by_id: dict[tuple[int, int], ProducerEpoch] = {}
@@ -23,7 +23,7 @@ class ProducerEpochs:
         return len(self.by_id) + self.gone
 
     def batch(self, batch: Batch) -> None:
-        """One sound batch of data."""
+        """Add a valid data batch."""
         if batch.producerId is not None and batch.producerId >= 0:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
@@ -31,7 +31,7 @@ class ProducerEpochs:
             self._add(batch.producerId, batch.producerEpoch or 0, base, batch.lastOffset, counts, newest)
 
     def many(self, heads: Heads, first: int, stop: int) -> None:
-        """Sound batches of data, first..stop."""
+        """Add the valid data batches first..stop-1."""
         while first < stop:
             upto, found = chains(heads, first, stop, False)
             for chain in found:
@@ -60,6 +60,6 @@ class ProducerEpochs:
         self.by_id = dict(kept)
 
     def largest(self, most: int) -> list[ProducerEpoch]:
-        """Those with most bytes, in the order of their first offsets."""
+        """Return the `most` producer epochs with the most bytes, in order of their first offsets."""
         found = sorted(self.by_id.values(), key=lambda each: -each.bytes)[:most]
         return sorted(found, key=lambda each: (each.first, each.producerId, each.epoch))

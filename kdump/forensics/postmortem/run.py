@@ -1,4 +1,4 @@
-"""From paths to what a post-mortem tells of them: each partition read once, several of them side by side."""
+"""Collects the facts for a post-mortem of paths: each partition is read once, several in parallel."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 DRAWN = 60
-"""Partitions of which everything is kept; of the others what a table tells."""
+"""Number of partitions for which everything is kept; of the others, only what a table row needs."""
 KEPT = {"error": 200, "warning": 200, "info": 50}
-"""Findings of one partition that are kept, by severity."""
+"""Maximum number of findings kept per partition, by severity."""
 AHEAD = 4
-"""Units of work for each process that are begun before their turn."""
+"""Units of work per process that are started before their turn."""
 TOPICS = 200
-"""Topics whose bytes and records over time are kept apart; of more, those with fewest bytes are counted together."""
+"""Maximum number of topics with their own bytes and records over time; those with the fewest bytes are counted
+together."""
 
 Refused = Callable[[SourceError], None]
 Wanted = Callable[[Unit], bool]
@@ -57,13 +58,14 @@ def postmortem(
     met: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> PostMortem:
-    """Read what is at `paths` (files, directories of partitions, log directories, directories above) and gather what a
-    post-mortem tells, in memory that does not grow with the logs.
+    """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
+    post-mortem, in memory that does not grow with the logs.
 
-    `wanted` chooses among the units of work (kdump.check.run); `jobs` are processes, by default as `kdump verify` has
-    them; `max_rate` is bytes a second, of all together. `met` hears of bytes that have been read, of `total`. Raises
-    SourceError for a path that cannot be read, unless `refused` is told of it; what could not be read below it is in
-    the totals' `unread`.
+    `wanted` selects units of work (kdump.check.run); `jobs` is the number of processes, by default as in `kdump
+    verify`; `max_rate` is in bytes per second, for all of them together. `met` is called with the number of bytes read,
+    `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless you pass
+    `refused`, which is then called with the error, and if there is no partition at all; what cannot be read below a
+    path is in the totals' `unread`.
     """
     began = time.monotonic()
     named = [paths] if isinstance(paths, str) else list(paths)
@@ -88,11 +90,11 @@ def postmortem(
 
 
 NONE = Frequent(0)
-"""In the place of what a partition's keys and producers were, once they are in the sum of all."""
+"""Replaces the keys and producers of a partition after they have been added to the total."""
 
 
 class _Gather:
-    """Takes partitions as they are done, and lets go of what will not be drawn."""
+    """Collects partitions as they are finished, and drops what will not be drawn."""
 
     def __init__(self, made: PostMortem) -> None:
         self.made = made
@@ -134,7 +136,7 @@ class _Gather:
 
 
 def _slim(facts: PartitionFacts) -> None:
-    """Arrays that only counting needs go."""
+    """Drop arrays that are only needed for counting."""
     for sketch in (facts.stats.keys, facts.stats.producers):
         sketch.shed()
         sketch.counts, sketch.weights = sketch.counts[: len(sketch.slots)], sketch.weights[: len(sketch.slots)]
@@ -145,7 +147,7 @@ def _directory(found: LogDirectory) -> Directory:
 
 
 def read_unit(unit: Unit, met: Callable[[int], None]) -> Done:
-    """Everything about a unit of work, read once."""
+    """Read a unit of work once, and return its facts and totals."""
     totals = Totals()
     unit.kind_of_check = PostMortemCheck
     name = unit.partition.name if unit.partition is not None else unit.name
@@ -179,7 +181,7 @@ def _begin(rate: Rate | None) -> None:
 
 
 def _work(unit: Unit) -> Done:
-    """A unit in a worker. The rate cannot travel with it: all workers share one."""
+    """Read a unit in a worker process. The rate is not passed with the unit, because all workers share one."""
     unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
     return read_unit(unit, lambda size: None)
 
@@ -187,7 +189,7 @@ def _work(unit: Unit) -> Done:
 def _run_all(
     work: list[Unit], jobs: int, max_rate: int | None, met: Callable[[int], None]
 ) -> Iterator[tuple[Unit, Done]]:
-    """Each unit in order, with what was found."""
+    """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
         rate = Rate(max_rate) if max_rate else None
         for unit in work:
@@ -197,7 +199,7 @@ def _run_all(
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # Not forked: a thread may already draw progress.
+    # Not forked: a thread may already be drawing progress.
     context = multiprocessing.get_context("spawn")
     shared = Rate(max_rate, context) if max_rate else None
     with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, (shared,)) as pool:
@@ -205,8 +207,8 @@ def _run_all(
         rest = iter(work)
         try:
             for unit in work:
-                # No more than a few are done before their turn: each may hold thousands of keys.
-                with uninterrupted():  # a worker that is started has to be known to `stop`
+                # Only a few are read before their turn: each result may contain thousands of keys.
+                with uninterrupted():  # `stop` has to find every worker that was started
                     futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
                 done = futures.popleft().result()
                 met(unit.size)

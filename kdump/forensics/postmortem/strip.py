@@ -1,4 +1,4 @@
-"""A segment's bytes in file order, in a bounded number of cells: what each is made of."""
+"""A segment's bytes in file order, as a bounded number of cells, each with its predominant content."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 MOST = 256
-"""Cells of a segment. Up to so many regions each is a cell of its own."""
+"""Maximum number of cells of a segment. Up to this number of regions, each is a cell of its own."""
 LOOKS = 16
-"""Kinds of batches that are told apart in a cell before it is known which fills most of it."""
+"""Maximum number of different looks counted for a cell; beyond it, only half of them are kept."""
 DAMAGED = "damaged"
-"""In the place of a codec: a batch that is not sound. Of other bytes it is the kind of the region."""
+"""Used instead of a codec for a batch that is not valid. Other bytes have the kind of their region."""
 CONTROL = "control"
-"""In the place of a codec: a marker, which has no data to compress."""
+"""Used instead of a codec for a marker, which has no data to compress."""
 
 Ref = tuple[int, int]
-"""A transaction in a partition: its producer id and first offset."""
+"""A transaction in a partition: its producer ID and first offset."""
 
 
 class Look(NamedTuple):
-    """What bytes look like. `codec`: none, gzip, … of a sound batch of data, else CONTROL, DAMAGED, torn, junk or
-    padding. `producer`: its id, -1 without one. `transaction` is None outside of one."""
+    """The content of a byte range. `codec`: none, gzip, … of a valid data batch, else CONTROL, DAMAGED, torn, junk or
+    padding. `producer`: its ID, -1 if there is none. `transaction`: None for bytes outside transactions."""
 
     codec: str
     producer: int = -1
@@ -29,12 +29,12 @@ class Look(NamedTuple):
 
 
 NO_BATCH = frozenset((DAMAGED, "torn", "junk", "padding"))
-"""What stands in the place of a codec where there is no sound batch."""
+"""Values of `codec` for bytes that are not a valid batch."""
 
 
 class Cell(NamedTuple):
-    """Bytes start..end-1 of a file: most of them are of this look, or, where any of them is no sound batch, those are.
-    Offsets are None where there is no batch; `batches` begin in it."""
+    """Bytes start..end-1 of a file. `look` is that of most bytes or, if some are not a valid batch, that of most of
+    those. Offsets are None if there is no batch; `batches` counts those that begin here."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class Cell(NamedTuple):
 
 
 class _Bin:
-    """What lies in a stretch of bytes that is as wide as the others."""
+    """The contents of one of the byte ranges of equal width."""
 
     __slots__ = ("batches", "first", "last", "looks", "records")
 
@@ -81,7 +81,7 @@ class _Bin:
 
 
 class Strip:
-    """Takes the regions of a file as they come. `size`: the file's bytes, None where that is not known yet."""
+    """Collects the regions of a file in order. `size`: the file's size in bytes, None if it is not known yet."""
 
     def __init__(self, size: int | None, most: int = MOST) -> None:
         self.most = most
@@ -100,7 +100,7 @@ class Strip:
         batches: int = 0,
         records: int = 0,
     ) -> None:
-        """Bytes start..end-1."""
+        """Add bytes start..end-1."""
         if self.exact is not None:
             self.exact.append(Cell(start, end, look, first, last, batches, records))
             if len(self.exact) > self.most:
@@ -114,8 +114,8 @@ class Strip:
     def add_many(
         self, look: Look, starts: Sequence[int], end: int, firsts: Sequence[int], last: int, records: Sequence[int]
     ) -> None:
-        """Batches that follow each other and look the same: where each starts in the file, its first offset and its
-        records; the last of them ends at `end`, with the offset `last`."""
+        """Add consecutive batches with the same look: the position, first offset and record count of each. The last one
+        ends before byte `end`, with offset `last`."""
         if self.exact is not None and len(self.exact) + len(starts) <= self.most:
             ends, lasts = [*starts[1:], end], [*(each - 1 for each in firsts[1:]), last]
             for row, start in enumerate(starts):
@@ -134,7 +134,7 @@ class Strip:
             row, at = upto, stop
 
     def _reach(self, end: int) -> None:
-        """Room up to `end`."""
+        """Make room for bytes up to `end`, by doubling the width if necessary."""
         self.end = max(self.end, end)
         while end > self.width * self.most:
             merged: list[_Bin | None] = []
@@ -153,7 +153,8 @@ class Strip:
         return found
 
     def cells(self) -> list[Cell]:
-        """In order. Neighbours that look the same are one."""
+        """Return the cells in order: one per region or, if there are too many, with adjacent ones of the same look
+        merged."""
         return self.exact if self.exact is not None else list(self._merged())
 
     def _merged(self) -> Iterator[Cell]:
@@ -174,7 +175,7 @@ class Strip:
 
 
 def joined(one: Cell, other: Cell) -> Cell:
-    """Both as one cell, that looks as the first."""
+    """Merge two cells into one with the look of the first."""
     firsts = [each for each in (one.first, other.first) if each is not None]
     lasts = [each for each in (one.last, other.last) if each is not None]
     first, last = min(firsts, default=None), max(lasts, default=None)
@@ -182,7 +183,8 @@ def joined(one: Cell, other: Cell) -> Cell:
 
 
 def coarser(cells: list[Cell], most: int) -> list[Cell]:
-    """The same in at most so many cells: each takes in the smaller of its neighbours, damage never gives way."""
+    """Merge adjacent pairs until at most `most` cells remain; a pair keeps the look of its larger cell, but damage
+    always wins."""
     while len(cells) > most:
         made: list[Cell] = []
         for one, other in zip(cells[::2], cells[1::2]):

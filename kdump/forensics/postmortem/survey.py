@@ -1,5 +1,5 @@
-"""What is drawn of one partition, as its regions go by: the strips of its segments, bytes and records over offsets and
-over time, gaps, producers. Sound batches that follow each other are taken together."""
+"""Collects what is drawn of a partition while its regions are read: the strips of its segments, bytes and records by
+offset and by time, gaps, producers. Consecutive valid batches are processed in bulk."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from kdump.log.region import Batch, Region
 
 MOST_GAPS = 200
 MOST_RECENT = 100_000
-"""Transactions that have ended in the segment at hand, whose cells are not made yet."""
+"""Maximum number of ended transactions that are remembered until the cells of the current segment exist."""
 MANY_SEGMENTS = ((64, 64), (512, 16))
-"""From so many segments of a partition on, each has so many cells at most."""
+"""(segments, cells): after this many segments of a partition, each further one has at most this many cells."""
 PRODUCERS = 200
 
 
 class Survey(Rule):
-    """Watches the check of a partition; says nothing itself, but fills `facts`."""
+    """Observes the check of a partition: reports no findings, but fills `facts`."""
 
     def __init__(self, facts: PartitionFacts, known: Known, transactions: Transactions) -> None:
         self.facts = facts
@@ -51,9 +51,9 @@ class Survey(Rule):
         self.strip = Strip(None)
         self.segment = SegmentFacts("", 0)
         self.next: int | None = None
-        """The offset behind the last sound batch."""
+        """The offset after the last valid batch."""
         self.damaged = False
-        """Whether what is no sound batch lies behind that."""
+        """Whether bytes that are not a valid batch follow that batch."""
         self.epochs = ProducerEpochs()
         self.gaps: list[tuple[int, int, Gap]] = []
         self.recent: OrderedDict[Ref, str] = OrderedDict()
@@ -61,7 +61,7 @@ class Survey(Rule):
         self.marks: dict[str, Marks] = {}
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
-        """All of them may come together."""
+        """Return `stop`: all batches may be processed in bulk."""
         return stop
 
     def begin(self, part: Part) -> tuple[Finding, ...]:
@@ -153,7 +153,7 @@ class Survey(Rule):
             self._at(time, behind - starts[row], records[row])
 
     def _at(self, time: int, size: int, records: int) -> None:
-        """So much at a time; without one it is only counted."""
+        """Add bytes and records at a time (epoch ms); without a timestamp, records are only counted."""
         if time < 0:
             self.facts.untimed += records
             return
@@ -163,7 +163,7 @@ class Survey(Rule):
         self.facts.time.add(time, size, records)
 
     def _follow(self, part: Part, heads: Heads, first: int, stop: int) -> None:
-        """The gaps before and between batches."""
+        """Add batches to the segment, and the gaps before and between them."""
         segment, row = self.segment, first
         while row < stop:
             upto = next_to(heads, row, stop, heads.of(row, BASE) - 1)
@@ -173,7 +173,7 @@ class Survey(Rule):
         assert segment.last is not None
 
     def _met(self, base: int, last: int, records: int, part: Part, position: int) -> None:
-        """Sound batches with these offsets."""
+        """Add valid batches with consecutive offsets base..last, and the gap before them."""
         if self.next is not None and base > self.next:
             gap = Gap(self.next, base - 1, part.target.path, position, self.damaged)
             self.facts.gapCount += 1
@@ -208,7 +208,7 @@ class Survey(Rule):
         return NONE
 
     def told(self, row: Transaction) -> None:
-        """How a transaction has ended, or that it has not."""
+        """Store how a transaction has ended, or that it is open."""
         if row.firstOffset is None:
             return
         ref = (row.producerId, row.firstOffset)
@@ -220,7 +220,7 @@ class Survey(Rule):
             self.recent.popitem(last=False)
 
     def found(self, finding: Finding) -> None:
-        """Something was found: its place is marked, if it is about bytes."""
+        """Mark the bytes of a finding, if it has any."""
         if finding.size:
             self.marks.setdefault(finding.file, Marks()).add(finding)
 

@@ -1,1 +1,1 @@
-"""Why is this not deleted, why is this not compacted: what a broker's retention and cleaner make of a log."""
+"""Explains why segments are not deleted or compacted: what a broker's retention and log cleaner do with a log."""

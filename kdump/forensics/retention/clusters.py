@@ -1,4 +1,4 @@
-"""What is known of the cluster that a log directory belongs to: its configs, and how far a tier has its partitions."""
+"""The cluster of a log directory: its configs, and the offsets of its partitions that are in remote storage."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kdump.state.metadata import read_metadata, replay_metadata
 from kdump.state.remote_log import RemoteLog, read_remote_log
 
 CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
-"""What retention and the cleaner go by."""
+"""The checkpoints that retention and the log cleaner use."""
 
 
 class Clusters:
-    """The metadata of the cluster, by log directory; read once each. `named` is where it is taken from, if that is
-    said: a log directory, __cluster_metadata-0, a snapshot."""
+    """The cluster metadata for each log directory, read once each. `named`: path from which to read it instead: a log
+    directory, __cluster_metadata-0, or a metadata snapshot."""
 
     def __init__(self, named: str | None, directories: list[LogDirectory], options: Options, refuse: Refused) -> None:
         self.directories = directories
@@ -39,13 +39,13 @@ class Clusters:
             self.given = _named(named, options.limits, refuse)
 
     def of(self, directory: str) -> tuple[Metadata | None, int | None]:
-        """The metadata for the partitions in a directory, and the id of its broker."""
+        """Return the metadata for the partitions in a directory, and the ID of its broker; None for what is unknown."""
         if directory not in self._read:
             self._read[directory] = self._of(directory)
         return self._read[directory]
 
     def remote(self, directory: str) -> RemoteLog:
-        """How far the partitions of tiered topics are copied, as far as this disk says."""
+        """Return how far the partitions of tiered topics are copied to remote storage, as far as this disk shows."""
         if directory not in self._remote:
             around = place_of(directory) if directory and not is_url(directory) else None
             here = around.partitions if isinstance(around, LogDirectory) else []
@@ -57,7 +57,8 @@ class Clusters:
         return self._remote[directory]
 
     def checkpoint_problems(self, directory: str, refuse: Refused) -> list[str]:
-        """Lines of the directory's checkpoints that are none; a file that cannot be read is refused, once."""
+        """Return the first invalid line of each of the directory's checkpoints. Calls `refuse` for a file that cannot
+        be read, once."""
         if directory not in self._checkpoints:
             self._checkpoints[directory] = list(self._bad_lines(directory, refuse))
         return self._checkpoints[directory]
@@ -94,7 +95,8 @@ class Clusters:
 
 
 def _named(path: str, limits: Limits, refuse: Refused) -> Metadata | None:
-    """The metadata that a path has: the newest copy, if there are several."""
+    """Return the metadata at a path, of several copies the one with the highest end offset; None if it cannot be
+    read."""
     from kdump.state.locate import metadata_in
 
     try:

@@ -1,9 +1,9 @@
-"""What the cleaner makes of a compacted log: what is clean, what it may clean, what it may not yet, and whether it
-would take this log now.
+"""What the log cleaner does with a compacted log: what is clean, what it may clean, what it may not clean yet, and
+whether it would clean this log now.
 
 Source: org.apache.kafka.storage.internals.log.LogCleanerManager (cleanableOffsets, maxCompactionDelay,
-calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1; and for what it cannot
-read LogCleaner.CleanerThread (tryCleanFilthiestLog, cleanFilthiestLog: nothing more is cleaned or deleted).
+calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1; for a log that it
+cannot read, LogCleaner.CleanerThread (tryCleanFilthiestLog, cleanFilthiestLog: nothing more is cleaned or deleted).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
     "highWatermark",
     "damage",
 )
-"""Why the cleaner may not touch a segment."""
+"""Reasons why the cleaner must not clean a segment."""
 
 
 @dataclass
 class Cleaning:
-    """A segment, to the cleaner. `because`: why it may not be cleaned; `at`: epoch ms from which on that reason is
-    gone, None where no time takes it away."""
+    """The cleaning state of a segment. `because`: why it must not be cleaned; `at`: epoch ms from which that reason no
+    longer applies, None if it does not depend on time."""
 
     state: str
     because: tuple[str, ...] = ()
@@ -38,13 +38,15 @@ class Cleaning:
 
 @dataclass
 class Compaction:
-    """A log, to the cleaner. `first_dirty` is where it goes on, `reset` why that is not what the checkpoint says;
-    `first_uncleanable` the first offset that it may not touch, `stop` the segment where that is.
+    """The cleaning state of a log. `first_dirty`: offset where cleaning continues, `reset`: why it differs from the
+    checkpoint; `first_uncleanable`: first offset that must not be cleaned, `stop`: base offset of the segment that
+    contains it.
 
-    `clean_bytes` and `cleanable_bytes` make the ratio as LogToClean has it: by segments, so that one with the first
-    dirty offset in its middle counts for both. `is_overdue`: max.compaction.lag.ms is over, as of `overdue_at`, and
-    the ratio does not matter. `is_taken`: the cleaner would take this log, if none is dirtier. `missing_bytes`: how
-    much more has to become cleanable for the ratio."""
+    `clean_bytes` and `cleanable_bytes` determine the ratio as in LogToClean: by segments, so that one with the first
+    dirty offset in its middle counts in both. `is_overdue`: max.compaction.lag.ms has elapsed, as of `overdue_at`
+    (epoch ms), and the ratio does not matter. `is_taken`: the cleaner would clean this log, if none is dirtier.
+    `missing_bytes`: how many more bytes have to become cleanable to exceed min.cleanable.dirty.ratio.
+    """
 
     segments: list[Cleaning]
     checkpoint: int | None
@@ -60,14 +62,15 @@ class Compaction:
     is_taken: bool
     missing_bytes: int | None
     rolls_after: int | None
-    """Timestamp above which a record rolls the active segment (segment.ms), None where it is empty, or has none."""
+    """Timestamp (epoch ms) above which a record rolls the active segment (segment.ms); None if the segment is empty or
+    has no timestamp."""
 
 
 def compaction(
     segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings, checkpoint: int | None
 ) -> Compaction:
-    """What the cleaner makes of these segments, the last of which is the active one; `checkpoint` is what
-    cleaner-offset-checkpoint has. There has to be a segment."""
+    """Return the cleaning state of the segments, of which there must be at least one; the last one is the active
+    segment. `checkpoint`: the offset in cleaner-offset-checkpoint, None if it has none."""
     active = segments[-1]
     first_dirty, reset = _first_dirty(log, settings, checkpoint)
     stable = log.last_stable if log.last_stable is not None else log.log_end
@@ -119,7 +122,7 @@ def compaction(
 
 
 def unreadable(segments: Sequence[SegmentFacts], found: Compaction) -> SegmentFacts | None:
-    """The first segment that the cleaner would go through and cannot read; None without one, or with nothing dirty."""
+    """Return the first segment that the cleaner would read and cannot; None if there is none, or nothing is dirty."""
     if not any(each.state == DIRTY for each in found.segments):
         return None
     pairs = zip(segments, found.segments)
@@ -138,12 +141,13 @@ def _first_dirty(log: LogFacts, settings: Settings, checkpoint: int | None) -> t
 
 
 def _values(rolled: Sequence[SegmentFacts], active: int, start: int) -> list[SegmentFacts]:
-    """The rolled segments from the one with offset `start` on (nonActiveLogSegmentsFrom)."""
+    """Return the rolled segments from the one that contains offset `start` on (nonActiveLogSegmentsFrom)."""
     return [] if start > active else _between(rolled, start, active)
 
 
 def _between(segments: Sequence[SegmentFacts], start: int, stop: int) -> list[SegmentFacts]:
-    """Those from the one with offset `start` on that begin below `stop` (LogSegments.values)."""
+    """Return the segments from the one that contains offset `start` on whose base offset is below `stop`
+    (LogSegments.values)."""
     if start == stop:
         return []
     floor = max((segment.base for segment in segments if segment.base <= start), default=start)
@@ -151,14 +155,15 @@ def _between(segments: Sequence[SegmentFacts], start: int, stop: int) -> list[Se
 
 
 def _missing(clean: int, cleanable: int, least: float) -> int | None:
-    """Bytes that are missing to cleanable / (clean + cleanable) > least; None where no number of them is enough."""
+    """Return the bytes missing for cleanable / (clean + cleanable) > least; None if no number of bytes is enough."""
     if least >= 1:
         return None
     return max(1, int(least * clean / (1 - least)) + 1 - cleanable)
 
 
 def _cleaning(segment: SegmentFacts, upper: int, found: Compaction, log: LogFacts, stable: int, ripe: int) -> Cleaning:
-    """`ripe`: epoch ms from which on min.compaction.lag.ms lets the cleaner have it; 0: it does already."""
+    """Return the state of a segment. `ripe`: epoch ms from which min.compaction.lag.ms allows cleaning it; 0: it does
+    already."""
     if segment.base < found.stop:
         return Cleaning(CLEAN if upper <= found.first_dirty else DIRTY)
     because = []

@@ -1,7 +1,7 @@
-"""The configs that decide what a log loses, their defaults, and where each value of a topic is from.
+"""The configs that determine what a log deletes, their defaults, and the source of each value of a topic.
 
 Source: org.apache.kafka.storage.internals.log.LogConfig and CleanerConfig, ServerLogConfigs, and the static synonyms of
-ServerTopicConfigSynonyms, all of 4.3.1; tests hold the table to what LogConfig.configKeys() of that release says.
+ServerTopicConfigSynonyms, all of 4.3.1; tests compare the table with LogConfig.configKeys() of that release.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from kdump.state.topic_config import SYNONYMS
 
 OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster default", "server.properties"
 DEFAULT, ASSUMED = "default", "assumed"
-"""Where a value is from, the first that has one. `assumed`: Kafka's default, where the topic's own configs are not
-known."""
+"""Sources of a value, in order of precedence. `assumed`: Kafka's default, if the topic's own configs are unknown."""
 SOURCES = (OPTION, TOPIC, BROKERS, CLUSTER, FILE, DEFAULT, ASSUMED)
 FOREVER = 2**63 - 1
-"""Long.MAX_VALUE: what Kafka writes for no bound."""
+"""Long.MAX_VALUE: Kafka's value for no bound."""
 MOST = 2**63 - 1
 INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def _policies(text: str) -> tuple[str, ...]:
-    """An empty list keeps everything (KIP-1161)."""
+    """Parse a cleanup.policy; an empty list keeps everything (KIP-1161)."""
     names = tuple(name.strip().lower() for name in text.split(",") if name.strip())
     if not set(names) <= {"compact", "delete"}:
         raise ValueError(text)
@@ -57,7 +56,8 @@ def _bool(text: str) -> bool:
 
 
 class Config(NamedTuple):
-    """A config, how its text is read, and Kafka's default as text. `is_topics`: a topic may have its own."""
+    """A config, the parser of its text, and Kafka's default as text. `is_topics`: whether a topic can have its own
+    value."""
 
     name: str
     read: Callable[[str], Any]
@@ -90,17 +90,18 @@ CONFIGS = {
         Config("log.retention.check.interval.ms", _whole, "300000", False),
     )
 }
-"""In the order in which they are told."""
+"""In the order of the output."""
 STATIC = {
     "retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
     "segment.ms": (("log.roll.hours", 3_600_000),),
     "segment.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
 }
-"""Names that only server.properties knows, and the milliseconds of their unit: after the one in milliseconds."""
+"""Names that exist only in server.properties, and the milliseconds of their unit. The name in milliseconds has
+precedence."""
 
 
 class Setting(NamedTuple):
-    """A config's value, and where it is from: one of SOURCES."""
+    """A config's value and its source, one of SOURCES."""
 
     value: Any
     source: str
@@ -108,8 +109,8 @@ class Setting(NamedTuple):
 
 @dataclass
 class Given:
-    """What is known beside the metadata: `options` by name (a topic's config, or a broker's), and `properties`, the
-    broker's server.properties."""
+    """Values known in addition to the metadata: `options` by name (a topic's config, or a broker's), and `properties`,
+    the broker's server.properties."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -117,8 +118,8 @@ class Given:
 
 @dataclass
 class Settings:
-    """The configs of one topic by name. `is_known`: whether the topic's own were found. `problems`: values that make
-    no sense, and were passed over."""
+    """The configs of one topic by name. `is_known`: whether the topic's own were found. `problems`: invalid values,
+    which were ignored."""
 
     values: dict[str, Setting] = field(default_factory=dict)
     is_known: bool = False
@@ -137,12 +138,13 @@ class Settings:
 
     @property
     def is_tiered(self) -> bool:
-        """Whether segments are copied to a tier, so that local.retention.* says how long they stay here."""
+        """Whether segments are copied to remote storage, so that local.retention.* determines how long they stay on
+        this disk."""
         return bool(self["remote.storage.enable"]) and not self["remote.log.copy.disable"]
 
     def retention(self, what: str) -> tuple[int, str]:
-        """What bounds the log on this disk, `what` being ms or bytes, and the name of the config: -1 for no bound
-        (UnifiedLog.localRetentionMs and localRetentionSize: -2 stands for the topic's whole retention)."""
+        """Return the retention bound of the log on this disk (-1: none) and the name of its config. `what` is ms or
+        bytes. See UnifiedLog.localRetentionMs and localRetentionSize: -2 stands for the topic's total retention."""
         name = f"retention.{what}"
         if self.is_tiered and self[f"local.{name}"] != -2:
             name = f"local.{name}"
@@ -150,7 +152,8 @@ class Settings:
 
     @property
     def longest_segment(self) -> int:
-        """Ms between the first record of a segment and the one that rolls it, jitter aside (LogConfig.maxSegmentMs)."""
+        """Maximum ms between the first record of a segment and the one that rolls it, without jitter
+        (LogConfig.maxSegmentMs)."""
         longest: int = self["segment.ms"]
         if self.compacts and self["max.compaction.lag.ms"] > 0:
             longest = min(longest, self["max.compaction.lag.ms"])
@@ -158,13 +161,13 @@ class Settings:
 
 
 def known_names() -> frozenset[str]:
-    """What `Given.options` may have."""
+    """Return the names that `Given.options` may contain."""
     static = (name for names in STATIC.values() for name, _ in names)
     return frozenset((*CONFIGS, *(SYNONYMS[name] for name in CONFIGS if name in SYNONYMS), *static))
 
 
 def check(name: str, text: str) -> None:
-    """Raises ValueError for a value that a broker would refuse; `name` is one of known_names()."""
+    """Raise ValueError for a value that a broker would reject; `name` is one of known_names()."""
     for config in CONFIGS.values():
         if name == config.name or name in [each for each, _ in _broker_names(config)]:
             config.read(text)
@@ -173,8 +176,8 @@ def check(name: str, text: str) -> None:
 def settings(
     topic: str | None, metadata: Metadata | None, node_id: int | None, given: Given, *, was_cleaned: bool = False
 ) -> Settings:
-    """The configs of a topic on the broker `node_id`. `was_cleaned`: the cleaner has been at a partition of it, which
-    is all that is known of a topic whose configs are not: that it is compacted."""
+    """Return the configs of a topic on broker `node_id`. `was_cleaned`: the log cleaner has cleaned a partition of the
+    topic; if its configs are unknown, this shows at least that it is compacted."""
     described = metadata.topics.get(topic) if metadata is not None and topic is not None else None
     found = Settings(is_known=described is not None)
     own = described.configs if described is not None else {}
@@ -198,7 +201,7 @@ def settings(
 def _texts(
     config: Config, own: Mapping[str, str], metadata: Metadata | None, node_id: int | None, given: Given
 ) -> Iterator[tuple[str, int, str, str]]:
-    """What says a value, the one that counts first: (text, ms of its unit or 1, source, name)."""
+    """Yield the given values of a config in order of precedence: (text, ms of its unit or 1, source, name)."""
     name = config.name
     for source, values in ((OPTION, given.options), (TOPIC, own)):
         if config.is_topics and name in values:

@@ -1,11 +1,12 @@
-"""Which segments retention deletes now, which later, and which it cannot, though by themselves they are due.
+"""Which segments retention deletes now, which later, and which it cannot delete although they are eligible by
+themselves.
 
 Source: org.apache.kafka.storage.internals.log.UnifiedLog of 4.3.1: deleteOldSegments, deletableSegments,
 deleteLogStartOffsetBreachedSegments, deleteRetentionSizeBreachedSegments, deleteRetentionMsBreachedSegments.
 
-Each rule goes from the oldest segment on, and stops at the first that it does not take: a segment that is due by itself
-waits for those before it. The active segment goes like the others (a new one is rolled before), unless it is empty; no
-segment goes that reaches beyond the high watermark.
+Each rule starts at the oldest segment and stops at the first one that it does not delete: a segment that is eligible by
+itself waits for those before it. The active segment is deleted like the others (a new one is rolled before), unless it
+is empty; a segment that extends above the high watermark is not deleted.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from kdump.forensics.retention.segments import SegmentFacts
 
 NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
 STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)
-"""now: the next check deletes it. later: it is not due. kept: no rule ever takes it as things are. held: it is due, or
-would be, but for something that no config says. unknown: something could not be read."""
+"""now: the next check deletes it. later: it is not eligible yet. kept: no rule deletes it under the current configs.
+held: it is eligible, or would be, except for something outside the configs. unknown: something could not be read, or
+the state of remote storage is unknown."""
 LOG_START = "logStartOffset"
 FUTURE = 3_600_000
-"""Ms beyond the present from which on a timestamp is one of the future: message.timestamp.after.max.ms by default."""
+"""A timestamp is in the future if it is more than this many ms after the current time: the default of
+message.timestamp.after.max.ms."""
 
 
 class LogFacts(NamedTuple):
-    """Of a partition: `high_watermark` and `last_stable` are None where they are not known, `remote_end` the last
-    offset that the tier has (-1: nothing), None where that is not known."""
+    """Offsets of a partition, and `now` in epoch ms. `high_watermark` and `last_stable` are None if unknown;
+    `remote_end` is the last offset in remote storage (-1: nothing), None if unknown."""
 
     log_start: int
     log_end: int
@@ -40,10 +43,11 @@ class LogFacts(NamedTuple):
 
 @dataclass
 class Deletion:
-    """What becomes of a segment. `rule`: logStartOffset, or the config that takes it. `at`: epoch ms from which on it
-    is due, nothing else happening; `after_bytes`: after so many more bytes retention.bytes takes it. `by`: the number
-    of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
-    cleanerDisabled, roll (a tier gets the active segment once it is rolled, which the next check does), or empty."""
+    """What happens to a segment. `rule`: logStartOffset, or the config that deletes it. `at`: epoch ms from which it is
+    eligible if nothing else happens; `after_bytes`: number of bytes appended after which retention.bytes deletes it.
+    `by`: number of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
+    cleanerDisabled, roll (the active segment is copied to remote storage after it is rolled, which the next check
+    does), or empty."""
 
     state: str
     rule: str | None = None
@@ -54,14 +58,15 @@ class Deletion:
 
 
 def stopped(found: list[Deletion], why: str) -> None:
-    """What is due stays: of a compacted log the cleaner's threads delete, and they do not come to it."""
+    """Mark the segments that would be deleted now as held, because of `why`: the cleaner threads delete the segments of
+    a compacted log, and they do not process this one."""
     for each in found:
         if each.state == NOW:
             each.state, each.blocked = HELD, why
 
 
 def deletions(segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings) -> list[Deletion]:
-    """For each segment, in order."""
+    """Return what happens to each segment, in order."""
     return _Retention(segments, log, settings).run()
 
 
@@ -71,8 +76,8 @@ class _Retention:
         self.log = log
         self.found = [Deletion(KEPT) for _ in segments]
         self.first = 0
-        """The first that is left."""
-        # Neither compact nor delete: a tiered log is still kept short on this disk.
+        """Number of the first segment that is not deleted."""
+        # With an empty cleanup.policy, local retention still applies to a tiered log.
         self.deletes = settings.deletes or (not settings.compacts and settings.is_tiered)
         self.ms, self.ms_name = settings.retention("ms") if self.deletes else (-1, "retention.ms")
         self.bytes, self.bytes_name = settings.retention("bytes") if self.deletes else (-1, "retention.bytes")
@@ -86,11 +91,11 @@ class _Retention:
         return self.found
 
     def _upper(self, number: int) -> int:
-        """The offset behind a segment."""
+        """Return the offset after a segment."""
         return self.segments[number + 1].base if number + 1 < len(self.segments) else self.log.log_end
 
     def _blocked(self, number: int) -> str:
-        """What keeps a segment that a rule would take; empty for nothing."""
+        """Return what blocks the deletion of a segment; empty if nothing does."""
         segment, upper = self.segments[number], self._upper(number)
         if number + 1 == len(self.segments) and not segment.size:
             return "empty"
@@ -104,7 +109,7 @@ class _Retention:
         return ""
 
     def _take(self, rule: str) -> bool:
-        """The first that is left goes by this rule, unless something keeps it."""
+        """Delete the first segment that is left by this rule. Return False if something blocks it."""
         if self._blocked(self.first):
             return False
         self.found[self.first] = Deletion(NOW, rule)
@@ -138,7 +143,7 @@ class _Retention:
         return self.log.now - segment.timestamp > self.ms
 
     def _left(self) -> None:
-        """What the rules have left, and why."""
+        """Set what happens to the segments that the rules have left, and why."""
         at: int | None = None
         by: int | None = None
         unread = False
@@ -172,12 +177,12 @@ class _Retention:
                 found.state = UNKNOWN if blocked == "tierUnknown" else HELD
                 found.blocked, found.rule = blocked, due or self.ms_name
                 if blocked.startswith("tier") and number + 1 == len(self.segments):
-                    found.state, found.blocked = LATER, "roll"  # only what is rolled is copied
+                    found.state, found.blocked = LATER, "roll"  # only rolled segments are copied
             elif blocker is not None and self.ms >= 0 and self._is_old(segment):
                 found.state, found.blocked, found.by = HELD, "future", blocker
 
     def _due(self, number: int, above: int, total: int) -> str:
-        """The rule by which it would go, were it not for what keeps it; empty for none."""
+        """Return the rule that would delete a segment if nothing blocked it; empty if there is none."""
         if number + 1 < len(self.segments) and self._upper(number) <= self.log.log_start:
             return LOG_START
         if self.bytes >= 0 and total - self.bytes - above >= 0:

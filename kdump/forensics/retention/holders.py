@@ -1,4 +1,4 @@
-"""What keeps segments although the configs let them go, each with its evidence."""
+"""Retention blockers: what keeps segments longer than the configs require, each with its evidence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REPLACE = "kdump verify says what is damaged; where another replica is sound, le
 
 @dataclass
 class Case:
-    """One partition, all that is known of it."""
+    """One partition, with everything that is known about it."""
 
     source: str
     topic: str | None
@@ -39,18 +39,18 @@ class Case:
     log: LogFacts
     settings: Settings
     oldest: Transaction | None
-    """The open transaction that holds the last stable offset."""
+    """The open transaction that blocks the last stable offset."""
     timeout: int
     options: Options
     state: str = ""
-    """As Partition.state."""
+    """Same as Partition.state."""
     notes: tuple[str, ...] = ()
     drop: Drop | None = None
-    """What the next cleaning drops, where the keys were read."""
+    """What the next cleaning removes, if the keys were read."""
 
 
 def holds(case: Case) -> Iterator[Hold]:
-    """All of them, those of deletion first."""
+    """Yield all blockers, those of deletion first."""
     yield from _future(case)
     yield from _watermark(case)
     yield from _tier(case)
@@ -146,7 +146,7 @@ def _tier(case: Case) -> Iterator[Hold]:
 
 
 def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
-    """An open transaction, or a high watermark, below the active segment."""
+    """Yield what stops the cleaner below the active segment: an open transaction, or the high watermark."""
     pairs = list(zip(case.segments, found.segments))
     by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
     if by_watermark:
@@ -175,8 +175,8 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
 
 
 def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
-    """Bytes that the cleaner cannot read: it marks the partition uncleanable until the broker is started anew, and then
-    again; nothing of it is compacted or deleted from then on."""
+    """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and does
+    so again after that: it neither compacts the partition nor deletes its segments."""
     broken = unreadable(case.segments, found)
     if broken is None:
         return

@@ -1,4 +1,4 @@
-"""One partition, from its place on a disk to its answers."""
+"""Determines the answers for one partition."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ NOT_KNOWN = "no configs of its topics are here: Kafka's defaults are assumed; --
 
 @dataclass
 class Question:
-    """What is asked. `now`: epoch ms, None for the clock. `timeout`: ms after which an open transaction is old.
-    `metadata`: a log directory, or __cluster_metadata-0, to take the configs from. `deep`: look into records of
-    compacted topics, for tombstones; `keys`: and at their keys, for what a cleaning would drop. `topic`: whether a
-    topic is asked for."""
+    """The query. `now`: epoch ms, None for the current time. `timeout`: ms after which an open transaction is old.
+    `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the records of
+    compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would remove.
+    `topic`: returns True for the topics to include."""
 
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
@@ -51,7 +51,7 @@ class Question:
 
 
 class OnePartition:
-    """One partition, from its place to its answers."""
+    """Determines the answers for one partition."""
 
     def __init__(self, place: Asked, question: Question, now: int, clusters: Clusters, only: set[str] | None) -> None:
         self.place = place
@@ -102,7 +102,7 @@ class OnePartition:
     def _walk(
         self, facts: Facts, totals: Totals, met: Callable[[int], None]
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
-        """Read it: the open transaction that began first, and the partition's offsets."""
+        """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
         walk = Walk(place.partition, place.known, place.options, totals)
         walk.met = met
@@ -134,7 +134,7 @@ class OnePartition:
         return found
 
     def _drop(self, case: Case, refuse: Refused) -> Iterator[Note]:
-        """Read the keys."""
+        """Read the keys, to count what a cleaning would remove."""
         found = case.compaction
         assert found is not None
         path = self.place.partition.path
@@ -172,7 +172,7 @@ class OnePartition:
         described = self.metadata.topics.get(known.topic or "") if self.metadata else None
         replicas = described.partitions.get(known.partition or 0) if described else None
         if replicas is not None and len(replicas.replicas) == 1:
-            mark = end  # the leader has all that there is
+            mark = end  # with one replica, the high watermark is the log end offset
         log = LogFacts(
             log_start=max(noted, first) if noted is not None else first,
             log_end=end,

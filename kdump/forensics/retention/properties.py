@@ -1,6 +1,6 @@
-"""A broker's server.properties, as far as its values matter here.
+"""A broker's server.properties, parsed as far as its values matter here.
 
-Source: java.util.Properties.load (comments, separators, lines that go on), and of duplicates the last wins.
+Source: java.util.Properties.load (comments, separators, continued lines); of duplicate names, the last one wins.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from kdump.log.errors import SourceError
 
 MOST = 1 << 20
-"""Bytes of such a file."""
+"""Maximum size of such a file in bytes."""
 LINE = re.compile(r"((?:\\.|[^=:\s\\])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The file's names and values. Raises SourceError where it cannot be read."""
+    """Return the file's names and values. Raises SourceError if it cannot be read, is too large or binary."""
     try:
         with open(path, "rb") as file:
             data = file.read(MOST + 1)
@@ -32,7 +32,7 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Logical lines: one that ends in an odd number of backslashes goes on in the next."""
+    """Return the logical lines: one that ends in an odd number of backslashes continues in the next."""
     found: list[str] = []
     goes_on = False
     for line in re.split(r"\r\n|\n|\r", text):

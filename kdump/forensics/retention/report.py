@@ -1,4 +1,4 @@
-"""The answers, out of what was found of a partition."""
+"""Builds the answers from what was found in a partition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IS_DELETED = "its topic is deleted, or this replica has moved: the directory goe
 
 
 def segment_answers(case: Case, only: set[str] | None) -> Iterator[SegmentRetention]:
-    """Each segment, in order; `only` those files."""
+    """Yield the answer for each segment, in order; with `only`, just for files with these names."""
     for number, segment in enumerate(case.segments):
         if only is not None and os.path.basename(segment.at.path) not in only:
             continue
@@ -74,7 +74,7 @@ def segment_answers(case: Case, only: set[str] | None) -> Iterator[SegmentRetent
 
 
 def _sum(segments: Iterable[SegmentFacts], name: str) -> Tombstones | None:
-    """What all segments have together; None where one was not looked at."""
+    """Return the sum over all segments; None if one was not examined."""
     total = Tombstones()
     for segment in segments:
         found: Tombstones | None = getattr(segment, name)
@@ -95,7 +95,7 @@ def _verdict(case: Case, found: list[Hold]) -> str:
 
 
 def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactions) -> PartitionRetention:
-    """What its segments amount to."""
+    """Return the answer for the partition, which sums up its segments."""
     pairs = list(zip(case.segments, case.deletions))
     now = [segment for segment, each in pairs if each.state == NOW]
     held = [segment for segment, each in pairs if each.state == IS_HELD]
@@ -164,7 +164,7 @@ def policy(settings: Settings) -> str:
 
 
 def settings_object(settings: Settings) -> dict[str, object]:
-    """By the name of the config {value, source}."""
+    """Return {value, source} by the name of the config."""
     return {
         name: {"value": ",".join(each.value) if isinstance(each.value, tuple) else each.value, "source": each.source}
         for name, each in settings.values.items()
@@ -172,7 +172,7 @@ def settings_object(settings: Settings) -> dict[str, object]:
 
 
 def leftover(place: Asked, settings: Settings) -> Iterator[Hold | PartitionRetention]:
-    """A directory that is no log any more: retention does not look at it."""
+    """Yield the answers for a directory that is no longer a live log, which retention ignores."""
     partition, known = place.partition, place.known
     is_stray = partition.state == "stray"
     files = [segment.log for segment in partition.segments if segment.log is not None]
