@@ -18,16 +18,14 @@ class Asking(Moving):
     """Runs the checks of kdump verify and the analysis of kdump transactions."""
 
     def _unfilter(self) -> str:
-        """Switch the filter off, because it may hide the target of a jump. Returns a note for the status line, or
-        ""."""
+        """Switch the filter off, because it may hide the target of a jump. Returns a note for the status line."""
         if not self.options:
             return ""
         self.options, self.browser.places.selection = "", Selection()
         return " (the filter is off)"
 
     def _here(self) -> str:
-        """Return the path that a check covers: the current partition's directory, or else everything that is
-        browsed."""
+        """Return the path that a check covers: the current partition's directory, or else the browsed path."""
         browser = self.browser
         inside = browser.depth > 0 and browser.directory()
         return inside or browser.places.path

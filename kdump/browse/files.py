@@ -1,5 +1,4 @@
-"""A file that is open in the browser: read with the precautions for a live broker, and never used after it is
-closed."""
+"""A file that is open in the browser: read with the precautions for a live broker, never used after it is closed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Background jobs in threads, so that keys stay responsive: at most one job per group, the newest, with its
-progress."""
+"""Background jobs in threads, so that keys stay responsive: one job per group, the newest, with its progress."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Levels:
             return [level.put(level.listing.head(ROWS, met))]
 
     def enter(self, depth: int, row: Row, met: Met) -> list[Level] | None:
-        """Return the levels down to the contents of a row of the level at `depth`; None if it has none. Raises
+        """Return the levels down to the contents of a row of the level at `depth`; None if empty. Raises
         SourceError."""
         with self.lock:
             above = self.levels[: depth + 1]

@@ -93,8 +93,7 @@ class Pages:
         return self._back(size, count, met, last=True)
 
     def at(self, position: int, count: int, met: Met) -> Part:
-        """Return the rows around `position`: up to `count` that begin before it, and up to `count` that follow
-        those."""
+        """Return the rows around `position`: up to `count` that begin before it, and up to `count` after those."""
         back = self._back(position, count, met, last=False)
         held = back.rows[-1] if back.rows and back.rows[-1].item.end > position else None
         if held is not None:

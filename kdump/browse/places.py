@@ -1,5 +1,4 @@
-"""The hierarchy of the browser: a path, a log directory, a partition, a file, a batch, a record; each lists its
-rows."""
+"""The hierarchy of the browser: path, log directory, partition, file, batch, record; each lists its rows."""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ class Level:
 
 
 class Places:
-    """Enters rows and dumps their bytes. `selection` restricts batches and records, like the options of `kdump
-    inspect`."""
+    """Enters rows and dumps their bytes. `selection` restricts batches and records, like inspect's options."""
 
     def __init__(self, path: str, maker: Maker, limits: Limits | None = None) -> None:
         self.path = path
@@ -192,7 +190,7 @@ class Places:
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
     def dump(self, row: Row, level: Level, width: int, *, full: bool = False, fields: bool = False) -> Dump:
-        """Return the annotated bytes of a row of `level`, or the summary of a directory or partition. Raises
+        """Return the annotated bytes of a row of `level`, or a directory's or partition's summary. Raises
         SourceError."""
         item: Any = row.item
         whole = full and getattr(item, "size", None) is not None and item.size <= FULL
