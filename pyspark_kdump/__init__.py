@@ -1,4 +1,4 @@
-"""Where Spark looks for the data source "kdump": it imports the top-level modules named pyspark_*."""
+"""Entry point for Spark, which imports top-level modules named pyspark_* and registers their DefaultSource."""
 
 from kdump.spark.source import KdumpSource as DefaultSource
 

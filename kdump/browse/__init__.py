@@ -1,2 +1,2 @@
-"""`kdump browse`: a terminal browser. The model (rows, pages, places, browser) knows nothing of a terminal and reads
-what is looked at; panes, screens and app show it."""
+"""`kdump browse`: a terminal browser. The model (rows, pages, places, browser) does all reading and does not depend on
+the terminal; panes, screens and app display it."""

@@ -1,4 +1,4 @@
-"""`kdump browse`, the app: its keys and prompts."""
+"""The `kdump browse` application: key bindings, prompts and their actions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kdump.format.numbers import parse_long
 
 
 class BrowseApp(Asking):
-    """kdump browse."""
+    """The complete application: binds keys to actions, and handles the prompts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "help", "help", show=False),

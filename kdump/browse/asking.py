@@ -1,4 +1,4 @@
-"""Questions to the whole of a partition, or of all: findings and transactions, and going to them."""
+"""Actions that cover a whole partition, or all of them: showing findings and transactions, and moving to them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from kdump.render.escape import path_text, printable
 
 
 class Asking(Moving):
-    """Asks kdump verify and kdump transactions."""
+    """Runs the checks of kdump verify and the analysis of kdump transactions."""
 
     def _unfilter(self) -> str:
-        """What one jumps to may be filtered out: show all."""
+        """Switch the filter off, because it may hide the target of a jump. Returns a note for the status line."""
         if not self.options:
             return ""
         self.options, self.browser.places.selection = "", Selection()
         return " (the filter is off)"
 
     def _here(self) -> str:
-        """What a question is about: the partition that one is in, or all."""
+        """Return the path that a check covers: the current partition's directory, or else the browsed path."""
         browser = self.browser
         inside = browser.depth > 0 and browser.directory()
         return inside or browser.places.path
 
     def _checked(self) -> Check:
-        """The check of where one is, begun if there is none."""
+        """Return the check that covers the current place; start one if there is none."""
         path = self._here()
         if self.check is not None and self.check.covers(path) and (self.check.running or self.check.place >= -1):
             return self.check

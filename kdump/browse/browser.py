@@ -1,4 +1,4 @@
-"""How one gets elsewhere: to an offset, a byte, a time, or by a search."""
+"""Navigation to an offset, a byte position or a time, and search."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from kdump.state.partition_log import open_window
 
 
 class Browser(Levels):
-    """Levels, and ways to go."""
+    """Adds navigation and search to Levels. The methods that navigate return the levels down to their target."""
 
     def directory(self) -> str | None:
-        """The directory of the partition that one is in, or stands on."""
+        """Return the directory of the selected partition, or of the one that contains the current level; None if there
+        is none."""
         row = self.level.row
         if row is not None and row.type == "partition":
             return str(row.key)
@@ -33,7 +34,7 @@ class Browser(Levels):
         return next(inside, None)
 
     def segments(self) -> list[Target]:
-        """The segments that a search goes through: of the partition that one is in, or the one file."""
+        """Return the segments that a search covers: those of the current partition, or else the open file."""
         directory = self.directory()
         if directory is None:
             file = self.level.file
@@ -45,7 +46,7 @@ class Browser(Levels):
         return found
 
     def to_offset(self, offset: int, met: Met) -> list[Level]:
-        """The record with that offset, or the next. Raises SourceError, and NotThere."""
+        """Go to the record with that offset, or the next one. Raises SourceError and NotThere."""
         segments = self.segments()
         if not segments:
             raise NotThere("an offset of which partition? Go into one, or stand on it")
@@ -59,7 +60,7 @@ class Browser(Levels):
             return self.reach(following[0].path, offset=offset, met=met)
 
     def to_position(self, position: int, met: Met) -> list[Level]:
-        """The batch, or the entry, at a byte of the file. Raises SourceError, and NotThere."""
+        """Go to the batch or entry at a byte position of the file. Raises SourceError and NotThere."""
         file = self.level.file
         row = self.level.row
         path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
@@ -71,7 +72,7 @@ class Browser(Levels):
         return self.reach(path, position=position, met=met)
 
     def to_time(self, time: int, met: Met) -> list[Level]:
-        """The first record that is not older. Raises SourceError, and NotThere."""
+        """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotThere."""
         segments = self.segments()
         if not segments:
             raise NotThere("a time in which partition? Go into one, or stand on it")
@@ -86,7 +87,8 @@ class Browser(Levels):
         raise NotThere("all records here are older")
 
     def search(self, text: str, met: Met) -> list[Level]:
-        """The next record whose key, value or a header has a match, or the next row. Raises SourceError, NotThere."""
+        """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
+        directories or files, to the next matching row. Raises SourceError and NotThere."""
         level = self.level
         try:
             pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
@@ -106,7 +108,7 @@ class Browser(Levels):
         raise NotThere(f"no record from here on has {text!r}")
 
     def _stand(self) -> tuple[int, int]:
-        """The batch and the index of the record behind which a search goes on."""
+        """Return the batch position and the record index after which a search starts."""
         row = self.level.row
         if row is None:
             return 0, -1
@@ -124,7 +126,7 @@ class Browser(Levels):
         raise NotThere(f"no line has {pattern.pattern!r}")
 
     def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
-        """The records of a segment that are chosen, behind a place in it."""
+        """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""
         window = open_window(at)
         with closing(window.source):
             scan = Scan(selection, self.places.limits)

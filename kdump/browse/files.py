@@ -1,4 +1,4 @@
-"""A file that is open for looking: read as under a live broker, and never used once it is closed."""
+"""A file that is open in the browser: read with the precautions for a live broker, never used after it is closed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kdump.log.window import Window
 from kdump.state.partition_log import open_window
 
 HEADERS = 4096
-"""Bytes that are read at once while headers are looked at."""
+"""Bytes to read at a time while only headers are needed."""
 
 
 class OpenFile:
-    """A window over `at`, opened when it is first asked for."""
+    """A window over the file `at`, opened on first use."""
 
     def __init__(self, at: Target) -> None:
         self.at = at
@@ -25,18 +25,18 @@ class OpenFile:
 
     @property
     def window(self) -> Window:
-        """Raises SourceError: it cannot be opened, or has been closed."""
+        """The window. Raises SourceError if the file cannot be opened, or has been closed."""
         if self._closed:
             raise SourceError(f"{self.at.path}: closed")
         if self._window is None:
             self._window = open_window(self.at)
-            self._window.source.keep = True  # of a gzip'd file: one goes back in it
+            self._window.source.keep = True  # compressed files: the browser also moves backward in them
             self._window.ahead = HEADERS
         return self._window
 
     @property
     def kind(self) -> Kind:
-        """What the name says, or else the bytes. Raises SourceError."""
+        """The file kind by its name, or else by its content. Raises SourceError."""
         if self._kind is None:
             self._kind = by_content(self.window)
             self.at = self.at._replace(kind=self._kind)
@@ -46,12 +46,12 @@ class OpenFile:
 
     @property
     def size(self) -> int | None:
-        """Bytes; None while a compressed file has not been read to its end."""
+        """Size in bytes; None for a compressed file that has not been read to its end."""
         return self.window.source.size
 
     @property
     def length(self) -> int | None:
-        """The same, as far as it is known without reading anything."""
+        """Like `size`, but without reading anything: None if the file has not been opened yet."""
         return None if self._window is None else self._window.source.size
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class OpenFile:
         self._closed = True
 
     def remark(self) -> str:
-        """What has happened to the file since it was opened; empty if nothing."""
+        """Return a note on unreadable bytes or on changes since the file was opened; empty if there are none."""
         source = None if self._closed or self._window is None else self._window.source
         if source is None:
             return ""

@@ -1,4 +1,4 @@
-"""The pane of annotated bytes: of what one stands on, and at its place in them."""
+"""The hexdump pane: the annotated bytes of the selected row, scrolled to that row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kdump.render.escape import printable
 
 
 class Hexed(Shown):
-    """Fills the hexdump."""
+    """Fills the hexdump pane."""
 
     def _draw(self) -> None:
         self._draw_lists()
@@ -26,7 +26,7 @@ class Hexed(Shown):
             self._draw()
 
     def _detail(self) -> None:
-        """The bytes of what one stands on."""
+        """Show the bytes of the selected row."""
         browser = self.browser
         level, row = browser.level, browser.level.row
         if row is None:
@@ -65,7 +65,7 @@ class Hexed(Shown):
         )
 
     def _renew(self, level: Level, row: Row) -> None:
-        """Its bytes have been read, so that its checksum can be told."""
+        """Redraw the row of a batch after its bytes have been read, because its checksum is now known."""
         level.rows = [self.browser.renewed(each) if each is row else each for each in level.rows]
         self._draw_lists()
 
@@ -74,7 +74,7 @@ class Hexed(Shown):
         return subject.type != "record" or dump.shown[0] <= subject.item.index <= dump.shown[1]
 
     def _place(self, row: Row, subject: Row, *, fresh: bool = False) -> None:
-        """Stand in the hexdump where the row is."""
+        """Move the cursor of the hexdump to the line for `row`."""
         assert self.dumped is not None
         dump = self.dumped[1]
         number = 0
@@ -94,7 +94,7 @@ class Hexed(Shown):
         if fresh:
             self.hex_pane.top = 0
         self.hex_pane.show(dump.lines, number)
-        if row.type == "record":  # its first line on top, for what comes is what one wants to see
+        if row.type == "record":  # its first line at the top, because the lines after it are the relevant ones
             self.hex_pane.top = max(0, min(number, len(dump.lines) - self.hex_pane.room))
             self.hex_pane.refresh()
         more = "" if len(dump.lines) <= self.hex_pane.room else f", {len(dump.lines)} lines"
@@ -112,7 +112,7 @@ class Hexed(Shown):
 
 
 def spot(level: Level, row: Row | None) -> tuple[str, Any]:
-    """Whose bytes a row shows: a record those of its batch."""
+    """Return the file and the position (or key) of the bytes that a row shows; for a record, those of its batch."""
     if row is None:
         return level.path, None
     item = row.item.batch if row.type == "record" else row.item

@@ -1,4 +1,4 @@
-"""Work in threads, so that keys are obeyed meanwhile: one job a group, the newest; what it says, and how far it is."""
+"""Background jobs in threads, so that keys stay responsive: one job per group, the newest, with its progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Job:
-    """Something that is being done. `done` of `total` bytes, where that is known."""
+    """A running job. `done` of `total` bytes have been read; `total` is 0 if unknown."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -25,18 +25,18 @@ class Job:
         self.cancelled = False
 
     def met(self, position: int) -> None:
-        """Reading has come to a position. Raises Cancelled."""
+        """Record that reading has reached `position`. Raises Cancelled."""
         self.done = position
         if self.cancelled:
             raise Cancelled
 
     def add(self, count: int) -> None:
-        """So many more bytes have been read. Raises Cancelled."""
+        """Record that `count` more bytes have been read. Raises Cancelled."""
         self.met(self.done + count)
 
 
 class Shows(Protocol):
-    """Who is told how a job ended that did not give its answer."""
+    """Displays the reason why a job ended without a result."""
 
     def trouble(self, text: str) -> None: ...
 
@@ -51,8 +51,8 @@ class Jobs:
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, group: str, what: str, work: Callable[[Job], T], then: Callable[[T], None]) -> Job:
-        """Do `work` in a thread, and `then`, back here, take its answer. An older job of the group is given up; what
-        cannot be read, or is not there, is told to a person."""
+        """Run `work` in a thread, then call `then` with its result in the app's thread. Cancels an older job of the
+        group. SourceError, OSError and NotThere are displayed by `shows`."""
         job = Job(what)
         self.cancel(group)
         self.loop = asyncio.get_running_loop()
@@ -79,12 +79,12 @@ class Jobs:
         return job
 
     def tell(self, hear: Callable[..., None], *values: Any) -> None:
-        """From a job's thread: call `hear` where the keys are heard."""
+        """Call `hear` in the app's thread; to be used from a job's thread."""
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(hear, *values)
 
     def cancel(self, group: str) -> bool:
-        """Give up a job; whether there was one."""
+        """Cancel the job of a group. Returns True if there was one."""
         job = self.running.pop(group, None)
         if job is not None:
             job.cancelled = True

@@ -1,4 +1,4 @@
-"""Rows as lines that fit: the columns of a table, by the rules of kdump.render.table; and the tree."""
+"""Rows as lines that fit the width: table columns, by the rules of kdump.render.table, and the tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kdump.render.table import Row as TableRow
 
 
 class _Laid(Table):
-    """A table whose rows are all at hand, so that all of them decide how wide a column is."""
+    """A table that waits for all rows, so that all of them determine the column widths."""
 
     def _wait(self, row: TableRow | tuple[str, str]) -> None:
         self._waiting.append(row)
@@ -25,7 +25,7 @@ class _Laid(Table):
 
 
 def table(columns: list[Column], rows: list[Row], width: int) -> tuple[Line, list[Line]]:
-    """The head and a line a row, in `width` columns of the terminal."""
+    """Return the header line and one line per row, fitted to `width` terminal columns."""
     output = Captured(width)
     laid = _Laid([column._replace(cell=itemgetter(n)) for n, column in enumerate(columns)], output)
     laid.paint = paint
@@ -40,8 +40,8 @@ def table(columns: list[Column], rows: list[Row], width: int) -> tuple[Line, lis
 
 
 def tree(levels: list[Level], title: str, width: int) -> tuple[list[Line], list[tuple[int, int]]]:
-    """The tree as lines, and for each which level it is of and its number there, beyond its rows for an ellipsis;
-    (-1, 0) is the top."""
+    """Return the lines of the tree, and the level and row number of each. An ellipsis has a number outside the level's
+    rows; the top line has (-1, 0)."""
     lines, places = [Line(((cut(title, width), "head"),))], [(-1, 0)]
     _branch(levels, 0, width, lines, places)
     return lines, places
@@ -70,7 +70,7 @@ LEAVES = ("field", "note")
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text cut into lines at whatever column, so that it can be put together again: JSON, commands."""
+    """Break text into lines at any column, so that joining the lines restores it: for JSON and commands."""
     found = []
     for line in text.split("\n"):
         while width_of(line) > width:

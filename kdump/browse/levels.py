@@ -1,5 +1,5 @@
-"""Where one is: levels entered one into the other. What reads is called in a thread of its own, changes nothing that is
-shown, and gives back levels; `settle` takes them."""
+"""The current place in the browser, as nested levels. Methods that read are called in a separate thread, do not change
+what is displayed, and return new levels; `settle` makes them current."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from kdump.log.select import Range, Selection
 from kdump.state.partition_log import open_window
 
 ROWS = 64
-"""Rows that are read at once."""
+"""Rows to read at a time."""
 MOST = 3 * ROWS
-"""Rows of a listing that are kept; those furthest from where one stands go."""
+"""Maximum rows of a listing to keep; those farthest from the cursor are dropped."""
 
 
 class NotThere(Exception):
-    """What was looked for is not there; the message says it to a person."""
+    """Raised if the target does not exist. The message is shown to the user."""
 
 
 class Levels:
-    """The levels from the top to where one stands. `depth` is the level that the table shows; deeper ones may be open
-    in the tree."""
+    """The levels from the top to the current place. `depth` is the level that the table shows; the tree may also show
+    deeper ones."""
 
     def __init__(self, path: str, maker: Maker | None = None, limits: Limits | None = None) -> None:
         self.places = Places(path, maker or Maker(), limits)
         self.levels: list[Level] = []
         self.depth = 0
         self.lock = RLock()
-        """Held while anything of the levels' files is read."""
+        """Held while files of the levels are read."""
         self._left: list[OpenFile] = []
 
     @property
@@ -47,37 +47,38 @@ class Levels:
         return self.levels[self.depth]
 
     def settle(self, levels: list[Level], depth: int | None = None) -> None:
-        """Be there from now on. Files of levels that are left are closed once nobody reads them."""
+        """Make `levels` current. Files of the levels that were left are closed later, by `close_left`."""
         kept = {id(level.file) for level in levels}
         self._left += [level.file for level in self.levels if level.file is not None and id(level.file) not in kept]
         self.levels = levels
         self.depth = len(levels) - 1 if depth is None else depth
 
     def close_left(self) -> None:
-        """Close the files that nobody looks at any more."""
+        """Close the files of levels that were left."""
         with self.lock:
             while self._left:
                 self._left.pop().close()
 
     def dump(self, row: Row, level: Level, width: int, *, full: bool, met: Met) -> Dump:
-        """The annotated bytes of a row. Raises SourceError."""
+        """Return the annotated bytes of a row. Raises SourceError."""
         with self.lock:
             met(0)
             self.close_left()
             return self.places.dump(row, level, width, full=full)
 
     def renewed(self, row: Row) -> Row:
-        """The row of a batch after it was looked at: now its checksum is known."""
+        """Return the row of a batch with its checksum, after its bytes have been read; other rows unchanged."""
         return self.places.maker.region(row.item) if row.type == "batch" else row
 
     def open(self, met: Met) -> list[Level]:
-        """The top, and what is in it where that is a single thing. Raises SourceError."""
+        """Return the top level with its first rows. Raises SourceError."""
         with self.lock:
             level = self.places.top()
             return [level.put(level.listing.head(ROWS, met))]
 
     def enter(self, depth: int, row: Row, met: Met) -> list[Level] | None:
-        """What is in a row of the level at `depth`; None if nothing is. Raises SourceError."""
+        """Return the levels down to the contents of a row of the level at `depth`; None if empty. Raises
+        SourceError."""
         with self.lock:
             above = self.levels[: depth + 1]
             level = self.places.into(row, above[-1])
@@ -87,7 +88,7 @@ class Levels:
             return [*above, level.put(part, 1 if row.type == "batch" and len(part.rows) > 1 else 0)]
 
     def more(self, level: Level, *, down: bool, count: int, met: Met) -> Part:
-        """Rows behind the last that is at hand, or before the first. Raises SourceError."""
+        """Read rows after the last one loaded, or before the first. Raises SourceError."""
         with self.lock:
             if down:
                 return level.listing.after(level.rows[-1], max(count, ROWS), met)
@@ -95,7 +96,7 @@ class Levels:
 
     @staticmethod
     def grow(level: Level, part: Part, *, down: bool) -> None:
-        """Add what `more` has read, and let go of what is far from it."""
+        """Add the rows that `more` has read, and drop those farthest from them."""
         if down:
             level.rows, level.last = [*level.rows, *part.rows], part.last
             over = max(0, len(level.rows) - MOST)
@@ -109,12 +110,13 @@ class Levels:
             level.cursor = min(level.cursor, len(level.rows) - 1)
 
     def end(self, level: Level, *, down: bool, met: Met) -> Part:
-        """The last rows of a listing, or the first. Raises SourceError."""
+        """Read the last rows of a listing, or the first. Raises SourceError."""
         with self.lock:
             return level.listing.tail(ROWS, met) if down else level.listing.head(ROWS, met)
 
     def again(self, met: Met) -> list[Level]:
-        """The same place, read anew: the filter is another, or a broker has written. Raises SourceError."""
+        """Read the current place again, because the filter has changed or a broker may have written. Raises SourceError
+        and NotThere."""
         with self.lock:
             if not any(isinstance(level.listing, Pages) for level in self.levels):
                 return self.reach(self._path(), met=met) if self.level.rows and self.depth else self.open(met)
@@ -140,8 +142,9 @@ class Levels:
         index: int | None = None,
         met: Met,
     ) -> list[Level]:
-        """The levels down to a file, or directory; to the batch or entry at `position` or with `offset` in it; and to
-        the record of that offset, or that index in its batch. Raises SourceError, and NotThere."""
+        """Return the levels down to a file or directory; within a file, down to the batch or entry at `position` or
+        with `offset`, and to the record with that offset or with that `index` in the batch. Raises SourceError and
+        NotThere."""
         with self.lock:
             levels = [self.places.top()]
             wanted = os.path.abspath(path) if "://" not in path else path
@@ -167,7 +170,7 @@ class Levels:
     def _inside(
         self, levels: list[Level], position: int | None, offset: int | None, index: int | None, met: Met
     ) -> None:
-        """Into a file, to where it is asked for."""
+        """Extend `levels` within a file, down to the requested position, offset or index."""
         level = levels[-1]
         listing = level.listing
         if isinstance(listing, Counted):
@@ -208,7 +211,7 @@ class Levels:
                 return
 
     def _position_of(self, at: Target, selection: Selection, met: Met) -> int | None:
-        """Where the first batch begins that a selection chooses."""
+        """Return the position of the first batch that matches `selection`; None if there is none."""
         window = open_window(at)
         with closing(window.source):
             scan = Scan(selection, self.places.limits)
@@ -217,6 +220,6 @@ class Levels:
 
 
 def _holds(path: str, wanted: str) -> bool:
-    """Whether `wanted` is that path, or lies below it."""
+    """Return True if `wanted` is `path`, or lies below it."""
     own = path.rstrip("/") if "://" in path else os.path.abspath(path)
     return wanted == own or wanted.startswith(own.rstrip("/") + "/")

@@ -1,4 +1,4 @@
-"""Items of every kind -> rows: their cells, by the columns that the other commands show too, and their styles."""
+"""Builds rows from items of every kind: their cells, in the same columns as in other commands, and their styles."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from kdump.render.table import Column
 from kdump.render.times import iso
 
 CHECKED = 64 * 1024
-"""Bytes of a batch up to which its checksum is taken to show its row; of a larger one, when one stands on it."""
+"""Size in bytes of the largest batch whose checksum is computed for its row; for larger ones, only when selected."""
 LABEL = 40
-"""Characters of a key that the tree shows."""
+"""Maximum characters of a key in the tree."""
 
 
 class Thing(NamedTuple):
-    """A directory or a file, by its name and what the directory says of it. Sizes in bytes, times epoch ms."""
+    """A directory, partition or file as the table shows it: its name, and data from the directory and the checkpoints.
+    Sizes in bytes, times in epoch ms."""
 
     name: str
     what: str
@@ -47,7 +48,7 @@ def _number(value: int | None) -> str:
 
 
 def thing_columns(zone: tzinfo) -> list[Column]:
-    """The columns of directories, partitions and files."""
+    """Return the columns for directories, partitions and files."""
     return [
         Column("name", "name", lambda t: t.name, least=24),
         Column("segments", "segments", lambda t: _number(t.segments), right=True, rank=5),
@@ -60,7 +61,7 @@ def thing_columns(zone: tzinfo) -> list[Column]:
 
 
 def field_columns() -> list[Column]:
-    """The columns of the fields of a batch or a record."""
+    """Return the columns for the fields of a batch or a record."""
     return [
         Column("name", "field", lambda f: f.name),
         Column("value", "value", lambda f: f.value, rank=8),
@@ -72,7 +73,7 @@ def field_columns() -> list[Column]:
 
 
 class Maker:
-    """Makes rows, in a time zone, with the decoders that fit a topic."""
+    """Builds rows, with times in `zone`, and with the topic's decoder for keys and values."""
 
     def __init__(self, zone: tzinfo = timezone.utc, decode: DecodeOptions | None = None) -> None:
         self.zone = zone
@@ -83,11 +84,11 @@ class Maker:
         self._flags = [column.name for column in self.batches].index("flags")
 
     def records(self, at: Target) -> list[Column]:
-        """The columns of the records of a file."""
+        """Return the columns for the records of a file."""
         return columns_of("record", self.zone, None, False, self._decodes(at))
 
     def entries(self, type_name: str) -> list[Column]:
-        """The columns of such entries."""
+        """Return the columns for entries of this type."""
         return columns_of(type_name, self.zone, None, False)
 
     def _decodes(self, at: Target) -> Decodes | None:
@@ -97,13 +98,13 @@ class Maker:
         return Decodes(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
 
     def thing(self, type_name: str, key: str, item: Any, thing: Thing, style: str = "") -> Row:
-        """A directory, a partition or a file; `key` is its path."""
+        """Return the row of a directory, partition or file; `key` is its path."""
         shown = thing._replace(name=printable(path_text(thing.name)), what=printable(path_text(thing.what)))
         cells = tuple(column.cell(shown) for column in self.things)
         return Row(type_name, key, item, shown.name, cells, style=style)
 
     def directory(self, place: LogDirectory | Partition | Target) -> Row:
-        """One of several places below a path."""
+        """Return the row of one of several places below a path."""
         if isinstance(place, LogDirectory):
             thing = Thing(place.path, f"log directory, {len(place.partitions)} partitions", None)
             return self.thing("directory", place.path, place, thing)
@@ -122,7 +123,7 @@ class Maker:
         return self.thing("file", at.path, at, Thing(os.path.basename(at.path), what, size, modified), style)
 
     def region(self, region: Region) -> Row:
-        """A batch, or what stands between batches."""
+        """Return the row of a batch, or of bytes that belong to no batch."""
         if not isinstance(region, Batch):
             text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
             text += f": {region.reason}" if region.reason else ""
@@ -140,7 +141,7 @@ class Maker:
         return Row("batch", region.position, region, label, tuple(cells), style=style)
 
     def header(self, batch: Batch) -> Row:
-        """What stands before the records of a batch: the way to the fields of its header."""
+        """Return the row before the records of a batch, which leads to the fields of the batch header."""
         return Row("header", 0, batch, "header", (), "header: Enter shows its fields", "dim")
 
     def record(self, number: int, record: Record, columns: list[Column]) -> Row:
@@ -152,12 +153,12 @@ class Maker:
         return Row("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
 
     def problem(self, number: int, problem: Problem) -> Row:
-        """What is wrong, in the place of what cannot be read."""
+        """Return the row of a problem, shown instead of data that cannot be read."""
         text = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
         return Row("note", number, problem, "!", (), printable(text), "bad")
 
     def entry(self, number: int, entry: Entry | Region | Problem) -> Row:
-        """An entry of a file without batches, or what is no entry in its place."""
+        """Return the row of an entry of a file without batches, or of bytes that are not an entry."""
         if isinstance(entry, Problem):
             return self.problem(number, entry)
         if isinstance(entry, Region):

@@ -1,4 +1,4 @@
-"""Moving in the panes: rows, levels, and from each pane to the others."""
+"""Movement between rows, levels and panes, and synchronization of the panes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kdump.browse.rows import Part, Row
 
 
 class Moving(Hexed):
-    """Takes what the panes say of the keys."""
+    """Handles the messages that panes post for keys and clicks."""
 
     def _look(
         self, what: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None
     ) -> None:
-        """Read levels, and be there."""
+        """Read levels in the background, then make them current."""
 
         def arrived(levels: list[Level] | None) -> None:
             if levels is None:
@@ -67,13 +67,13 @@ class Moving(Hexed):
             depth, number = self.places[message.number]
             rows = browser.levels[max(0, depth)].rows
             self._stand(max(0, depth), max(0, min(number, len(rows) - 1)))
-            if not 0 <= number < len(rows):  # it is an ellipsis
+            if not 0 <= number < len(rows):  # an ellipsis
                 self._more(1, down=number > 0)
         else:
             self._follow_hex(message.number)
 
     def _stand(self, depth: int, number: int) -> None:
-        """On another row; what was open below the one before is left."""
+        """Select another row; levels below the previously selected row are dropped."""
         browser = self.browser
         browser.depth = depth
         if browser.level.cursor != number:
@@ -90,7 +90,7 @@ class Moving(Hexed):
                 pane.stand(len(pane.lines) if down else 0)
             return
         if pane is self.tree_pane and message.count:
-            return  # it ends where the top level ends, and that moves with the table
+            return  # the tree ends with the top level, which moves with the table
         if not message.count:
             if (level.last if down else level.first) or not level.rows:
                 self._stand(browser.depth, len(level.rows) - 1 if down else 0)
@@ -109,7 +109,7 @@ class Moving(Hexed):
         self._more(message.count, down=down)
 
     def _more(self, count: int, *, down: bool) -> None:
-        """So many rows further than those that are at hand."""
+        """Read rows beyond the loaded ones, and move the cursor `count` rows from the selected row."""
         browser, level = self.browser, self.browser.level
         if (level.last if down else level.first) or not level.rows or "look" in self.jobs.running:
             return
@@ -143,7 +143,7 @@ class Moving(Hexed):
             self._enter_field(self.dumped[1].lines[message.number], self.dumped[1])
 
     def _follow_hex(self, number: int) -> None:
-        """The table stands where the hexdump does, as far as it has that."""
+        """Select the table row that belongs to a line of the hexdump, if there is one."""
         level = self.browser.level
         if self.dumped is None or number >= len(self.dumped[1].lines):
             return
@@ -164,7 +164,7 @@ class Moving(Hexed):
         self._say_field(line, dump)
 
     def _enter_field(self, line: Line, dump: Dump) -> None:
-        """From a line of the hexdump to the row of its field."""
+        """Enter the row of the field that a line of the hexdump shows."""
         browser = self.browser
         row = browser.level.row
         if line.field is None or row is None or row.type not in ("batch", "record", "header", "entry", "region"):
@@ -194,5 +194,5 @@ class Moving(Hexed):
 
 
 def _record_of(row: Row) -> int | None:
-    """The index of the record that a row is, or HEADER."""
+    """Return the index of the row's record; HEADER for the header, None for any other row."""
     return row.item.index if row.type == "record" else HEADER if row.type == "header" else None

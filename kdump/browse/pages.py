@@ -1,7 +1,7 @@
-"""The batches of a segment, and the bytes between them, read piece by piece from wherever one looks.
+"""Batches of a segment, and the bytes between them, read in parts from any position.
 
-What comes is what a walk from the beginning would give: the walk leaves marks from which it can go on (they hold what
-it knew of offsets there), and only where it has not been yet the index tells where a batch begins.
+The rows are the same as in a scan from the beginning: a scan leaves marks from which it can resume (they contain what
+the reader knew of offsets there). Only where no mark is near does the index provide the start of a batch.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from kdump.log.window import Held
 from kdump.render.table import Column
 
 EACH = 32
-"""Batches from one mark to the next."""
+"""Regions from one mark to the next."""
 MARKS = 4096
-"""Marks that are kept; where there are more, every second one goes."""
+"""Maximum number of marks; beyond it, every second one is dropped."""
 NEAR = 8 * 1024 * 1024
-"""Bytes from a mark that are walked over rather than to ask the index."""
+"""Bytes that are read from a mark onward in preference to using the index."""
 
 
 class Mark(NamedTuple):
-    """A place where a batch ends, and what the walk knew there."""
+    """A position where a region ends, and the state of the reader there."""
 
     position: int
     latest: int | None = None
@@ -47,7 +47,7 @@ class Mark(NamedTuple):
 
 
 class Pages:
-    """The rows of a segment that `selection` chooses. `row` makes one of a region."""
+    """The rows of a segment that match `selection`. `row` builds the row of a region."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Pages:
         self._hints: Hints | None = None
         self._stream: Iterator[Region] | None = None
         self._at = -1
-        """Key of the last row that `_stream` has given."""
+        """Key of the last row that `_stream` has yielded."""
         self._met: Met = lambda position: None
 
     def head(self, count: int, met: Met) -> Part:
@@ -93,7 +93,7 @@ class Pages:
         return self._back(size, count, met, last=True)
 
     def at(self, position: int, count: int, met: Met) -> Part:
-        """The rows from the one that holds `position` on, or from the first behind it; some before it, too."""
+        """Return the rows around `position`: up to `count` that begin before it, and up to `count` after those."""
         back = self._back(position, count, met, last=False)
         held = back.rows[-1] if back.rows and back.rows[-1].item.end > position else None
         if held is not None:
@@ -110,7 +110,7 @@ class Pages:
         return scan
 
     def _begin(self, mark: Mark, met: Met) -> Iterator[Region]:
-        """The regions that are chosen, from a mark on."""
+        """Return the matching regions from a mark onward."""
         self._met = met
         window, at = self.file.window, self.file.at
         reader = Reader(window, at.name_offset, self.limits, "" if self.selection.is_all else WALKED)
@@ -144,14 +144,14 @@ class Pages:
         return Part(rows, first, more is None)
 
     def _behind(self, position: int, met: Met) -> Iterator[Region]:
-        """The regions that begin behind `position`."""
+        """Yield the matching regions that begin after `position`."""
         for region in self._begin(self._anchor(position), met):
             if region.position > position:
                 yield region
 
     def _back(self, stop: int, count: int, met: Met, *, last: bool) -> Part:
-        """The `count` rows that begin before `stop`, the last of the file if `last`. From an anchor further and
-        further back, until there are enough."""
+        """Return the `count` rows that begin before `stop`; `last`: `stop` is the end of the file. Starts farther and
+        farther back until there are enough."""
         below, reach = stop, 0
         while True:
             anchor = self._anchor(below, reach)
@@ -168,8 +168,8 @@ class Pages:
             below, reach = anchor.position, 4 * reach + count
 
     def _anchor(self, position: int, back: int = 0) -> Mark:
-        """Where to begin in order to come by `position`: a mark before it, or, if that is far, a batch that the index
-        knows; `back`: so many entries before those."""
+        """Return where to start in order to reach `position`: a mark before it, or, if that is far, a batch from the
+        index. `back`: start about this many regions, or index entries, earlier."""
         place = max(1, bisect_left(self._marks, position, key=lambda each: each.position) - back // EACH)
         mark = self._marks[place - 1]
         if position - mark.position <= NEAR or not isinstance(self.file.window.source, FileSource):
@@ -187,19 +187,19 @@ class Pages:
         return mark
 
     def _kept(self, region: Region) -> Region:
-        """The same without the buffer that it was read in."""
+        """Return the same region without the buffer that it was read in."""
         if isinstance(region, BatchV2) and isinstance(region.window, Held):
             return BatchV2(self.file.window, region.position, region.size, self.limits, region.header)
         return region
 
 
 def unread(batch: Batch) -> bool:
-    """Whether nobody has read the batch's bytes yet for its checksum."""
+    """Return True if the batch's checksum has not been computed yet."""
     return batch._computed is None
 
 
 def taken_as_sound(batch: Batch) -> Batch:
-    """The same batch as if its checksum held: for cells that are shown before it is taken."""
+    """Return a copy treated as valid, for rows drawn before the checksum is computed."""
     if isinstance(batch, BatchV2) and isinstance(batch.header, BatchHeader):
         twin = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header)
         twin._computed = batch.crc

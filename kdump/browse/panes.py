@@ -1,5 +1,5 @@
-"""Lines that one moves through with the keys: the tree, the table, the hexdump, and the lists of other screens. What is
-shown is plain text in named styles: nothing of it is taken for markup."""
+"""Scrollable lines with a cursor: the tree, the table, the hexdump, and the lists of other screens. Text is shown in
+named styles and never interpreted as markup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE, ELSEWHERE, MARKED = Style(reverse=True), Style(bold=True, underline=True),
 
 
 class Pane(Widget, can_focus=True):
-    """Lines, one of which is stood on. `marked` are lit, too."""
+    """Lines with a cursor. `marked` lines are highlighted, too."""
 
     DEFAULT_CSS = "Pane { width: 100%; height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +36,7 @@ class Pane(Widget, can_focus=True):
     ]
 
     class Moved(Message):
-        """Another line is stood on."""
+        """Posted when the cursor has moved to another line."""
 
         def __init__(self, pane: Pane, number: int) -> None:
             super().__init__()
@@ -45,18 +45,18 @@ class Pane(Widget, can_focus=True):
 
         @property
         def is_stale(self) -> bool:
-            """Whether the pane shows other lines by now."""
+            """Whether the pane's lines have been replaced since."""
             return self.lines is not self.pane.lines
 
     class Beyond(Message):
-        """Somebody wants further than the lines reach: by `count` lines, or to the very end (0)."""
+        """Posted when the user moves beyond the lines: by `count` lines, or to the very end (0)."""
 
         def __init__(self, pane: Pane, count: int, *, down: bool) -> None:
             super().__init__()
             self.pane, self.count, self.down = pane, count, down
 
     class Entered(Moved):
-        """Enter, on a line."""
+        """Posted when a line is entered, by key or by a click on the cursor line."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -68,11 +68,11 @@ class Pane(Widget, can_focus=True):
 
     @property
     def room(self) -> int:
-        """Lines that are seen at once."""
+        """Number of visible lines."""
         return max(1, self.size.height - (self.head is not None))
 
     def show(self, lines: list[Line], cursor: int, head: Line | None = None, *, keep: bool = False) -> None:
-        """Other lines. `keep`: those that are seen stay where they are, as far as the cursor allows."""
+        """Replace the lines. `keep`: scroll along with the cursor, so that the visible rows stay in place."""
         shift = cursor - self.cursor if keep else 0
         self.lines, self.head = lines, head
         self.top += shift
@@ -80,7 +80,7 @@ class Pane(Widget, can_focus=True):
         self._follow()
 
     def stand(self, number: int) -> None:
-        """Stand on that line, and tell nobody."""
+        """Move the cursor to that line without posting a message."""
         self.cursor = max(0, min(number, len(self.lines) - 1))
         self._follow()
 
@@ -101,7 +101,7 @@ class Pane(Widget, can_focus=True):
         if number != self.cursor:
             step = number - self.cursor
             self.cursor = number
-            if abs(step) == 1:  # one line at a time it does not leap
+            if abs(step) == 1:  # single steps scroll line by line
                 self.top = max(min(self.top, number), number - self.room + 1)
                 self.refresh()
             else:
@@ -161,7 +161,7 @@ class Pane(Widget, can_focus=True):
 
 
 class Bar(Widget):
-    """One line that says something."""
+    """A single line of text."""
 
     DEFAULT_CSS = "Bar { width: 100%; height: 1; }"
 
@@ -184,7 +184,7 @@ class Bar(Widget):
 
     @property
     def style(self) -> str:
-        """Of its last piece."""
+        """Style of the last part."""
         return self._parts[-1][1] if self._parts else ""
 
     def render_line(self, y: int) -> Strip:
@@ -193,7 +193,7 @@ class Bar(Widget):
 
 
 class Keys(Bar):
-    """The keys, or the rest of what the bar above has no room for."""
+    """The key hints, or the rest of the bar above if its text does not fit."""
 
     def __init__(self, above: Bar, text: str, *, id: str) -> None:
         super().__init__(id=id, style="reverse")
@@ -210,7 +210,7 @@ class Keys(Bar):
 
 
 def _strip(line: Line, width: int, over: Style | None = None) -> Strip:
-    """A line as textual wants it; `over` is laid over all of it."""
+    """Return a line as a Textual strip; the style `over` is applied to all of it."""
     segments = [Segment(text, RICH.get(style)) for text, style in line.parts if text]
     strip = Strip(segments).adjust_cell_length(width) if segments else Strip.blank(width)
     return strip.apply_style(over) if over else strip

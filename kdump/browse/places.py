@@ -1,4 +1,4 @@
-"""What is in what: a path, a log directory, a partition, a file, a batch, a record; each as a listing of its rows."""
+"""The hierarchy of the browser: path, log directory, partition, file, batch, record; each lists its rows."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from kdump.state.logdir import directory_facts, facts_alone
 from kdump.state.partition_log import PartitionFacts
 
 FULL = 64 * 1024
-"""Bytes of an item that are all shown, where all is asked for."""
+"""Size in bytes of the largest item that can be shown in full."""
 BEFORE, BEHIND = 5, 25
-"""Records of a batch that are dumped before and behind the one that is stood on."""
+"""Records of a batch to dump: before the selected one, and from it on."""
 SAMPLE = 20
-"""Entries of a file that are dumped while one stands on the file."""
+"""Entries to dump when a file is selected."""
 
 
 @dataclass
 class Level:
-    """A listing, the rows of it that are at hand, and the one that is stood on. `file` is the file that it is of or
-    in; `owner` what was entered: None at the top."""
+    """A listing, its loaded rows, and the cursor. `file`: the file that is listed, or that contains what is listed;
+    `owner`: the row that was entered, None at the top."""
 
     listing: Listing
     owner: Row | None
@@ -49,9 +49,9 @@ class Level:
     cursor: int = 0
     path: str = ""
     about: str = ""
-    """What is to be said of the directory."""
+    """Summary of a log directory, for the status line."""
     is_partition: bool = False
-    """Whether it is the directory of a partition."""
+    """Whether this is the level of a partition directory."""
 
     def put(self, part: Part, cursor: int = 0) -> Level:
         self.rows, self.first, self.last = part.rows, part.first, part.last
@@ -63,7 +63,7 @@ class Level:
         return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
 
     def stand(self, key: Any) -> bool:
-        """Stand on the row with that key, if it is at hand."""
+        """Select the row with that key. Returns False if it is not loaded."""
         for number, row in enumerate(self.rows):
             if row.key == key and row.type not in ("note",):
                 self.cursor = number
@@ -72,7 +72,7 @@ class Level:
 
 
 class Places:
-    """Enters rows, and dumps them. `selection` chooses batches and records, as inspect's options do."""
+    """Enters rows and dumps their bytes. `selection` restricts batches and records, like inspect's options."""
 
     def __init__(self, path: str, maker: Maker, limits: Limits | None = None) -> None:
         self.path = path
@@ -83,7 +83,7 @@ class Places:
         self._facts: dict[str, PartitionFacts] = {}
 
     def top(self) -> Level:
-        """The first level. Raises SourceError: there is nothing of Kafka."""
+        """Return the top level. Raises SourceError if the path contains no Kafka files."""
         self.unread = []
         found = list(places(self.path, lambda error: self.unread.append(str(error))))
         if not found:
@@ -101,7 +101,7 @@ class Places:
         return self._file(place, None)
 
     def into(self, row: Row, level: Level) -> Level | None:
-        """What is in a row of `level`; None for a field. Raises SourceError."""
+        """Return the contents of a row of `level`; None for a field or a note. Raises SourceError."""
         item = row.item
         if row.type == "directory":
             return self._directory(item, row)
@@ -184,13 +184,13 @@ class Places:
         return Level(Whole(rows, self.maker.fields), row, level.file, path=level.path) if rows else None
 
     def with_finding(self, dump: Dump, finding: Finding, width: int) -> Dump:
-        """The dump below what is wrong there, and what follows from it."""
+        """Return the dump with the finding and its consequence above it."""
         show = Annotated(width, zone=self.maker.zone)
         show.told(finding)
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
     def dump(self, row: Row, level: Level, width: int, *, full: bool = False, fields: bool = False) -> Dump:
-        """The bytes of a row of `level`, annotated; of what has no bytes of its own, what it says. Raises
+        """Return the annotated bytes of a row of `level`, or a directory's or partition's summary. Raises
         SourceError."""
         item: Any = row.item
         whole = full and getattr(item, "size", None) is not None and item.size <= FULL
@@ -229,7 +229,7 @@ class Places:
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
 
     def _file_dump(self, show: Annotated, at: Target, label: str) -> Dump:
-        """How a file begins."""
+        """Return a dump of the beginning of a file."""
         file = OpenFile(at)
         try:
             show.at = at

@@ -1,4 +1,4 @@
-"""What a table, and the tree beside it, show a line each of; and lists of them that are read piece by piece."""
+"""Rows of the table and the tree, and listings of rows that are read in parts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, NamedTuple, Protocol
 from kdump.render.table import Column
 
 Met = Callable[[int], None]
-"""Called with a position as reading goes on; it raises Cancelled when nobody waits for the answer any more."""
+"""Called with the position while reading; raises Cancelled if the result is no longer needed."""
 
 
 class Cancelled(Exception):
-    """Somebody has gone elsewhere."""
+    """Raised when the user has moved on and the result is no longer needed."""
 
 
 class Row(NamedTuple):
-    """A line. `type`: directory, partition, file, batch, region, header, record, entry, note or field; `key` tells it
-    apart from others of its list; `cells` are its columns, empty where `text` stands in the place of all; `label` is
-    what the tree calls it. All text has been escaped."""
+    """A row. `type`: directory, partition, file, batch, region, header, record, entry, note or field (in lists: finding
+    or transaction); `key` is unique in its listing; `cells` are its columns, empty if `text` replaces all of them;
+    `label` is its text in the tree. All text is escaped."""
 
     type: str
     key: Any
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows that follow each other. `first` and `last`: whether the list begins, and ends, with them."""
+    """Consecutive rows. `first` and `last`: whether they contain the first, or last, row of the listing."""
 
     rows: list[Row]
     first: bool
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Listing(Protocol):
-    """Rows in order, however many. `before` and `after` do not include the row that they are given."""
+    """Any number of rows, in order. `before` and `after` do not include the given row."""
 
     columns: list[Column]
 
@@ -54,7 +54,7 @@ class Listing(Protocol):
 
 
 class Whole:
-    """Rows that are all there."""
+    """A listing whose rows are all in memory."""
 
     def __init__(self, rows: list[Row], columns: list[Column]) -> None:
         self.rows = rows
@@ -80,8 +80,8 @@ class Whole:
 
 
 class Counted:
-    """Rows made, by `row`, of the items of an iterator that can begin anew; the key of each is its number, from 0. One
-    iterator is kept, so that going on costs no more than what is new."""
+    """A listing built by `row` from the items of an iterator that can be restarted; the key of a row is its number,
+    from 0. The current iterator is kept, so that reading further does not repeat earlier items."""
 
     def __init__(
         self, items: Callable[[Met], Iterator[Any]], row: Callable[[int, Any], Row], columns: list[Column]
@@ -109,12 +109,12 @@ class Counted:
         return Part([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
 
     def from_number(self, start: int, count: int, met: Met) -> Part:
-        """`count` rows from that number on."""
+        """Return `count` rows from that number on."""
         self._met = met
         if self._stream is None or start < self._at:
             self._stream, self._at = self.items(lambda position: self._met(position)), 0
         stream = self._stream
-        self._stream = None  # an error ends it
+        self._stream = None  # not reused if reading raises an error
         for _ in islice(stream, start - self._at):
             pass
         rows = [self._row(number, item) for number, item in enumerate(islice(stream, count), start)]

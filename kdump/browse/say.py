@@ -1,4 +1,4 @@
-"""What one looks at as JSON, and as the kdump command that shows the same."""
+"""The selected row as JSON, and as the kdump commands that show the same."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Object = dict[str, Any]
 
 
 def json_of(browser: Browser, level: Level, row: Row) -> str | None:
-    """The line of JSON that inspect, or ls, has for a row; of a field, that of its batch or record. None where there is
-    none. Raises SourceError."""
+    """Return the JSON line that inspect, or ls, prints for a row; for a field, that of its batch or record. None if
+    there is none. Raises SourceError."""
     with browser.lock:
         value = _object(browser, level, row)
     return None if value is None else jsonl.line(value)
@@ -57,8 +57,8 @@ def _object(browser: Browser, level: Level, row: Row) -> Object | None:
 
 
 def command_of(browser: Browser, options: str = "") -> list[str]:
-    """The commands that show the list that one is in, and the bytes of what one stands on. `options`: those of the
-    filter, as they were typed."""
+    """Return the commands that show the current list and the bytes of the selected row. `options`: those of the filter,
+    as typed."""
     level = browser.level
     row = level.row
     path = level.path

@@ -1,4 +1,4 @@
-"""The screens over the browser: help, a text to copy, a list to choose from."""
+"""Screens over the browser: help, text to copy, lists to choose from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Nothing is written to the disk that is read."""
 
 
 class Over(ModalScreen[Any]):
-    """Something over the browser; Esc closes it."""
+    """A screen over the browser; Esc closes it."""
 
     DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,7 +53,7 @@ class Over(ModalScreen[Any]):
     ]
 
     noted = False
-    """Whether there is a second line."""
+    """Whether a note is shown below the title."""
 
     def __init__(self, title: str, keys: str) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Over(ModalScreen[Any]):
         self.fill()
 
     def leave(self, answer: Any = None) -> None:
-        """Close it, once: keys may come faster than screens go."""
+        """Close the screen, only once: further keys may arrive before it is gone."""
         if self.is_current and not self._leaves:
             self._leaves = True
             self.dismiss(answer)
@@ -90,7 +90,7 @@ class Over(ModalScreen[Any]):
         self.leave()
 
     def fill(self) -> None:
-        """Make the lines, for the width that there is."""
+        """Create the lines for the current width."""
 
     def on_pane_beyond(self, message: Pane.Beyond) -> None:
         message.stop()
@@ -105,7 +105,7 @@ class Over(ModalScreen[Any]):
 
 
 class TextScreen(Over):
-    """A text, that `y` copies."""
+    """A text, which `y` copies."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "copy", show=False)]
 

@@ -1,4 +1,4 @@
-"""What is on the screen besides the bytes: the panes, the line that says where one is, what is being done."""
+"""The screen except for the hexdump: the panes, the title, the status line and the progress of jobs."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ KEYS = " ? help  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  n finding  t
 
 
 class Typed(NamedTuple):
-    """What people type -> values; each raises ValueError with the reason. `selection`: options of inspect; `time`: a
-    time, as epoch ms."""
+    """Parsers of typed text; each raises ValueError with the reason. `selection` parses options of inspect; `time`
+    returns epoch ms."""
 
     selection: Callable[[str], Selection]
     time: Callable[[str], int]
 
 
 class Shown(App[None]):
-    """The panes, and what they are filled from."""
+    """Lays out the panes, and fills the tree, the table and the status line."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -61,22 +61,22 @@ class Shown(App[None]):
         self.jobs = Jobs(self, self)
         self.check: Check | None = None
         self.awaited = 0
-        """The direction in which somebody waits for a finding."""
+        """Direction in which the user waits for a finding, 0 if not waiting."""
         self.finding: Finding | None = None
-        """The one that was gone to last."""
+        """The finding that was visited last."""
         self.found: tuple[str, Any] | None = None
-        """Where that was: it is told there and nowhere else."""
+        """Its place, as returned by `spot`: the finding is shown only there."""
         self.options = ""
-        """Of the filter, as they were typed."""
+        """The filter options, as typed."""
         self.searched = ""
         self.asked = ""
         self.message = ("", "")
         self.full = False
         self.dumped: tuple[Any, Dump] | None = None
         self.laid: tuple[list[Row], int, tuple[Line, list[Line]]] | None = None
-        """Rows, the room there was for them, and the table that they made."""
+        """Rows, the width available for them, and the resulting table."""
         self.places: list[tuple[int, int]] = []
-        """Level and number of the row in each line of the tree."""
+        """Level and row number for each line of the tree."""
         self.title_bar, self.hex_bar, self.status = Bar(id="title", style="reverse"), Bar(id="bytes"), Bar(id="status")
         self.tree_pane, self.table_pane, self.hex_pane = Pane(id="tree"), Pane(id="table"), Pane(id="hex")
 
@@ -114,7 +114,7 @@ class Shown(App[None]):
         self.title_bar.say((f" kdump browse  {said}{kinds}", ""))
 
     def _say_place(self) -> None:
-        """The line below: trouble, a finding, or where in the file one is."""
+        """Fill the status line: with a message or finding, or with the current position."""
         if self.message[0]:
             self.status.say(self.message)
             return
@@ -152,7 +152,7 @@ class Shown(App[None]):
         self.status.say((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
 
     def trouble(self, text: str) -> None:
-        """Something to be told, until one moves on."""
+        """Show a message until the user moves on."""
         self.message = (" " + printable(path_text(text)), "torn")
         self.status.say(self.message)
 

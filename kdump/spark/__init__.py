@@ -1,9 +1,9 @@
-"""Kafka's files as DataFrames: the data source "kdump" for Spark 4. Needs the packages of the extra `spark`.
+"""Kafka's files as DataFrames: the data source "kdump" for Spark 4. Requires the packages of the extra `spark`.
 
     spark.read.format("kdump").option("table", "batches").load("/mnt/*/kafka-logs")
 
-Spark finds it by itself, through the top-level module pyspark_kdump; `register` does the same in plain sight, and
-chooses the reader that takes filters where the session lets it.
+Spark finds the data source by itself through the top-level module pyspark_kdump. `register` registers it explicitly,
+and chooses the reader that accepts filters if the session allows it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make format("kdump") known to a session. With `spark.sql.python.filterPushdown.enabled` set to true, filters on
-    topic, partition, offset, timestamp and producer id are used to read less."""
+    """Register format("kdump") in a session. If `spark.sql.python.filterPushdown.enabled` is true, filters on topic,
+    partition, offset, timestamp and producer ID reduce what is read."""
     from kdump.spark.source import KdumpSource, PushingSource
 
     enabled = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"

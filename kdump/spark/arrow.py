@@ -1,4 +1,4 @@
-"""Values -> Arrow's record batches, in the types that the schema says."""
+"""Converts values to Arrow record batches, in the types of the schema."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kdump.format.numbers import int64
 from kdump.spark.tables import Column, Table
 
 FIRST, LAST = -62_135_510_400_000, 253_402_127_999_999
-"""Epoch ms of 0001-01-02 and of the end of 9999-12-29: what Python can show in every time zone."""
+"""Epoch ms of 0001-01-02 and of the end of 9999-12-29: the range that Python can represent in every time zone."""
 INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
 def plain(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The values as an array. What is beyond the type is never an error: 64 bits wrap as Java's do, a smaller number
-    is null, text that is no Unicode is escaped."""
+    """Return the values as an array. Values that do not fit the type raise no error: 64-bit integers wrap as in Java,
+    smaller integers become null, and text that is not valid Unicode is escaped."""
     try:
         return pa.array(values, type=kind)
     except (OverflowError, pa.ArrowInvalid, UnicodeError):
@@ -42,14 +42,14 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
 
 
 def times(milliseconds: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Timestamps of epoch milliseconds; null for those that a timestamp cannot say."""
+    """Convert epoch ms to timestamps; null for values that a timestamp cannot represent."""
     fits = pc.and_(pc.greater_equal(milliseconds, FIRST), pc.less_equal(milliseconds, LAST))
     held = pc.if_else(fits, milliseconds, pa.scalar(None, pa.int64()))
     return pc.multiply(held, 1000).cast(pa.timestamp("us")).cast(kind)
 
 
 def numbers(values: array[int], nulls: Iterable[int], kind: pa.DataType) -> pa.Array:
-    """64-bit numbers, null at the rows `nulls`."""
+    """Return 64-bit numbers as an array of type `kind`, null at the rows `nulls`."""
     found = pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
     gone = list(nulls)
     if gone:
@@ -61,14 +61,14 @@ def numbers(values: array[int], nulls: Iterable[int], kind: pa.DataType) -> pa.A
 
 
 def strings(values: Strings, kind: pa.DataType) -> pa.Array:
-    """Byte strings as they were gathered."""
+    """Return the collected byte strings as an array."""
     there = None if 0 not in values.there else flags(values.there).buffers()[1]
     buffers = [there, pa.py_buffer(values.ends), pa.py_buffer(values.data)]
     return pa.Array.from_buffers(kind, len(values), buffers)
 
 
 def header_lists(values: Lists, kind: pa.DataType) -> pa.Array:
-    """Lists of {key, value} as they were gathered."""
+    """Return the collected record headers as an array of lists of {key, value}."""
     each = kind.value_type
     pairs = pa.StructArray.from_arrays(
         [strings(values.keys, each.field(0).type), strings(values.values, each.field(1).type)],
@@ -78,12 +78,12 @@ def header_lists(values: Lists, kind: pa.DataType) -> pa.Array:
 
 
 def flags(there: bytearray) -> pa.Array:
-    """Booleans of bytes that are 0 or 1."""
+    """Convert bytes that are 0 or 1 to booleans."""
     return pa.Array.from_buffers(pa.uint8(), len(there), [None, pa.py_buffer(there)]).cast(pa.bool_())
 
 
 class Rows:
-    """Gathers rows, by the names of their columns, and makes record batches of them."""
+    """Collects rows, as values by column name, and converts them to record batches."""
 
     MOST = 4096
 
@@ -93,12 +93,12 @@ class Rows:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> bool:
-        """One more; whether it is time to take a batch."""
+        """Add a row. Returns True if the rows should be taken now."""
         self.rows.append(row)
         return len(self.rows) >= self.MOST
 
     def take(self) -> Iterable[pa.RecordBatch]:
-        """What there is, if anything."""
+        """Yield the collected rows as one record batch, if there are any."""
         if self.rows:
             arrays = [self._array(column, self.schema.field(n).type) for n, column in enumerate(self.columns)]
             self.rows = []

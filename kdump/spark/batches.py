@@ -1,4 +1,4 @@
-"""Table batches: a row is what `kdump inspect --json` says of a batch."""
+"""Table batches: one row per batch, with the values that `kdump inspect --json` prints."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from kdump.spark.reading import Reading
 
 INSIDE = ("baseOffset", "recordCount")
-"""Columns for which a compressed message of magic 0 and 1 has to be looked into."""
+"""Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
 MOST = 16_384
-"""Rows of a record batch."""
+"""Number of rows at which a record batch is complete."""
 FROM_HEADS: dict[str, tuple[int, int, int]] = {
     "size": (END, START, 0),
     "batchLength": (END, START, -LOG_OVERHEAD),
@@ -68,20 +68,20 @@ FROM_HEADS: dict[str, tuple[int, int, int]] = {
     "baseSequence": (SEQUENCE, -1, 0),
     "recordCount": (RECORDS, -1, 0),
 }
-"""Columns of format.heads: which one, less which one (-1: none), plus what."""
+"""Columns computed from kdump.format.heads: the column, another one to subtract (-1: none), a constant to add."""
 NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
 FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}
 HORIZON = "deleteHorizonMs"
 NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "magic")) | {
     HORIZON: ("attributes", "magic", "baseTimestamp")
 }
-"""What follows from numbers, and from which."""
+"""Derived columns, each with the columns that it is computed from."""
 CODECS = pa.array([codec_name(number) for number in range(COMPRESSION.mask + 1)])
 TIMESTAMP_TYPES = pa.array([*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE])
 
 
 class BatchColumns:
-    """Gathers batches, one by one or many at a time, and makes record batches of them."""
+    """Collects batches, one at a time or many at once, and converts them to record batches."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -102,7 +102,7 @@ class BatchColumns:
         self.commons: list[dict[str, Any]] = []
 
     def add(self, batch: Batch, common: dict[str, Any]) -> bool:
-        """One more, with what else its row says; whether it is time to take a record batch."""
+        """Add a batch; `common` has the other columns of its row. Returns True if the rows should be taken now."""
         if self.looks_inside and isinstance(batch, BatchLegacy):
             look_inside(batch)
         for name, values in self.numbers.items():
@@ -115,7 +115,7 @@ class BatchColumns:
         return self._also(1, common)
 
     def add_many(self, heads: Heads, first: int, stop: int, common: dict[str, Any]) -> bool:
-        """Batches first..stop, whose checksums hold if anybody asks for that."""
+        """Add the batches first..stop-1. If the table has crcValid, their checksums must have been verified."""
         for name, values in self.numbers.items():
             if name == "position":
                 head_columns.numbers(values, heads, first, stop, START, -1, heads.shift)
@@ -139,7 +139,7 @@ class BatchColumns:
         return self.count >= MOST
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """What there is, if anything."""
+        """Yield the collected rows as one record batch, if there are any."""
         if self.count:
             fields = [self.schema.field(number).type for number in range(len(self.columns))]
             arrays = [
@@ -162,7 +162,7 @@ class BatchColumns:
         return said.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
 
     def _derived(self, name: str) -> pa.Array:
-        """What the attributes say."""
+        """Return a column that is derived from the attributes."""
         attributes = arrow.numbers(self.numbers["attributes"], (), pa.int64())
         magic = arrow.numbers(self.numbers["magic"], (), pa.int64())
         if name == "compression":
@@ -179,7 +179,7 @@ class BatchColumns:
 
 
 class BatchRows:
-    """Reads slices of segments."""
+    """Reads slices of segments for the table batches."""
 
     def __init__(self, reading: Reading, schema: pa.Schema) -> None:
         self.reading = reading
@@ -187,7 +187,7 @@ class BatchRows:
         self.stretches = CHECKED if self.columns.checks else WALKED
 
     def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """The batches of a slice. Raises SourceError."""
+        """Yield the rows of a slice. Raises SourceError."""
         selection = self.reading.selection
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.reading.options.limits, self.stretches, first):
@@ -203,12 +203,12 @@ class BatchRows:
                     yield from self.columns.take()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has been read and not handed out."""
+        """Yield the rows that have been read but not yielded yet."""
         yield from self.columns.take()
 
 
 def batches_of(region: Region) -> Iterator[Batch]:
-    """The batches in a region, if it has any."""
+    """Yield the batches in a region, if it has any."""
     if isinstance(region, Stretch):
         yield from region.batches()
     elif isinstance(region, Batch):

@@ -1,9 +1,10 @@
-"""Replicas of one partition, held against each other batch by batch: where they first say something else about the same
-offsets. Takes rows in order and knows nothing of where they come from.
+"""Compares the replicas of a partition batch by batch, and finds where they first differ at the same offsets. Takes
+rows in order, from any source.
 
-The checksum of a batch covers all but its offset, length, leader epoch and magic: replicas that are right have the same
-for the same offsets. Not so after compaction, which writes batches anew on each broker in its own time; nor where one
-copy is damaged. Replicas may begin and end elsewhere, for retention, trimming and replication are never at one point.
+The checksum of a batch covers what follows it in the header, and the records, but not the base offset, length, leader
+epoch and magic: intact replicas have the same checksum at the same offsets. There are two exceptions: compaction, which
+rewrites batches on each broker independently, and damage. Replicas may start and end at different offsets, because
+retention, DeleteRecords and replication do not progress in step.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "mis
 
 
 class BatchFact(NamedTuple):
-    """A batch in one replica, as the table batches has it. Rows come by base offset, then by replica."""
+    """A batch of one replica, as in the table batches. Rows are ordered by base offset, then by replica."""
 
     replica: str
     baseOffset: int
@@ -30,14 +31,14 @@ class BatchFact(NamedTuple):
     leaderEpoch: int | None
     records: int | None
     compacted: bool
-    """Whether it shows that the cleaner was there: fewer records than offsets, or a delete horizon."""
+    """Whether the log cleaner has evidently rewritten it: fewer records than offsets, or a delete horizon."""
 
 
 @dataclass
 class Difference:
-    """Where replicas first differ. `kind`: diverged, compacted, damaged, or missing (a replica lacks offsets between
-    others that it has). `epochs` is the leader epoch of each replica's batch there, and `ends` the last offset that
-    each has."""
+    """The first difference of a kind between replicas. `kind`: diverged, compacted, damaged, or missing (a replica
+    lacks offsets between others that it has). `epochs` is the leader epoch of each replica's batch there, and `ends`
+    the last offset of each replica."""
 
     kind: str
     offset: int
@@ -47,9 +48,9 @@ class Difference:
 
     @property
     def severity(self) -> str:
-        """`error` where nothing mends it: under one leader epoch consumers read something else, depending on who leads,
-        and damage is damage. `warning` where a start of the follower does, or that may be: an unclean election, offsets
-        that one lacks. `info` for what the cleaner has done."""
+        """`error` for what no broker repairs: divergence within one leader epoch, where the records that consumers read
+        depend on which replica leads, and damage. `warning` for what a follower repairs by truncation, or what may be
+        legitimate: divergence after an unclean election, and missing offsets. `info` for compaction."""
         if self.kind == COMPACTED:
             return INFO
         known = {epoch for epoch in self.epochs.values() if epoch is not None and epoch >= 0}
@@ -57,7 +58,7 @@ class Difference:
         return WARNING if mends else ERROR
 
     def explained(self, names: Mapping[str, str | None] | None = None) -> str:
-        """What the leader epochs say of it; `names` are those of the replicas' brokers, as far as they are known."""
+        """Return an explanation, for divergence by the leader epochs. `names`: brokers of the replicas, if known."""
         if self.kind != DIVERGED:
             return OTHERWISE[self.kind]
         known = {replica: epoch for replica, epoch in self.epochs.items() if epoch is not None and epoch >= 0}
@@ -89,8 +90,8 @@ def _name(replica: str, names: Mapping[str, str | None] | None) -> str:
 
 @dataclass
 class _Side:
-    """How far one replica has been read: its last offset, under which leader epoch, and the first offset since then at
-    which another replica has a batch."""
+    """Progress in one replica: its last offset, the leader epoch of its last batch, and the first offset since then at
+    which another replica has a batch (None: there is none)."""
 
     end: int
     epoch: int | None
@@ -98,7 +99,7 @@ class _Side:
 
 
 def first_differences(rows: Iterable[BatchFact]) -> list[Difference]:
-    """The first difference of each kind between the replicas of one partition, whose batches `rows` are, ordered by
+    """Return the first difference of each kind between the replicas of one partition. `rows`: their batches, ordered by
     baseOffset. Memory does not grow with the partition."""
     pair = _Replicas()
     for offset, group in groupby(rows, key=lambda row: row.baseOffset):
@@ -107,7 +108,7 @@ def first_differences(rows: Iterable[BatchFact]) -> list[Difference]:
 
 
 class _Replicas:
-    """The replicas of one partition, as they are being read."""
+    """State of the replicas of one partition while their batches are read."""
 
     def __init__(self) -> None:
         self.sides: dict[str, _Side] = {}
@@ -115,7 +116,7 @@ class _Replicas:
         self.cleaned = False
 
     def at(self, offset: int, rows: list[BatchFact]) -> None:
-        """The batches that begin at an offset."""
+        """Compare the batches that begin at an offset."""
         here: dict[str, BatchFact] = {}
         for row in rows:
             here.setdefault(row.replica, row)
@@ -127,7 +128,7 @@ class _Replicas:
             if replica in here:
                 if side.passed is not None:
                     self._note(MISSING, side.passed, here)
-            elif side.end >= offset:  # it is inside of a batch that the others do not have
+            elif side.end >= offset:  # the offset is inside a batch that the others do not have
                 self._note(kind, offset, here, replica)
             elif side.passed is None:
                 side.passed = offset
@@ -144,7 +145,7 @@ class _Replicas:
         self.found[kind] = Difference(kind, offset, tuple(sorted(epochs)), dict(sorted(epochs.items())))
 
     def differences(self) -> list[Difference]:
-        """All of them, once the rows have ended. What is missing in a log that the cleaner was in, it has removed."""
+        """Return all differences, after the last row. Offsets missing in a log that was cleaned count as compacted."""
         missing = self.found.get(MISSING)
         if missing is not None and self.cleaned:
             del self.found[MISSING]
@@ -163,7 +164,7 @@ def _kind(rows: Iterable[BatchFact]) -> str:
 
 
 def partitions(rows: Iterable[tuple[Any, BatchFact]]) -> Iterator[tuple[Any, list[Difference]]]:
-    """The differences of every partition that has any, out of rows that come partition by partition."""
+    """Yield the differences of every partition that has any. The rows of a partition must be consecutive."""
     for name, group in groupby(rows, key=itemgetter(0)):
         found = first_differences(row for _, row in group)
         if found:

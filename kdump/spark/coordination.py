@@ -1,4 +1,5 @@
-"""What coordinators on the disks of a fleet say of it: transactions, groups, and what the metadata sets for topics."""
+"""Information from the coordinators' logs and the metadata log on the disks of a fleet: open transactions, lag of
+groups, and retention of topics."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from kdump.spark.scan import Scanned
 
 RETENTION = 7 * 86_400_000
-"""retention.ms, where nothing is said: log.retention.hours is 168."""
+"""Default of retention.ms (log.retention.hours is 168)."""
 
 
 def _clusters(fleet: Fleet) -> dict[str, list[LogDirectory]]:
-    """The log directories of each cluster, copies aside; those of none are each by itself, by their paths."""
+    """Return the log directories of each cluster, without copies; one without a cluster ID is under its own path."""
     found: dict[str, list[LogDirectory]] = {}
     for each in fleet.found:
         if isinstance(each.place, LogDirectory) and each.identity.copyOf is None:
@@ -42,14 +43,14 @@ def _name(found: Found) -> str:
 
 
 def _metadata(directories: list[LogDirectory]) -> Metadata | None:
-    """That which goes furthest."""
+    """Return the metadata with the highest end offset; None if no directory has topics in its metadata."""
     read = [read_metadata(each.path) for each in directories]
     known = [each for each in read if each is not None and each.topics]
     return max(known, key=lambda each: each.end_offset, default=None)
 
 
 def open_transactions(done: Scanned) -> list[dict[str, Any]]:
-    """Those that the logs leave open, with what __transaction_state on the cluster's disks says of their producer."""
+    """Return the transactions that are open at the end of the logs, with their state in __transaction_state."""
     left = [(entry, each) for entry in done.entries if entry.get("copyOf") is None for each in entry["open"]]
     if not left:
         return []
@@ -87,8 +88,8 @@ def _coordinator(directories: list[LogDirectory], limits: Limits) -> Coordinator
 
 
 def groups_behind(fleet: Fleet, limits: Limits) -> list[dict[str, Any]]:
-    """Groups with how far they are behind, the farthest first: committed offsets against the ends of the logs on all
-    disks of their cluster."""
+    """Return the groups with their lag, largest first: committed offsets compared with the log end offsets on all disks
+    of the cluster."""
     found = []
     for cluster, directories in _clusters(fleet).items():
         local = [each for each in directories if not is_url(each.path)]
@@ -114,7 +115,7 @@ def _end(log: CoordinatorLog, limits: Limits) -> int:
 
 
 def retention_of(fleet: Fleet) -> dict[tuple[str | None, str | None], int]:
-    """retention.ms by cluster and topic, of the topics that are deleted by age."""
+    """Return retention.ms by cluster and topic, for topics with time-based retention."""
     found: dict[tuple[str | None, str | None], int] = {}
     for cluster, directories in _clusters(fleet).items():
         metadata = _metadata(directories)

@@ -1,5 +1,5 @@
-"""Tables group_offsets, transactions and metadata_records: records of Kafka's own topics, decoded one by one by the
-decoders of `kdump inspect`."""
+"""Tables group_offsets, transactions and metadata_records: records of Kafka's internal topics, decoded one at a time by
+the decoders of `kdump inspect`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 NOT_THE_RECORDS = ("topic", "partition", "state")
-"""What rows of other tables say of the file's directory, and these of what is in the record."""
+"""Columns that come from the file's directory in other tables, but from the record in these."""
 
 
 class DecodedRows:
-    """Reads slices of segments. Only records of sound batches are believed."""
+    """Reads slices of segments. Skips batches whose checksum does not match."""
 
     def __init__(self, reading: Reading, schema: pa.Schema) -> None:
         self.reading = reading
@@ -40,7 +40,7 @@ class DecodedRows:
         self.read_record = ROWS[reading.options.table.name]
 
     def read(self, part: Slice, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
-        """The records of a slice. Raises SourceError."""
+        """Yield the rows of a slice. Raises SourceError."""
         own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
         decoder = Decoding(DecodeOptions()).decoder(part.at)
         for region in own_regions(part, window, self.reading.options.limits, CHECKED):
@@ -62,12 +62,12 @@ class DecodedRows:
                         yield from self.rows.take()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has been read and not handed out."""
+        """Yield the rows that have been read but not yielded yet."""
         yield from self.rows.take()
 
 
 def _data(said: Row, part: str) -> Row:
-    """The fields of a decoded key or value."""
+    """Return the fields of a decoded key or value."""
     found = said.get(f"{part}Decoded")
     data = found.get("data") if isinstance(found, dict) else None
     return data if isinstance(data, dict) else {}
@@ -128,4 +128,4 @@ ROWS: dict[str, Callable[[Record, Row], Row | None]] = {
     "transactions": _transaction,
     "metadata_records": _metadata_record,
 }
-"""What a row says of a record with what a decoder says of it; None for one that is no row."""
+"""Functions that return the row of a record, given its decoded form; None for a record without a row."""

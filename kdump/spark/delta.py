@@ -1,7 +1,7 @@
-"""A scan's tables as Delta tables: a log of versions beside the Parquet files that are there anyway, so that Delta's
-readers see each scan as one step, and never half of it.
+"""Publishes a scan's tables as Delta tables: adds a transaction log next to the existing Parquet files, so that Delta
+readers see each scan as one version, never a part of it.
 
-Source: Delta Lake's protocol (the action `add`), by way of delta-rs.
+Source: Delta Lake's protocol (the action `add`), written through delta-rs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kdump.spark.tables import RESULTS
 
 
 def require(store: Store) -> None:
-    """Raises StoreError where tables of Delta cannot be made."""
+    """Raise StoreError if Delta tables cannot be written."""
     try:
         import deltalake  # noqa: F401
     except ImportError:
@@ -29,8 +29,8 @@ def require(store: Store) -> None:
 
 
 def publish(store: Store) -> list[str]:
-    """One more version of each table of a result: the files that are there now. The names of the tables. Raises
-    StoreError."""
+    """Commit one more version of each table of a result, with its current files. Returns the names of the tables.
+    Raises StoreError."""
     from deltalake import DeltaTable, Schema
     from deltalake.exceptions import DeltaError
     from deltalake.transaction import create_table_with_add_actions
@@ -55,7 +55,7 @@ def publish(store: Store) -> list[str]:
 
 
 def _actions(root: str) -> Iterator[Any]:
-    """An `add` for each Parquet file below a table's directory."""
+    """Yield an `add` action for each Parquet file in a table's directory."""
     from deltalake.transaction import AddAction
 
     for file in written(root):

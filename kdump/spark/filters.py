@@ -1,5 +1,5 @@
-"""Filters that Spark hands down -> what need not be read. Spark applies each of them once more, so leaving out too
-little does no harm."""
+"""Uses the filters that Spark pushes down to reduce what is read. Spark applies each of them again, so reading too much
+does no harm."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from kdump.log.paths import Target
 from kdump.log.select import Range, Selection
 
 OFFSETS = ("offset", "baseOffset", "lastOffset")
-"""Of a batch either end: one that is above a number, or below it, has the batch reach there."""
+"""Columns with offsets. A batch matches a bound on either of its ends if any of its offsets is within that bound."""
 TIMESTAMPS = ("timestamp", "maxTimestamp")
 TIMES = ("time", "maxTime")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which topics, partitions, batches and records are wanted; None: all."""
+    """The topics, partitions, batches and records to read; None: all."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
     selection: Selection = field(default_factory=Selection)
 
     def place(self, at: Target) -> bool:
-        """Whether anything in the directory of a file may be wanted."""
+        """Return True if the directory of a file may contain anything to read."""
         return (self.topics is None or at.topic in self.topics) and (
             self.partitions is None or at.partition in self.partitions
         )
 
     def also(self, name: str, operator: str, values: tuple[Any, ...]) -> Wanted:
-        """With one filter more: `operator` is =, <=, >= or in; of other columns than it knows it takes no notice."""
+        """Return a copy with one more filter. `operator` is =, <=, >= or in; filters on unknown columns are ignored."""
         if name == "topic" and operator in ("=", "in"):
             return replace(self, topics=_meet(self.topics, values))
         if name == "partition" and operator in ("=", "in"):
             return replace(self, partitions=_meet(self.partitions, values))
         if name == "producerId" and operator in ("=", "in"):
             ids = _meet(self.selection.producer_ids or None, values)
-            # No set of ids at all means any, and one that no producer has, none.
+            # An empty set would match every producer, and no producer has the ID -2.
             return replace(self, selection=replace(self.selection, producer_ids=ids or frozenset({-2})))
         if name in OFFSETS:
             return self._range("offsets", operator, values)
@@ -71,14 +71,14 @@ def _meet(before: frozenset[Any] | None, values: tuple[Any, ...]) -> frozenset[A
 
 
 def _milliseconds(value: datetime) -> int:
-    """Epoch ms, rounded down: what a record's timestamp can be compared with."""
+    """Return epoch ms, rounded down: comparable with a record's timestamp."""
     aware = value if value.tzinfo else value.astimezone()
     moment = aware.astimezone(timezone.utc)
     return calendar.timegm(moment.timetuple()) * 1000 + moment.microsecond // 1000
 
 
 def wanted_by(filters: list[Any]) -> Wanted:
-    """What Spark's filters, which all hold together, leave."""
+    """Return what has to be read if all of Spark's filters apply."""
     from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
     operators = {EqualTo: "=", GreaterThan: ">=", GreaterThanOrEqual: ">=", LessThan: "<=", LessThanOrEqual: "<="}

@@ -1,4 +1,5 @@
-"""From paths to places whose owner is known: cluster, broker and log directory; and which are copies of one disk."""
+"""Finds log directories, partitions and files below paths, with their cluster, broker and log directory, and recognizes
+copies of one disk."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ LOCAL = "file://"
 
 @dataclass(frozen=True)
 class Identity:
-    """Whose a place is, as the columns of that name say."""
+    """The owner of a place, as in the columns of the same names."""
 
     cluster: str | None = None
     broker: str | None = None
@@ -31,7 +32,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Found:
-    """A place, and whose it is."""
+    """A place, and its owner."""
 
     place: Place
     identity: Identity
@@ -39,8 +40,8 @@ class Found:
 
 @dataclass
 class Fleet:
-    """What the paths hold, each place once; `refused`: paths and directories that hold nothing or cannot be read, and
-    why."""
+    """The places below the paths, each once. `refused`: paths and directories that contain nothing or cannot be read,
+    with the reason."""
 
     found: list[Found] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -49,8 +50,8 @@ class Fleet:
 def find(
     paths: Iterable[str], options: Options, broker: str | None = None, brokers: Mapping[str, str] | None = None
 ) -> Fleet:
-    """The places below `paths`, which may have wildcards; a place that two of them lead to comes once. Never raises for
-    what is there."""
+    """Find the places below `paths`, which may contain wildcards; a place that two of them lead to is listed once.
+    Problems on the disks are never raised: see `refused`."""
     fleet = Fleet()
     seen: dict[str, Place] = {}
     for given in paths:
@@ -76,7 +77,7 @@ def find(
 
 
 def _expanded(path: str) -> list[str]:
-    """The paths that a pattern stands for; a path without wildcards stands for itself."""
+    """Return the paths that match a pattern; a path without wildcards stands for itself."""
     path = path.removeprefix(LOCAL) if path.startswith(LOCAL + "/") else path
     if not MAGIC.search(path) or (not is_url(path) and os.path.lexists(path)):
         return [path]
@@ -103,8 +104,9 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
 
 
 def _mark_copies(fleet: Fleet) -> None:
-    """The same directory.id is another copy of one disk. Before there were such ids, so is a directory of one broker
-    with a partition that another one has: it cannot have that twice."""
+    """Mark copies of the same disk: log directories that have the cluster, broker and directory.id of an earlier one.
+    Without a directory.id (before KIP-858), a directory is a copy if it has a partition that an earlier one of the same
+    broker has, because a broker cannot have a partition twice."""
     first: dict[tuple[str | None, ...], str] = {}
     for number, each in enumerate(fleet.found):
         place, identity = each.place, each.identity

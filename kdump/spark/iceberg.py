@@ -1,12 +1,12 @@
-"""A scan's tables as Iceberg tables: metadata in DIR/_iceberg of the Parquet files that are there anyway.
+"""Publishes a scan's tables as Iceberg tables: writes metadata for the existing Parquet files to DIR/_iceberg.
 
-There is no catalog: each table lies as Iceberg's HadoopTables has it, with the newest metadata named in
-version-hint.text, so that whoever reads a table by its path needs nothing else. The columns by which the directories
-are named are partition fields, and columns of the files as well; all are found by their names, for the files have no
-ids of fields. (By the specification a reader could do without them in the files. pyiceberg 0.12 finds nothing then,
-where a filter names a partition field that is not selected.)
+There is no catalog: each table has the layout of Iceberg's HadoopTables, with the newest metadata named in
+version-hint.text, so that readers need only the table's path. The columns in the directory names are partition fields,
+and also columns of the files. All columns are resolved by name, because the files have no field IDs. (By the
+specification, readers do not need partition columns in the files. Without them, pyiceberg 0.12 finds nothing if a
+filter uses a partition field that is not selected.)
 
-Source: Iceberg's table spec (column projection, name mapping) and HadoopTableOperations, by way of pyiceberg.
+Source: Iceberg's table spec (column projection, name mapping) and HadoopTableOperations, written through pyiceberg.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as Iceberg
 
 PLACE = "_iceberg"
-"""Spark takes no notice of a directory with such a name."""
+"""Spark ignores directories whose names start with an underscore."""
 HINT = "version-hint.text"
 NAMESPACE = "kdump"
 
 
 def require(store: Store) -> None:
-    """Raises StoreError where tables of Iceberg cannot be made."""
+    """Raise StoreError if Iceberg tables cannot be written."""
     try:
         import pyiceberg.catalog.memory  # noqa: F401
     except ImportError:
@@ -48,8 +48,8 @@ def require(store: Store) -> None:
 
 
 def publish(store: Store) -> list[str]:
-    """One more version of each table of a result: the files that are there now. The names of the tables. Raises
-    StoreError."""
+    """Commit one more version of each table of a result, with its current files. Returns the names of the tables.
+    Raises StoreError."""
     from pyiceberg.catalog.memory import InMemoryCatalog
     from pyiceberg.exceptions import CommitFailedException, ValidationError
 
@@ -57,7 +57,7 @@ def publish(store: Store) -> list[str]:
     failures = (OSError, ValueError, pa.ArrowException, CommitFailedException, ValidationError)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        catalog = InMemoryCatalog("kdump")  # forgotten afterwards: what counts is in the directory
+        catalog = InMemoryCatalog("kdump")  # temporary: only the metadata in the directory matters
         catalog.create_namespace(NAMESPACE)
         for table in RESULTS.values():
             if not is_directory(store.path(table.name)):
@@ -91,7 +91,7 @@ def _publish(catalog: Catalog, store: Store, table: Table) -> None:
 
 
 def _version(store: Store, place: str) -> int:
-    """The newest; 0 where there is none."""
+    """Return the number of the newest metadata file; 0 if there is none."""
     said = store.read(f"{place}/{HINT}")
     text = (said or b"0").decode("ascii", "replace").strip()
     return int(text) if text.isdecimal() and os.path.exists(f"{store.path(place)}/v{text}.metadata.json") else 0
@@ -109,7 +109,7 @@ def _new(catalog: Catalog, store: Store, table: Table) -> Iceberg:
 
 
 def _live(known: Iceberg) -> Iterator[Any]:
-    """The data files of the newest snapshot."""
+    """Yield the data files of the newest snapshot."""
     snapshot = known.current_snapshot()
     for manifest in snapshot.manifests(known.io) if snapshot else ():
         for entry in manifest.fetch_manifest_entry(known.io, discard_deleted=True):
@@ -134,7 +134,7 @@ def _data_file(known: Iceberg, file: Written) -> Any:
 
 
 def _forget(known: Iceberg) -> None:
-    """The snapshots before the newest name files that may be gone."""
+    """Expire all snapshots but the newest, because they reference files that may be deleted."""
     newest = known.current_snapshot()
     old = [each.snapshot_id for each in known.snapshots() if newest is None or each.snapshot_id != newest.snapshot_id]
     if old:
@@ -143,7 +143,7 @@ def _forget(known: Iceberg) -> None:
 
 
 def _clear(known: Iceberg, directory: str, version: int) -> None:
-    """Remove what the newest metadata do not name."""
+    """Delete the files that the newest metadata does not reference."""
     snapshot = known.current_snapshot()
     paths = [snapshot.manifest_list, *(each.manifest_path for each in snapshot.manifests(known.io))] if snapshot else []
     named = {os.path.basename(path) for path in paths} | {HINT, f"v{version}.metadata.json"}

@@ -1,9 +1,10 @@
-"""What a scan keeps of a partition, so that the next one need not begin with its first segment: behind which segments
-the check can go on, with which state, and what of the world must be as it was for that.
+"""State that a scan keeps of a partition, so that the next scan does not have to start with its first segment: the
+number of segments that are done, the state of the check after them, and fingerprints of everything that must be
+unchanged.
 
-Segments that were closed and have not changed say what they said. Not so where something that their findings depend on
-has: then the partition is read from its first segment. A segment that has only grown is read from its own beginning,
-since nothing but its bytes can tell that what it had before is as it was.
+The rows of closed segments that have not changed are reused. If anything else that their findings depend on has
+changed, the partition is read from its first segment. A segment that has only grown is read from its own beginning,
+because only reading can show that its earlier bytes are unchanged.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ from kdump.spark.stamps import Stamp, stamp
 from kdump.spark.store import LAYOUT, Store, key_of
 
 MOST = 512 * 1024 * 1024
-"""Bytes of a state, unpacked."""
+"""Maximum size of an uncompressed state in bytes."""
 STATES = "_kdump/states"
 AT_END = ("recovery-point-offset", "replication-offset", "cleaner-offset")
-"""Checkpoints whose offsets no finding of a closed segment depends on: they are held against the log's end."""
+"""Checkpoints whose offsets no finding of a closed segment depends on: they are compared with the end of the log."""
 Stamps = Mapping[str, Stamp]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """`segments`: how many of them the state is behind. `print_`: what their rows depend on, but for what is held
-    against the world offset by offset: leader epochs up to the offset `reached`, snapshots that were `compared`, each
-    as it was, and, where it counts (`doubts`), which segments a broker re-reads. `files`: those of their rows;
-    `state`: the file with the state of the check, of which `digest` is the SHA-256."""
+    """A point at which the next scan can resume. `segments`: number of segments before it. `print_`: fingerprint of
+    what their rows depend on, except for what is compared item by item: leader epochs up to the offset `reached`, the
+    producer snapshots in `compared` with their stamps, and, if findings depend on it (`doubts`), which segments a
+    broker re-reads at startup (`recovers`). `files`: the files with their rows. `state`: the file with the state of the
+    check, and `digest` its SHA-256."""
 
     segments: int
     print_: str
@@ -54,7 +56,7 @@ class Kept:
     digest: str
 
     def said(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the fields as a JSON object."""
         return asdict(self)
 
 
@@ -62,7 +64,7 @@ KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for fie
 
 
 def parsed(said: Any) -> Kept | None:
-    """What an entry of an earlier scan has; None for what cannot be made out."""
+    """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
     if not isinstance(said, dict) or said.keys() != KINDS.keys():
         return None
     return Kept(**said) if all(isinstance(said[name], kind) for name, kind in KINDS.items()) else None
@@ -77,7 +79,8 @@ def prefix_print(
     count: int,
     stamps: Stamps,
 ) -> str:
-    """What rows and findings of the first `count` segments depend on, as far as one number can tell."""
+    """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
+    what Kept compares item by item."""
     late = replace(known, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
     offsets = sorted((name, noted.offset) for name, noted in known.checkpoints.items() if name not in AT_END)
     cleaned = "cleaner-offset" in known.checkpoints
@@ -92,13 +95,13 @@ def prefix_print(
 
 
 def stamps_of(place: Partition) -> Stamps:
-    """Of all files of a partition, as they are now."""
+    """Return the current stamps of all files of a partition, by path."""
     return {at.path: stamp(at) for at in place.files()}
 
 
 def epochs_until(known: Known, reached: int) -> list[list[int]]:
-    """The lines of leader-epoch-checkpoint that speak of offsets up to `reached`; one of its own where the file's lines
-    do not rise, for it then speaks of none."""
+    """Return the entries of leader-epoch-checkpoint with start offsets up to `reached`. If the entries are not in
+    ascending order, returns a placeholder, because the check then uses none of them."""
     entries = known.epochs or ()
     if any(a.epoch >= b.epoch or a.startOffset >= b.startOffset for a, b in pairwise(entries)):
         return [[-1, -1]]
@@ -106,19 +109,19 @@ def epochs_until(known: Known, reached: int) -> list[list[int]]:
 
 
 def recovered(place: Partition, known: Known, count: int) -> list[bool | None]:
-    """Which of the first `count` segments a broker re-reads when it starts; others follow."""
+    """Return which of the first `count` segments a broker re-reads at startup; at least one more must follow them."""
     return [recovers(known, place.segments[number + 1 : number + 2]) for number in range(count)]
 
 
 def compared_now(place: Partition, paths: list[str], stamps: Stamps) -> list[list[Any]]:
-    """The snapshots that were held against the log so far, each as it was."""
+    """Return the producer snapshots that have been compared with the log, with their current stamps."""
     return sorted([path, *map(str, stamps.get(path, ()))] for path in paths)
 
 
 def still_holds(
     kept: Kept, place: Partition, known: Known, check: Options, tables: tuple[str, ...], identity: Identity
 ) -> bool:
-    """Whether a check can go on from there, as the world is now."""
+    """Return True if a check can resume at `kept`, because everything that it depends on is unchanged."""
     count = kept.segments
     if not 0 < count < len(place.segments) or place.refused:
         return False
@@ -132,13 +135,13 @@ def still_holds(
 
 
 def lasts(place: Partition, codes: Mapping[str, int]) -> bool:
-    """Whether what was found depends on the segments alone: in a store the present stands for the time of their last
-    change, and goes on."""
+    """Return True if the findings depend on the segments alone. In an object store, timestamp-in-future does not: there
+    it compares with the current time, instead of the modification time."""
     return not (is_url(place.path) and codes.get("timestamp-in-future"))
 
 
 def put_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple[str, str]:
-    """Write a state: its file's name and digest. Raises StoreError."""
+    """Write a state. Returns the name of its file and its digest. Raises StoreError."""
     data = zlib.compress(json.dumps(said).encode(), 1)
     name = f"{STATES}/{key}-{count}.json.z"
     store.write(name, data)
@@ -146,7 +149,7 @@ def put_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple
 
 
 def read_state(store: Store, kept: Kept) -> dict[str, Any]:
-    """Raises NotCarried where it is not there, or not the one that was written."""
+    """Read a state. Raises NotCarried if it is missing, or is not the one that was written."""
     data = store.read(kept.state)
     if data is None or hashlib.sha256(data).hexdigest() != kept.digest:
         raise NotCarried(f"{kept.state}: not what was written")
@@ -162,6 +165,6 @@ def read_state(store: Store, kept: Kept) -> dict[str, Any]:
 
 
 def state_of(entry: dict[str, Any]) -> set[str]:
-    """The file with the state that an entry keeps."""
+    """Return the name of the state file that an entry keeps, if any."""
     kept = entry.get("kept")
     return {kept["state"]} if isinstance(kept, dict) and isinstance(kept.get("state"), str) else set()

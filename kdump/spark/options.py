@@ -1,4 +1,4 @@
-"""The options of the data source, as text that Spark hands over."""
+"""Options of the data source, which Spark passes as text."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ ABOUT = {
 
 
 class OptionError(ValueError):
-    """An option that cannot be; the message names it."""
+    """Raised for an invalid option; the message names it."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What is read, and how; sizes in bytes, times in ms."""
+    """What to read, and how. Sizes in bytes, times in ms."""
 
     table: Table
     paths: tuple[str, ...]
@@ -58,7 +58,7 @@ class ReadOptions:
 
 
 def parse(given: Mapping[str, str]) -> ReadOptions:
-    """The options of one read. Raises OptionError."""
+    """Parse the options of one read. Raises OptionError."""
     named = {name.lower(): value for name, value in given.items()}
     unknown = sorted(name for name in given if name.lower() not in {known.lower() for known in ABOUT})
     if unknown:

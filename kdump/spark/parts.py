@@ -1,4 +1,4 @@
-"""What a task gets: some slices, files or units, and whose each is."""
+"""Input of a task: slices of segments, files or units, each with its owner."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pyspark.sql.datasource import InputPartition
 from kdump.spark.fleet import Identity
 
 OPENING = 256 * 1024
-"""Bytes that a file counts for at least: opening it costs as much as reading them."""
+"""Minimum size in bytes that a file counts as, because opening it costs as much as reading that many."""
 
 
 @dataclass
 class Piece:
-    """One thing to be read: `what` depends on the table; `size` in bytes; `state` of its directory."""
+    """One thing to read. `what` depends on the table; `size` in bytes; `state` of its partition directory."""
 
     what: Any
     identity: Identity
@@ -36,7 +36,8 @@ T = TypeVar("T")
 
 
 def packed(pieces: Iterable[Piece], most: int, parallelism: int) -> Iterator[Part]:
-    """The pieces in order, together as long as they are no more than `most` bytes, or their share of all of them."""
+    """Group the pieces, in order, into parts of at most `most` bytes, or at most an equal share for each of
+    `parallelism` tasks, whichever is less. A larger piece is a part of its own."""
     every = list(pieces)
     share = sum(max(piece.size, OPENING) for piece in every) // max(1, parallelism) + 1
     limit = max(1, min(most, share))
@@ -54,7 +55,7 @@ def packed(pieces: Iterable[Piece], most: int, parallelism: int) -> Iterator[Par
 
 
 def largest_first(pieces: Iterable[Piece], most: int, parallelism: int) -> Iterator[Part]:
-    """The same for pieces that cannot be divided and whose order does not matter."""
+    """Like `packed`, largest piece first: for pieces that cannot be divided and whose order does not matter."""
     return packed(sorted(pieces, key=lambda piece: -piece.size), most, parallelism)
 
 

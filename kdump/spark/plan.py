@@ -1,4 +1,4 @@
-"""What is to be read for a table, piece by piece: names and sizes decide, and no segment is opened."""
+"""Plans what to read for a table, piece by piece, from names and sizes: no segment is opened."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPRESSED = (".gz", ".zst")
 
 
 def parts_of(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> list[Part]:
-    """The tasks for a table."""
+    """Return the tasks for a table."""
     plan = PLANS[options.table.name]
     order = packed if options.table.splits else largest_first
     return list(order(plan(fleet, options, check, wanted), options.split_bytes, options.parallelism))
@@ -48,7 +48,7 @@ def _state_of_file(at: Target) -> str | None:
 
 
 def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
-    """Slices of the live segments, in the order of their offsets; of a single file whatever it is."""
+    """Yield slices of each partition's segments, in offset order, and of single files that are, or may be, segments."""
     for found in fleet.found:
         for place in _partitions(found):
             logs = [segment.log for segment in place.segments if segment.log is not None and wanted.place(segment.log)]
@@ -60,7 +60,7 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
 
 
 def _of_topic(topic: str) -> Callable[..., Iterator[Piece]]:
-    """A plan of the segments of one of Kafka's own topics."""
+    """Return a plan for the segments of one of Kafka's internal topics."""
 
     def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
         return _segments(fleet, options, check, Wanted(topics=frozenset({topic})))
@@ -69,7 +69,7 @@ def _of_topic(topic: str) -> Callable[..., Iterator[Piece]]:
 
 
 def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:
-    """Without the segments that the names of their neighbours put outside the offsets wanted."""
+    """Return the segments without those that are outside the offset range according to the file names."""
     offsets = wanted.selection.offsets
     if offsets is None:
         return logs
@@ -86,7 +86,7 @@ def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:
 def _slices(at: Target, found: Found, options: ReadOptions, state: str | None) -> Iterator[Piece]:
     size = length(at.path) or 0
     step = options.split_bytes
-    # Without an index each slice is found by a walk from the beginning, which a store would charge for.
+    # Without an index, each slice requires reading from the beginning, which an object store would charge for.
     whole = size <= step or at.path.endswith(COMPRESSED) or (is_url(at.path) and not _has_index(at))
     if whole:
         yield Piece(Slice(at), found.identity, size, state)
@@ -101,7 +101,7 @@ def _has_index(at: Target) -> bool:
 
 
 def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
-    """A piece a live segment: its facts, and whether its broker shut down cleanly."""
+    """Yield one piece per segment: its facts, and whether its broker shut down cleanly."""
     for found in fleet.found:
         clean = was_clean(found.place) if isinstance(found.place, LogDirectory) else None
         for place in _partitions(found):
@@ -122,7 +122,8 @@ def _alone(at: Target) -> SegmentFacts:
 
 
 def _files(choose: Callable[[Partition], list[Target]], root: bool, *own: kinds.Kind) -> Callable[..., Iterator[Piece]]:
-    """A plan of small files: those that `choose` has of a partition, at the root too, and any single file of a kind."""
+    """Return a plan for small files of the kinds `own`: those that `choose` returns for a partition, those at the root
+    of a log directory if `root` is set, and single files."""
 
     def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
         for found in fleet.found:
@@ -145,12 +146,13 @@ def _indexes(place: Partition) -> list[Target]:
 
 
 def small_files(place: Partition) -> list[Target]:
-    """The live files of a partition that have entries."""
+    """Return the files of a partition that have entries: indexes, producer snapshots and checkpoints."""
     return [*_indexes(place), *place.snapshots, *place.texts]
 
 
 def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
-    """What `kdump verify` does one after the other: the root of a log directory, a partition, a file."""
+    """Yield what `kdump verify` checks one after the other (the root of a log directory, a partition, a file), and the
+    paths that could not be read."""
     whose = {found.place.path: found.identity for found in fleet.found}
     for path, text in fleet.refused:
         yield Piece((path, text), Identity(), 0)
@@ -163,7 +165,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
 
 
 def slimmed(unit: Unit) -> Unit:
-    """The unit with those transactions alone that its partition can be in: it travels."""
+    """Reduce the unit's coordinator state to the open transactions of its partition: units are sent to tasks."""
     known = unit.known
     if isinstance(known.coordinator, Coordinator):
         mine = {

@@ -1,4 +1,4 @@
-"""SQL over the tables of a scan, and its rows for people or as JSON."""
+"""Runs SQL on the tables of a scan, and prints the rows as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kdump.spark.store import Store
 
 
 class QueryError(Exception):
-    """The query cannot be; the message is what Spark says of it."""
+    """Raised if Spark rejects the query; the message is Spark's."""
 
 
 def query(
@@ -34,7 +34,7 @@ def query(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Run `sql` and write its rows. Raises NoSpark, StoreError, QueryError."""
+    """Run `sql` and print its rows. Raises NoSpark, StoreError and QueryError."""
     try:
         with running(master, conf) as spark:
             open_result(spark, Store(directory))
@@ -90,7 +90,7 @@ def _table(output: Output, columns: list[str], numbers: set[str], full: bool) ->
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: bytes as text where they are, else base64; times in UTC."""
+    """Return a value for JSON: bytes as text if they are UTF-8, otherwise as base64; times in UTC."""
     if isinstance(value, (bytes, bytearray)):
         try:
             return bytes(value).decode()
@@ -112,7 +112,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """A value in a cell."""
+    """Return a value as the text of a table cell."""
     if value is None:
         return "null"
     made = plain(value)

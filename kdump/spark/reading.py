@@ -1,4 +1,4 @@
-"""One reading of a table: the tasks that it takes, and what each of them yields. Knows nothing of a session."""
+"""One read of a table: plans its tasks, and yields the rows of each. Does not depend on a Spark session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[Reading, pa.Schema], BatchRows | RecordRows | Decod
 
 
 class Reading:
-    """`wanted` says what need not be read."""
+    """A read of a table. `wanted` restricts what is read."""
 
     def __init__(self, options: ReadOptions, wanted: Wanted | None = None) -> None:
         self.options = options
@@ -56,13 +56,14 @@ class Reading:
         return self.wanted.selection
 
     def parts(self) -> list[Part]:
-        """The tasks. Never raises for what is on the disks."""
+        """Return the tasks. Never raises an error for problems on the disks."""
         self.use_storage()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
         return parts_of(fleet, self.options, self.check, self.wanted)
 
     def read(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """What a task yields. Never raises for what is on the disks: what cannot be read is a row of findings."""
+        """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
+        the table findings."""
         self.use_storage()
         if self.options.table.splits:
             yield from self._slices(part, schema)
@@ -103,7 +104,7 @@ class Reading:
             yield from entry_rows(piece.what)
 
     def common(self, piece: Piece, at: Target | None = None) -> dict[str, Any]:
-        """What all rows of a piece say."""
+        """Return the columns that all rows of a piece share."""
         if at is None:
             what = piece.what[0] if isinstance(piece.what, tuple) and not isinstance(piece.what, Target) else piece.what
             at = what if isinstance(what, Target) else getattr(getattr(what, "segment", None), "log", None)
@@ -119,7 +120,7 @@ class Reading:
         return said
 
     def use_storage(self) -> None:
-        """What the options say of a store is what fsspec opens it with."""
+        """Configure fsspec with the option storageOptions."""
         if self.options.storage:
             import fsspec
 

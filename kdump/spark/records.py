@@ -1,7 +1,7 @@
-"""Table records: from the columns that the record loop fills to Arrow's arrays, with no object a record.
+"""Table records: copies the columns of the record loop to Arrow arrays, without creating an object per record.
 
-So do the messages of a wrapper of magic 0 or 1. Messages that stand by themselves, whatever is out of the ordinary, and
-control records come one by one.
+The messages in a wrapper of magic 0 or 1 are copied in the same way. Uncompressed messages, anything irregular, and
+control records are added one at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.spark.reading import Reading
 
 MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
-"""What a record batch is handed out at."""
+"""Rows and bytes at which a record batch is complete."""
 ATTRIBUTES = 2
 STORED = {
     "attributes": ATTRIBUTES,
@@ -42,17 +42,17 @@ STORED = {
     "keySize": KEY_START + 1,
     "valueSize": VALUE_START + 1,
 }
-"""Columns that stand in a record as they are, and their numbers in format.columns."""
+"""Columns that records store directly, and their numbers in kdump.format.columns."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
 NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")
-"""Numbers that magic 0 and 1 do not have."""
+"""Numbers that messages of magic 0 and 1 do not have."""
 RARE = ("crc", "crcValid", "control")
 OF_BATCH = ("position", "timestampType", *FROM_BATCH)
 
 
 class RecordRows:
-    """Reads slices of segments."""
+    """Reads slices of segments for the table records."""
 
     def __init__(self, reading: Reading, schema: pa.Schema) -> None:
         self.reading = reading
@@ -71,12 +71,12 @@ class RecordRows:
         self.headers = Lists() if "headers" in wanted else None
         self.rare: dict[str, dict[int, Any]] = {name: {} for name in RARE if name in wanted}
         self.damaged: list[int] = []
-        """Rows that are damaged where their batch is not: messages of magic 0 and 1."""
+        """Rows that are damaged although their batch is not: messages of magic 0 and 1."""
         self.batch_of = array("i")
         self.batches: list[dict[str, Any]] = []
 
     def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """The records of a slice. Raises SourceError."""
+        """Yield the rows of a slice. Raises SourceError."""
         selection = self.reading.selection
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.reading.options.limits, CHECKED, first):
@@ -127,7 +127,7 @@ class RecordRows:
         yield from self._one_by_one(batch, common)
 
     def _messages(self, batch: BatchLegacy, columns: Columns, common: dict[str, Any]) -> None:
-        """Messages of a wrapper, as format.message_set has them."""
+        """Add the messages of a wrapper, as kdump.format.message_set returns them."""
         count = len(columns)
         rows = range(self.count, self.count + count)
         self._in_batch(batch, count, common)
@@ -179,7 +179,7 @@ class RecordRows:
                 values[self.count] = value
 
     def _in_batch(self, batch: Batch, count: int, common: dict[str, Any]) -> None:
-        """`count` rows more are of this batch."""
+        """Record that the next `count` rows belong to this batch."""
         said = dict(common)
         for name in self.of_batch:
             said[name] = getattr(batch, name)
@@ -194,7 +194,7 @@ class RecordRows:
         return self.count >= MOST_ROWS or held >= MOST_BYTES
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has been read and not handed out."""
+        """Yield the rows that have been read but not yielded yet."""
         if not self.count:
             return
         arrays = [
@@ -228,7 +228,7 @@ class RecordRows:
 
 
 def _control(record: Record) -> dict[str, Any] | None:
-    """What a control record says, its decoded value as JSON."""
+    """Return the contents of a control record, with its decoded value as JSON; None for any other record."""
     if not record.is_control:
         return None
     said = control_object(record)

@@ -1,4 +1,4 @@
-"""The result of a scan as tables of a session: for `kdump query`, and for what the summary is made of."""
+"""The result of a scan as tables of a Spark session, for `kdump query` and for the summary."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ OF_REPLICAS = """
   on cluster <=> c and topic = t and partition = p
   where state = 'live'
 """
-"""The batches of partitions of which there is more than one replica, or copy."""
+"""Selects the batches of the partitions that have more than one replica or copy."""
 
 
 def open_result(spark: SparkSession, store: Store) -> None:
-    """A view of each table, whether or not it has rows. Raises StoreError where there is no result of a scan."""
+    """Create a view of each table, whether or not it has rows. Raises StoreError if there is no result of a scan."""
     if not is_directory(store.path(OWN)):
         raise StoreError(f"{store.root}: no result of kdump scan is here")
     require_readable(spark, store)
@@ -41,8 +41,8 @@ def open_result(spark: SparkSession, store: Store) -> None:
 
 
 def require_readable(spark: SparkSession, store: Store) -> None:
-    """Raises StoreError where Spark has no file system for the URL of the result: what writes it is fsspec, and what
-    reads it Hadoop."""
+    """Raise StoreError if Spark has no file system for the URL of the result, which is written through fsspec but read
+    through Hadoop."""
     if not is_url(store.root):
         return
     context: Any = spark.sparkContext
@@ -60,7 +60,7 @@ def require_readable(spark: SparkSession, store: Store) -> None:
 
 
 def view(spark: SparkSession, store: Store, table: Table) -> None:
-    """A view of a table, as its files are now."""
+    """Create a view of a table, with its current files."""
     if is_directory(store.path(table.name)):
         frame = spark.read.schema(table.ddl()).parquet(store.path(table.name))
     else:
@@ -69,24 +69,24 @@ def view(spark: SparkSession, store: Store, table: Table) -> None:
 
 
 def compare_replicas(spark: SparkSession) -> list[dict[str, Any]]:
-    """The rows of the table replicas, out of the views: each partition in one task, its batches in the order of their
-    offsets, in memory that does not grow with it."""
+    """Return the rows of the table replicas, computed from the views: each partition in one task, its batches ordered
+    by offset, in memory that does not grow with the partition."""
     rows = spark.sql(OF_REPLICAS).repartition("cluster", "topic", "partition")
     ordered = rows.sortWithinPartitions("cluster", "topic", "partition", "baseOffset", "source")
-    # Rows and not Arrow: for that Spark wants pandas, of which nothing is needed here.
+    # Rows instead of Arrow, for which Spark requires pandas, otherwise unused.
     found = ordered.rdd.mapPartitions(_compared).collect()
     named = [dict(zip(arrow_schema(REPLICAS).names, each)) for each in found]
     return sorted(named, key=lambda each: (str(each["cluster"]), each["topic"], each["partition"]))
 
 
 def put_replicas(store: Store, found: list[dict[str, Any]]) -> None:
-    """Write the table. Raises StoreError."""
+    """Write the table replicas. Raises StoreError."""
     with store.writing(f"{REPLICAS.name}/all.parquet") as file:
         pq.write_table(pa.Table.from_pylist(found, arrow_schema(REPLICAS)), file)
 
 
 def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
-    """What a task does: the rows of the table, out of those of some partitions."""
+    """Yield the rows of the table replicas for the partitions of one task."""
     brokers: dict[str, str | None] = {}
     for (cluster, topic, partition), differences in partitions(_facts(rows, brokers)):
         for each in differences:

@@ -1,4 +1,4 @@
-"""The Parquet files of a table of a result, for formats that keep a list of them: Delta Lake, Iceberg."""
+"""Lists the Parquet files of a table of a result, for table formats that keep such a list: Delta Lake and Iceberg."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kdump.spark.store import NULL
 
 
 class Written(NamedTuple):
-    """A file: its absolute path and that below the table's directory; bytes, ms of its last change, rows; and the
-    values that the names of directories say, by their columns."""
+    """A Parquet file: absolute path, path below the table's directory, size in bytes, modification time in epoch ms,
+    number of rows, and the column values in its directory names."""
 
     path: str
     relative: str
@@ -25,7 +25,7 @@ class Written(NamedTuple):
 
 
 def written(root: str) -> Iterator[Written]:
-    """Every file below a table's directory, in an order of its own. Raises OSError, or what pyarrow does."""
+    """Yield every Parquet file below a table's directory, in a fixed order. Raises OSError, or what pyarrow raises."""
     for directory, below, files in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith("_"))
         inside = os.path.relpath(directory, root)
@@ -41,6 +41,6 @@ def written(root: str) -> Iterator[Written]:
 
 
 def _value(part: str) -> tuple[str, str | None]:
-    """The column and its value in the name of a directory: broker=1."""
+    """Return the column and its value from a directory name such as broker=1."""
     name, _, value = part.partition("=")
     return name, None if value == NULL else unquote(value)

@@ -1,4 +1,5 @@
-"""The pipeline: a fleet read once, unit by unit, into Parquet; then what no single file shows, out of those tables."""
+"""The scan pipeline: reads a fleet once, unit by unit, into Parquet files. kdump.spark.summary then derives from those
+tables what no single file shows."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL = ("segments", "batches", "findings", "index_entries", "producer_states", "checkpoints")
-"""Tables that a scan writes, if nothing is said; records are asked for by themselves."""
+"""Tables that a scan writes by default; records have to be requested."""
 POLL = 0.2
 
 Met = Callable[[int, int], None]
@@ -34,7 +35,7 @@ Met = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """What a scan reads and writes; sizes in bytes, times in ms."""
+    """What a scan reads and writes. Sizes in bytes, times in ms."""
 
     paths: tuple[str, ...]
     tables: tuple[str, ...] = ALL
@@ -46,12 +47,13 @@ class ScanOptions:
     max_message_bytes: int | None = None
     split_bytes: int = SPLIT
     from_scratch: bool = False
-    """Read everything again, whatever an earlier scan knows of it."""
+    """Read everything again, regardless of earlier scans."""
 
 
 @dataclass
 class Scanned:
-    """What a scan has done: the entries of all units, how many were read now, how many were as before."""
+    """Outcome of a scan: the entries of all units, and the numbers of units that were read, unchanged (`kept`) or no
+    longer there (`gone`)."""
 
     fleet: Fleet
     check: Options
@@ -59,13 +61,13 @@ class Scanned:
     entries: list[dict[str, Any]]
     read: int = 0
     continued: int = 0
-    """Of those that were read: from a later segment than the first on."""
+    """How many of the units in `read` were read from a later segment than the first."""
     kept: int = 0
     gone: int = 0
 
 
 def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> Scanned:
-    """Read what is not as it was, and write its rows. `met` is told how many bytes of how many have been read. Raises
+    """Read what has changed, and write its rows. `met` is called with the bytes read so far and the total. Raises
     StoreError, or what Spark raises."""
     check = Options(
         limits=options.limits,
@@ -100,7 +102,7 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
         _run(context, todo_records, _records_task(store, reading, check), options, met, before, total)
     again = {job.key for job in todo}
     entries = [known[job.key] for job in jobs if job.key not in again] + fresh
-    done.entries = sorted(entries, key=lambda entry: entry["unit"])  # whichever was ready first
+    done.entries = sorted(entries, key=lambda entry: entry["unit"])  # regardless of which finished first
     done.read, done.kept = len(fresh), len(jobs) - len(fresh)
     done.continued = sum(entry["first"] > 0 for entry in fresh)
     return done
@@ -132,7 +134,7 @@ def _run(
     before: int,
     total: int,
 ) -> list[dict[str, Any]]:
-    """Every job in some task, the largest first; what they give, and meanwhile how far they are."""
+    """Run every job in a task, the largest first, and return their entries. Reports progress to `met` meanwhile."""
     if not jobs:
         return []
     groups = list(_grouped(jobs, options.split_bytes, context.defaultParallelism))
@@ -178,7 +180,7 @@ def _thread(work: Callable[[], None]) -> threading.Thread:
 
 
 def _grouped(jobs: Iterable[Any], most: int, parallelism: int) -> Iterator[list[Any]]:
-    """The largest by themselves and first; the small ones together."""
+    """Group jobs into tasks: the largest first and by themselves, small ones together."""
     ordered = sorted(jobs, key=lambda job: -job.size)
     share = sum(max(job.size, OPENING) for job in ordered) // (4 * parallelism) + 1
     limit = max(1, min(most, share))

@@ -1,4 +1,5 @@
-"""What a scan has to read: every unit of the fleet, less those that are as they were when they were read last."""
+"""Plans a scan: the jobs for every unit of the fleet, with fingerprints that show which units are unchanged since they
+were last read, and how far into a partition a read can resume."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ from kdump.spark.store import LAYOUT, key_of
 from kdump.spark.walk import Slice
 
 MOST_FILES = 500
-"""Of the rows that are kept of a partition: some more come with each scan that finds new segments, and one scan from
-the first segment on makes few of them again."""
+"""Maximum number of files with the kept rows of a partition. Each scan that finds new segments adds some; beyond the
+maximum, a scan starts from the first segment, which leaves only a few."""
 
 
 def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
-    """Every unit, and every path that leads to none, as a job."""
+    """Return a job for every unit, and for every path that could not be read."""
     whose = {found.place.path: found.identity for found in fleet.found}
     ages = retention_of(fleet)
     jobs = []
@@ -47,8 +48,9 @@ def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
 
 
 def _fingerprint(unit: Unit, identity: Identity, check: Options, tables: tuple[str, ...]) -> str:
-    """What a unit's rows depend on: its files, by size and time of change, and what is known from around it. Empty for
-    what is read anew each time: the root of a log directory is small, and says of all the others."""
+    """Return a fingerprint of what a unit's rows depend on: its files, by size and modification time, and what other
+    files record about them. Empty for the root of a log directory, which is always read again: it is small, and
+    describes all other units."""
     if unit.directory is not None:
         return ""
     files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
@@ -59,7 +61,7 @@ def _fingerprint(unit: Unit, identity: Identity, check: Options, tables: tuple[s
 
 
 def going_on(job: Job, entry: dict[str, Any] | None, check: Options) -> Job:
-    """The job as it is with what an earlier scan has kept of the partition, if that still holds."""
+    """Return the job, resumed from what an earlier scan has kept of the partition if that is still valid."""
     kept, place = parsed((entry or {}).get("kept")), job.place
     if kept is None or not isinstance(place, Partition) or not isinstance(job.unit, Unit):
         return job
@@ -73,7 +75,7 @@ def going_on(job: Job, entry: dict[str, Any] | None, check: Options) -> Job:
 
 @dataclass
 class RecordJob:
-    """A slice of a segment whose records are wanted."""
+    """A slice of a segment whose records are to be written."""
 
     key: str
     identity: Identity
@@ -84,7 +86,7 @@ class RecordJob:
 
 
 def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[RecordJob]:
-    """Every slice of every live segment. A segment that nothing was written to keeps its rows."""
+    """Yield a job for every slice of every segment. The rows of a segment that has not been written to are kept."""
     for part in parts_of(fleet, replace(options, parallelism=1), check, Wanted()):
         for piece in part.pieces:
             own: Slice = piece.what

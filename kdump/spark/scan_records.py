@@ -1,4 +1,4 @@
-"""The records of a slice of a segment -> a Parquet file of its own: column buffers from one end to the other."""
+"""Writes the records of a segment's slice to a Parquet file of its own, through column buffers only."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from kdump.spark.walk import opened
 
 
 def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Options) -> dict[str, Any]:
-    """Read a slice, write its records; its entry. What cannot be read has no rows: findings tell. Raises StoreError."""
+    """Read a slice, write its records, and return its entry. Skips unreadable bytes (see findings). Raises
+    StoreError."""
     at = job.slice.at
     values = {"broker": job.identity.broker, "topic": at.topic}
     number = "none" if at.partition is None else at.partition
     name = f"{folder('records', values)}/{number}-{job.key}.parquet"
     count = 0
     begun = {"kdump": __version__, "fingerprint": "", "unit": path_text(at.path), "files": [name]}
-    store.put_unit(job.key, begun)  # the file is known of before it is there
+    store.put_unit(job.key, begun)  # the entry names the file before it exists
     with ExitStack() as stack:
         writer = TableWriter(RECORDS, stack.enter_context(store.writing(name)))
         stack.callback(writer.close)

@@ -1,4 +1,4 @@
-"""Where a task of a scan puts the rows of a unit: Parquet files by table, each there once all of it is written."""
+"""Writes the rows of a unit to Parquet files, one per table. A file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kdump.spark.store import Store, folder
 from kdump.spark.tables import BATCHES, REPLICAS, TABLES, Table
 
 ROWS = 65_536
-"""Of a row group: what is held until it is written."""
+"""Number of rows that are held in memory until they are written as a row group."""
 BY_TOPIC = ("segments", "batches", "records", "index_entries", "producer_states")
-"""Tables whose files lie by broker and topic; the others' by broker."""
+"""Tables with directories by broker and topic; the others have directories by broker."""
 
 
 def apart(table: str) -> tuple[str, ...]:
-    """The columns of a table that the names of directories say, and its files too: so that each file is whole to
-    readers that know of no directories."""
+    """Return the columns whose values are in the directory names. The files have them, too, so that each file is
+    complete for readers that ignore directory names."""
     return () if table == REPLICAS.name else ("broker", "topic") if table in BY_TOPIC else ("broker",)
 
 
 class Sink:
-    """The Parquet files of a unit, or of some segments of it, each there once it has a row. `common`: what all rows
-    say; `stem`: how the files are called."""
+    """The Parquet files of a unit, or of some of its segments; each is created with its first row. `common`: columns
+    that all rows share; `stem`: file name without extension."""
 
     def __init__(self, store: Store, common: dict[str, Any], stem: str) -> None:
         self.store = store
@@ -41,7 +41,7 @@ class Sink:
         self.writers: dict[str, TableWriter] = {}
 
     def name(self, table: str) -> str:
-        """The file of a table, whether or not it is there."""
+        """Return the file name for a table, whether or not the file exists."""
         return f"{folder(table, self._apart(table))}/{self.stem}.parquet"
 
     def _apart(self, table: str) -> dict[str, str | None]:
@@ -54,7 +54,7 @@ class Sink:
         writer.add(self.common | {name: value for name, value in row.items() if value is not None})
 
     def batch_columns(self) -> BatchColumns:
-        """Where batches gather; `put_batches` writes what is there."""
+        """Return the collector of batches; `put_batches` writes its contents."""
         if self.batches is None:
             writer = self.writers["batches"] = self._writer(BATCHES)
             self.batches = BatchColumns(writer.schema)
@@ -74,16 +74,16 @@ class Sink:
         return writer
 
     def close(self) -> None:
-        """The files are whole. Raises StoreError."""
+        """Complete the files. Raises StoreError."""
         self.stack.close()
 
     def abandon(self, error: BaseException) -> None:
-        """They are not to be."""
+        """Discard the files."""
         self.stack.__exit__(type(error), error, error.__traceback__)
 
 
 class TableWriter:
-    """Rows of a table -> one Parquet file."""
+    """Writes rows of a table to one Parquet file."""
 
     def __init__(self, table: Table, file: Any) -> None:
         self.schema = arrow_schema(table)
@@ -97,7 +97,7 @@ class TableWriter:
             self.put(self.rows.take())
 
     def put(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Record batches of the table."""
+        """Add record batches of the table."""
         for batch in batches:
             self.held.append(batch)
             self.count += batch.num_rows

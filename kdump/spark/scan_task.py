@@ -1,8 +1,8 @@
-"""What a task of a scan does: one unit, read once. Its findings, batches and the entries of its small files become
-Parquet files, and what else is to be known of it an entry in the result's list of units.
+"""The task of a scan: reads one unit once. Its findings, batches, and the entries of its small files become Parquet
+files; everything else becomes an entry in the result's list of units.
 
-Of a partition the rows of its last segment are in files of their own, beside those of the segments before it: the next
-scan goes on there, as long as those are as they were (kdump.spark.kept).
+The rows of a partition's last segment are in files of their own, separate from those of the earlier segments: the next
+scan resumes there if the earlier segments are unchanged (kdump.spark.kept).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from kdump.spark.watch import Watch
 from kdump.state.partition_log import segments_of
 
 SPAN = 8 * 1024 * 1024 * 1024
-"""Bytes of a partition's segments after which what has been done is kept, for a scan that is interrupted."""
+"""Bytes of a partition's segments after which progress is saved, in case the scan is interrupted."""
 COUNTED = ("files", "bytes", "batches", "records")
 
 
 @dataclass
 class Job:
-    """A unit that is to be read: its `key`, what it was like when that was planned, and whose it is. `size`: the bytes
-    that there are to read; `kept`: where it can go on."""
+    """A unit to read: its `key`, its owner, and its fingerprint when the scan was planned. `size`: bytes to read;
+    `kept`: where to resume."""
 
     key: str
     unit: Unit | tuple[str, str]
@@ -61,7 +61,7 @@ class Job:
     tables: tuple[str, ...]
     size: int = 0
     retention: int | None = None
-    """The topic's retention.ms; None where its log is not deleted by age, or that is not known."""
+    """The topic's retention.ms; None if it has no time-based retention, or if that is unknown."""
     kept: Kept | None = None
 
     @property
@@ -70,17 +70,17 @@ class Job:
 
 
 def run_job(job: Job, store: Store) -> dict[str, Any]:
-    """Read a unit, write its rows; its entry. Raises StoreError."""
+    """Read a unit, write its rows, and return its entry. Raises StoreError."""
     if job.kept is not None:
         try:
             return _Reading(job, store, job.kept).run()
-        except NotCarried:  # not what it should be: from the first segment on
+        except NotCarried:  # the kept state is unusable: start from the first segment
             pass
     return _Reading(job, store, None).run()
 
 
 class _Reading:
-    """One reading of one unit."""
+    """One read of one unit."""
 
     def __init__(self, job: Job, store: Store, kept: Kept | None) -> None:
         self.began = time.monotonic()
@@ -95,13 +95,13 @@ class _Reading:
         self.files = list(kept.files) if kept else []
         self.span = 0
         self.sound = True
-        """Whether all segments so far could be read as they are."""
+        """Whether no segment so far was unreadable, deleted or growing."""
         self.facts = segments_of(self.place) if isinstance(self.place, Partition) else []
         self.stamps = stamps_of(self.place) if isinstance(self.place, Partition) else {}
         self.sink = self._sink(self.first)
 
     def _common(self) -> dict[str, Any]:
-        """What all rows say."""
+        """Return the columns that all rows share."""
         common: dict[str, Any] = dict(vars(self.job.identity))
         unit, place = self.unit, self.place
         if isinstance(unit, Unit):
@@ -113,14 +113,15 @@ class _Reading:
         return common
 
     def _sink(self, number: int) -> Sink:
-        """For the rows of the segments from that number on; those of the last, and of what is no segment, have always
-        the same names."""
+        """Return the sink for rows of the segments from `number` on. Rows of the last segment, and of files that belong
+        to no segment, are always in files of the same names."""
         place = self.common.get("partition")
         stem = f"{'root' if place is None else place}-{self.job.key}"
         return Sink(self.store, self.common, f"{stem}-{number}" if number < len(self.facts) - 1 else stem)
 
     def run(self) -> dict[str, Any]:
-        """Raises StoreError; NotCarried, and no row has been written, where the state that was kept cannot be."""
+        """Read the unit and return its entry. Raises StoreError; raises NotCarried, before any row is written, if the
+        kept state cannot be used."""
         self._begin()
         try:
             self._read()
@@ -134,8 +135,8 @@ class _Reading:
         return entry
 
     def _begin(self) -> None:
-        """From here on the entry says that the unit is not as it was read, and what may be there of its rows: so one
-        that is interrupted leaves what the next scan can go on from, or knows to clear away."""
+        """Mark the unit's entry as changed, and list in it all files that may exist. After an interruption, the next
+        scan can then resume, or knows what to delete. Deletes the files that are not kept."""
         before = self.store.unit(self.job.key) or {}
         self._put_begun(self._possible(), before)
         for name in {*before.get("files", ()), *state_of(before)} - {*self.files, *state_of(self._kept())}:
@@ -147,7 +148,7 @@ class _Reading:
         self.store.put_unit(self.job.key, entry)
 
     def _possible(self) -> list[str]:
-        """The files that may come before the entry is written the next time."""
+        """Return the files that may be created before the entry is written next."""
         sinks = {sink.stem: sink for sink in (self.sink, self._sink(len(self.facts)))}
         return [sink.name(table) for sink in sinks.values() for table in ("findings", *self.job.tables)]
 
@@ -174,7 +175,7 @@ class _Reading:
         self._small_files()
 
     def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
-        """The check of a partition, or of a lone segment, is about to begin."""
+        """Connect the check of a partition that is about to start, and restore the kept state. Raises NotCarried."""
         if not isinstance(self.place, Partition):
             return
         check.before = lambda number: self._before(check, number)
@@ -183,14 +184,14 @@ class _Reading:
             self._restore(state)
 
     def _before(self, check: PartitionCheck, number: int) -> None:
-        """A segment is about to be read: all of those before it has been told."""
+        """Called before a segment is read, after all findings of the segments before it."""
         is_last = number == len(self.facts) - 1
         if number > self.first and (is_last or self.span >= SPAN):
             self._leave(check, number)
         facts = self.facts[number]
         clean = False if check.known.topic == METADATA_TOPIC else check.known.clean
         assert facts.segment.log is not None
-        facts.size = length(facts.segment.log.path) or 0  # a store's, which no header tells
+        facts.size = length(facts.segment.log.path) or 0  # for object stores, where read_segment does not set it
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
             self.sink.add("segments", row)
@@ -200,7 +201,7 @@ class _Reading:
         self.span += facts.size
 
     def _leave(self, check: PartitionCheck, number: int) -> None:
-        """The segments before that number are done: their rows stay, and the next scan may go on behind them."""
+        """Finish the segments before `number`: their rows stay, and the next scan may resume after them."""
         self.sink.close()
         self.files += self.sink.names
         self.span = 0
@@ -212,7 +213,7 @@ class _Reading:
             self.store.remove(old.state)
 
     def _keep(self, check: PartitionCheck, number: int) -> Kept | None:
-        """None where what was found may not be all that there is, or is too much."""
+        """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, Partition)
         if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
@@ -236,13 +237,13 @@ class _Reading:
         )
 
     def _state(self, check: PartitionCheck) -> dict[str, Any]:
-        """All that the next scan has to know of the segments so far. Raises NotCarried."""
+        """Return everything that the next scan needs to know of the segments so far. Raises NotCarried."""
         totals = {name: getattr(self.totals, name) for name in COUNTED} | {"findings": dict(self.totals.findings)}
         counts = {"codes": dict(self.codes), "infos": dict(self.infos), "totals": totals}
         return {"check": check.state(), "tally": self.tally.state(), **counts}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Raises NotCarried."""
+        """Restore the counts of an earlier scan. Raises NotCarried."""
         try:
             for name in COUNTED:
                 setattr(self.totals, name, int(state["totals"][name]))
@@ -257,7 +258,7 @@ class _Reading:
             raise NotCarried(str(error)) from None
 
     def _small_files(self) -> None:
-        """Rows of the files that belong to no segment: orphans, snapshots, checkpoints."""
+        """Add the rows of files that belong to no segment: orphaned indexes, producer snapshots, checkpoints."""
         place, unit = self.place, self.unit
         if isinstance(place, Partition):
             for at in (*place.orphans, *place.snapshots, *place.texts):
@@ -299,7 +300,7 @@ class _Reading:
 
 
 def _open(unit: Unit | tuple[str, str]) -> list[dict[str, Any]]:
-    """The transactions that the partition's log leaves open."""
+    """Return the transactions that are open at the end of the partition's log."""
     check = unit.check if isinstance(unit, Unit) else None
     if check is None:
         return []

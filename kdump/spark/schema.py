@@ -1,4 +1,4 @@
-"""The types of the tables, as Arrow has them: what Spark makes of their DDL."""
+"""Arrow types of the tables, as Spark derives them from their DDL."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ TYPES = {
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """All columns of a table."""
+    """Return the schema with all columns of a table."""
     return pa.schema([(column.name, TYPES[column.type]) for column in table.columns])

@@ -1,4 +1,4 @@
-"""A Spark session for the command line: embedded, quiet, with the interpreter that runs."""
+"""Spark session for the command line: embedded, quiet, with the current Python interpreter."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 LOG = "KDUMP_SPARK_LOG"
-"""Environment variable: the file that gets what Spark has to say, which is nowhere else."""
+"""Environment variable with the file for Spark's log output, which is not shown anywhere."""
 MEMORY = "1g"
-"""Of the driver, which embedded does the work: rows stream through, and nothing is kept."""
+"""Memory of the driver, which does all the work in embedded mode: rows are streamed, and none are kept."""
 
 
 class NoSpark(Exception):
-    """Spark cannot be started; the message says what is missing, and how to get it."""
+    """Raised if Spark cannot be started; the message states what is missing and how to get it."""
 
 
 def java() -> str | None:
-    """The Java that Spark would run on; None if there is none."""
+    """Return the path of the Java that Spark would run on; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
         inside = os.path.join(home, "bin", "java")
@@ -40,7 +40,7 @@ def java() -> str | None:
 
 
 def require() -> None:
-    """Raises NoSpark where the packages are missing that everything here imports."""
+    """Raise NoSpark if the packages that kdump.spark imports are missing."""
     try:
         import pyarrow  # noqa: F401
         import pyspark.sql  # noqa: F401
@@ -49,8 +49,8 @@ def require() -> None:
 
 
 def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
-    """A session on `master` (None: what spark-submit has set, else local[*]), with the data source registered. Raises
-    NoSpark."""
+    """Return a session on `master` (None: as set by spark-submit, else local[*]), with the data source registered.
+    Raises NoSpark."""
     require()
     from pyspark.sql import SparkSession
 
@@ -58,7 +58,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
         home = os.environ.get("JAVA_HOME")
         said = f"JAVA_HOME is {home}, with no bin/java in it" if home else "no java on the PATH"
         raise NoSpark(f"Spark needs Java 17 or later, and there is none: {said}; apt install openjdk-17-jre-headless")
-    # What PySpark logs of a query that fails is what it raises.
+    # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -77,9 +77,9 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
 
 @contextmanager
 def running(master: str | None = None, conf: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session for the time of a command; one that was there before it stays. Raises NoSpark.
+    """Provide a session for the duration of a command; a session that already exists stays open. Raises NoSpark.
 
-    PySpark's handler of SIGINT goes with the session: it cancels jobs, and without a session it fails at that."""
+    PySpark's SIGINT handler is removed together with the session: it cancels jobs, which fails without a session."""
     before = _active()
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -91,22 +91,22 @@ def running(master: str | None = None, conf: dict[str, str] | None = None) -> It
                 spark.stop()
     finally:
         is_main = threading.current_thread() is threading.main_thread()
-        if before is None and handler is not None and is_main:  # None: one that Python has not installed
+        if before is None and handler is not None and is_main:  # None: not installed by Python
             signal.signal(signal.SIGINT, handler)
 
 
 def _active() -> object:
-    """The session that there is already."""
+    """Return the existing session, if any."""
     sql = sys.modules.get("pyspark.sql")
     return sql.SparkSession.getActiveSession() if sql is not None else None
 
 
 @contextmanager
 def _quiet() -> Iterator[BinaryIO]:
-    """What the JVM that is started meanwhile, and its workers, write to stderr goes to a file, as long as they live.
-    The errors that matter come as exceptions."""
+    """Redirect stderr to a file while the JVM starts: it and its workers keep writing there for as long as they run.
+    Errors that matter are raised as exceptions."""
     kept_log = os.environ.get(LOG)
-    # The JVM keeps it open.
+    # The JVM keeps this file open.
     log: BinaryIO = open(kept_log, "w+b") if kept_log else tempfile.TemporaryFile(prefix="kdump-spark-")  # noqa: SIM115
     sys.stderr.flush()
     kept = os.dup(2)
@@ -120,7 +120,7 @@ def _quiet() -> Iterator[BinaryIO]:
 
 
 def reason(error: Exception) -> str | None:
-    """One line that says why Spark could not do what it was asked, None for what is no matter of Spark's: a bug."""
+    """Return one line that states why Spark failed; None if the error is not Spark's, but a bug."""
     kind = type(error).__module__
     if not kind.startswith(("pyspark.", "py4j.")):
         return None
@@ -136,7 +136,7 @@ def reason(error: Exception) -> str | None:
 
 
 def _reason(error: Exception, log: BinaryIO) -> str:
-    """The line of Java's log that says why, else what Python says."""
+    """Return the line of Java's log that states the reason, or else Python's message."""
     log.seek(0)
     lines = log.read(1 << 20).decode("utf-8", "replace").splitlines()
     causes = [line.strip() for line in lines if "Exception" in line or "Error" in line]
@@ -144,7 +144,7 @@ def _reason(error: Exception, log: BinaryIO) -> str:
 
 
 def _settings(master: str | None) -> dict[str, str]:
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has chosen
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # configured by spark-submit
     settings = {
         PUSHDOWN: "true",
         "spark.sql.session.timeZone": "UTC",

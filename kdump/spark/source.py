@@ -1,4 +1,4 @@
-"""The data source that Spark sees: format("kdump")."""
+"""The data source as Spark sees it: format("kdump")."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class KdumpSource(DataSource):
-    """Options as kdump.spark.options has them. A bad one is an error; nothing on the disks is."""
+    """Takes the options of kdump.spark.options. An invalid option raises an error; problems on the disks never do."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,7 +40,7 @@ class KdumpSource(DataSource):
 
 
 class KdumpReader(DataSourceReader):
-    """Plans the tasks on the driver, and is what runs in them."""
+    """Plans the tasks on the driver, and reads in them."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.reading = Reading(options)
@@ -51,27 +51,27 @@ class KdumpReader(DataSourceReader):
         return self.reading.parts()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Part):  # with nothing to be read Spark asks for something of its own
+        if isinstance(partition, Part):  # without any parts, Spark passes a partition of its own
             yield from self.reading.read(partition, to_arrow_schema(self.schema, timezone="UTC"))
 
 
 class PushingReader(KdumpReader):
-    """Also takes filters: Spark refuses a reader that does where the session has them switched off."""
+    """Also accepts filters. Spark rejects such a reader if filter pushdown is disabled in the session."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         self.reading.wanted = wanted_by(filters)
-        return filters  # to be applied once more
+        return filters  # Spark has to apply them again
 
 
 class PushingSource(KdumpSource):
-    """The data source of a session that hands filters down."""
+    """The data source for sessions with filter pushdown."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return PushingReader(parse(self.options), schema)
 
 
 def _check(options: ReadOptions, schema: StructType) -> None:
-    """Raises OptionError for a .schema(…) that the table does not have."""
+    """Raise OptionError for a .schema(…) that does not fit the table."""
     for field in schema.fields:
         try:
             column = options.table.column(field.name)

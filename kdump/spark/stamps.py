@@ -1,4 +1,4 @@
-"""What changes when a file is written to: by which a scan knows one that it has read."""
+"""File fingerprints (size, modification time) by which a scan recognizes unchanged files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kdump.log.listing import is_url, version
 from kdump.log.paths import Target
 
 Stamp = tuple[int, int | str]
-"""Bytes, and the time of the last change in ns; of a store whatever it has for that."""
+"""Size in bytes and modification time in ns; for an object store, whatever it provides instead."""
 
 
 def stamp(at: Target) -> Stamp:
-    """Of a file as it is now; of one that is not there, too."""
+    """Return the current stamp of a file; the size is -1 if it does not exist or cannot be accessed."""
     if is_url(at.path):
         return version(at.path)
     try:

@@ -1,6 +1,6 @@
-"""Where a scan puts its result: a directory, or a URL that fsspec can write to. Parquet files by table, broker and
-topic, and beside them, in _kdump/, what is known of each unit: its state when it was read, and the files of its rows.
-"""
+"""The directory with a scan's result: local, or at a URL that fsspec can write to. Contains Parquet files by table,
+broker and topic, and in _kdump/ an entry for each unit, with its fingerprint when it was read and the files with its
+rows."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kdump.log.listing import is_directory, is_url, items, names, same_place
 
 OWN = "_kdump"
 LAYOUT = "2"
-"""Of the files of a result: rows of another one are written anew."""
+"""Version of the layout of a result's files: rows written with another version are written again."""
 UNITS = f"{OWN}/units"
 SUMMARY = "summary.json"
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null in the name of a directory, to Hive and to Spark."""
+"""Represents null in directory names, in Hive and Spark."""
 SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- "
 
 
 class StoreError(Exception):
-    """The result cannot be put there; the message says why."""
+    """Raised if the result cannot be written or read there; the message states why."""
 
 
 class Store:
-    """The directory of a scan's result; picklable, for tasks write to it."""
+    """The directory with a scan's result; picklable, because tasks write to it."""
 
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/") if is_url(root) else os.path.abspath(root)
@@ -37,8 +37,8 @@ class Store:
         return f"{self.root}/{name}"
 
     def begin(self, sources: list[str]) -> None:
-        """Make it, if it is not there. Raises StoreError where something else is, or where it would lie on a disk that
-        is read."""
+        """Create the directory if it does not exist. Raises StoreError if something else is there, or if it is inside
+        one of the sources, which are never written to."""
         own = same_place(self.root)
         for source in sources:
             if own == same_place(source) or own.startswith(same_place(source) + "/"):
@@ -55,16 +55,16 @@ class Store:
         self.write(f"{OWN}/README", b"What kdump scan knows of the files that it has read. Delete the whole result.\n")
 
     def write(self, name: str, data: bytes) -> None:
-        """A small file, whole or not at all. Raises StoreError."""
+        """Write a small file, completely or not at all. Raises StoreError."""
         with self.writing(name) as file:
             file.write(data)
 
     def writing(self, name: str) -> Writing:
-        """A file that is there once all of it is written. Raises StoreError."""
+        """Return a context manager for a file that appears only when it is complete. Raises StoreError."""
         return Writing(self.path(name))
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None where there is none."""
+        """Return the contents of a small file; None if there is none."""
         try:
             if is_url(self.root):
                 import fsspec
@@ -74,11 +74,11 @@ class Store:
                     return found
             with open(self.path(name), "rb") as file:
                 return file.read()
-        except Exception:  # every store has its own errors
+        except Exception:  # each file system raises its own errors
             return None
 
     def remove(self, name: str) -> None:
-        """A file that may be there."""
+        """Delete a file if it exists."""
         try:
             if is_url(self.root):
                 from fsspec.core import url_to_fs
@@ -91,7 +91,7 @@ class Store:
             return
 
     def units(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What is known of each unit that has been read, by its key."""
+        """Yield the key and the entry of each unit that has been read."""
         try:
             found = items(self.path(UNITS))
         except OSError:
@@ -103,7 +103,7 @@ class Store:
                 yield key, entry
 
     def sweep(self, directory: str, named: set[str]) -> None:
-        """Remove what is in a directory of the result, and is not `named`: what a scan left that was interrupted."""
+        """Delete the files in a directory of the result that are not `named`: leftovers of an interrupted scan."""
         try:
             found = names(self.path(directory))
         except OSError:
@@ -113,7 +113,7 @@ class Store:
                 self.remove(f"{directory}/{name}")
 
     def unit(self, key: str) -> dict[str, Any] | None:
-        """What is known of one."""
+        """Return the entry of a unit; None if it is missing or invalid."""
         data = self.read(f"{UNITS}/{key}.json")
         try:
             entry = json.loads(data) if data else None
@@ -122,11 +122,11 @@ class Store:
         return entry if isinstance(entry, dict) else None
 
     def put_unit(self, key: str, entry: dict[str, Any]) -> None:
-        """What is known of a unit: written last, so that what it names is there."""
+        """Write the entry of a unit. Raises StoreError."""
         self.write(f"{UNITS}/{key}.json", json.dumps(entry).encode())
 
     def forget(self, key: str, entry: dict[str, Any]) -> None:
-        """A unit and its rows."""
+        """Delete a unit's entry and its files."""
         kept = entry.get("kept")
         for name in (*entry.get("files", []), *([kept["state"]] if kept else [])):
             self.remove(name)
@@ -134,7 +134,7 @@ class Store:
 
 
 class Writing:
-    """A file under another name until all of it is written."""
+    """Writes a file that appears under its name only when it is complete."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -149,7 +149,7 @@ class Writing:
             else:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
                 self.file = open(self._passing, "wb")
-        except Exception as error:  # every store has its own errors
+        except Exception as error:  # each file system raises its own errors
             raise StoreError(f"{self.path}: cannot be written: {error}") from error
         assert self.file is not None
         return self.file
@@ -157,7 +157,7 @@ class Writing:
     @property
     def _passing(self) -> str:
         directory, _, name = self.path.rpartition("/")
-        return f"{directory}/.{name}.{os.getpid()}"  # Spark takes no notice of what begins with a dot
+        return f"{directory}/.{name}.{os.getpid()}"  # Spark ignores names that start with a dot
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         assert self.file is not None
@@ -176,11 +176,11 @@ class Writing:
 
 
 def key_of(*parts: str) -> str:
-    """A name for what these tell."""
+    """Return a short name for this combination of texts (a hash)."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
 def folder(table: str, values: dict[str, str | None]) -> str:
-    """The directory of a table's rows that have these values: broker=1/topic=payments."""
+    """Return the directory for rows of a table with these values: batches/broker=1/topic=payments."""
     parts = [f"{name}={NULL if value is None else quote(value, safe=SAFE)}" for name, value in values.items()]
     return "/".join([table, *parts])

@@ -1,7 +1,8 @@
-"""The streaming reader: batches and records of a directory that is still being written, micro-batch by micro-batch.
+"""The streaming reader: batches and records of directories that are still being written, in micro-batches.
 
-Its offsets are positions: how far each segment has been read. A micro-batch ends with the last batch that is wholly
-there; a torn tail, or zeros, may yet be written, and wait until a newer segment shows that nothing more comes.
+Its offsets are file positions: how far each segment has been read. A micro-batch ends after the last complete batch. An
+incomplete batch, or zeros, at the end may still become batches, and wait until a newer segment shows that nothing more
+is written there.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ if TYPE_CHECKING:
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2, which asks for no limit either
+except ImportError:  # Spark before 4.2, which does not ask for a limit either
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Nothing of the kind there."""
+        """Stands in for the class that older versions of Spark do not have."""
 
 
 Positions = dict[str, Any]
-"""How far each segment has been read, by its path: bytes."""
+"""How many bytes of each segment have been read, by its path."""
 
 
 STREAMS = ("batches", "records")
 
 
 class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads segments as they grow, and those that come. For logs that are not compacted: the cleaner writes anew what
-    has been read."""
+    """Reads segments as they grow, and new segments. For logs that are not compacted: the log cleaner rewrites what has
+    been read."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         if options.table.name not in STREAMS:
@@ -55,14 +56,14 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._frozen: Positions | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is all that the query will read."""
+        """Limit the query to what exists now."""
         self._frozen = self.latestOffset()
 
     def initialOffset(self) -> Positions:
         return {}
 
     def latestOffset(self, start: Positions | None = None, limit: Any = None) -> Positions:
-        """How far there are whole batches now, or as far as `limit` lets a micro-batch go."""
+        """Return the end of the complete batches in each segment, or what `limit` allows for a micro-batch."""
         before = start or {}
         ends = self._frozen
         if ends is None:
@@ -76,8 +77,8 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
     def _within(self, start: Positions, ends: Positions, most: int) -> Positions:
-        """As far as `most` bytes go, each partition's segments in order. Partitions share alike, what one does not need
-        is the others', and each gets one batch at least."""
+        """Return the positions after `most` more bytes, rounded up to whole batches, with each partition's segments in
+        order. Partitions share equally; what one does not need goes to the others, and each gets at least one batch."""
         logs = {at.path: at for at, _, _, _ in self._segments()}
         reached = dict(ends)
         behind: dict[str, list[str]] = {}
@@ -111,7 +112,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from self.reading.read(partition, to_arrow_schema(self.schema, timezone="UTC"))
 
     def _segments(self) -> Iterator[tuple[Target, bool, Identity, str]]:
-        """The live segments, and whether each is the last of its partition."""
+        """Yield each segment, whether it is its partition's last, its owner, and the state of its directory."""
         self.reading.use_storage()
         options = self.reading.options
         for found in find(options.paths, self.reading.check, options.broker, options.brokers).found:
@@ -127,7 +128,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> int:
-    """The end of the first batch that ends `most` bytes behind `position` or more, at most `end`."""
+    """Return the end of the first batch that ends at least `most` bytes after `position`; at most `end`."""
     if end - position <= most:
         return end
     try:
@@ -147,8 +148,9 @@ def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> 
 
 
 def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
-    """Where the batches of a segment end that are whole, from `position` on, up to which it has been read: the end of
-    the file if it is not the `last`, for nothing more is written there. What cannot be read now is left for later."""
+    """Return the end of the complete batches of a segment that has been read up to `position`. For a segment that is
+    not the `last` one, this is the end of the file, because nothing more is written there. If the file cannot be read
+    now, returns `position`, so that it is tried again later."""
     try:
         window = opened(at)
     except SourceError:

@@ -1,4 +1,4 @@
-"""What a fleet says as a whole: out of the tables of a scan, and out of what the coordinators of its disks have."""
+"""Summary of a fleet, from the tables of a scan and from the coordinators' logs on its disks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST = 20
-"""Of a list that goes on in the tables."""
+"""Maximum rows of a list in the summary; the tables have all of them."""
 TOLD = 2000
-"""Findings that are told."""
+"""Maximum number of findings to print."""
 
 PRODUCERS = """
   select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
@@ -45,8 +45,8 @@ KEYS = """
 
 
 def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> dict[str, Any]:
-    """The object of summary.json; `began` is when, by time.monotonic. Leaves views of the tables in the session, and
-    writes the table replicas."""
+    """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
+    session, and writes the table replicas."""
     open_result(spark, store)
     places = Counter((entry.get("cluster"), entry["topic"], entry["partition"]) for entry in done.entries)
     several = any(count > 1 for (_, topic, _), count in places.items() if topic is not None)
@@ -93,13 +93,13 @@ COUNTS = ("partitions", "files", "bytes", "batches", "records")
 
 
 def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """What a query gives, as JSON has it."""
+    """Return the rows of a query as JSON objects."""
     found = spark.sql(sql.format(most=MOST) if "{most}" in sql else sql).collect()
     return [row.asDict(recursive=True) for row in found]
 
 
 def infos(done: Scanned) -> Counter[str]:
-    """How many findings there are of each code that are no more than info."""
+    """Return the number of informational findings by code."""
     found = Counter[str]()
     for entry in done.entries:
         found.update(entry["infos"])
@@ -117,7 +117,7 @@ def _brokers(done: Scanned) -> list[dict[str, Any]]:
 
 
 def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:
-    """Every unit, and those of its findings that are more than info: not more of them than a person reads."""
+    """Yield every unit with its errors and warnings, at most TOLD of them in total."""
     names = [key.name for key in answer_keys(Finding)]
     columns = ", ".join(f"`{name}`" for name in names)
     unread = "code = 'unreadable-bytes' and size = 0"

@@ -1,4 +1,4 @@
-"""What a unit's batches and segments come to: counted while they are read, small, and to be added up over a fleet."""
+"""Counts of a unit's batches and segments: collected while they are read, small, and summed over a fleet."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kdump.format.heads import Heads
 
 Object = dict[str, Any]
 LEAST_BATCHES = 10
-"""Below which nothing is said of how full a topic's batches are."""
+"""Minimum number of batches in a topic for reporting how full its batches are."""
 
 
 class Tally:
-    """Of one unit. `retention`: the topic's retention.ms, None where its log is not deleted by age, or not known."""
+    """Counts of one unit. `retention`: the topic's retention.ms; None if unknown, or without time-based retention."""
 
     def __init__(self, retention: int | None = None) -> None:
         self.retention = retention
@@ -30,7 +30,7 @@ class Tally:
         self.segments: list[tuple[int, int, int | None]] = []
 
     def batch(self, seen: Seen) -> None:
-        """One more batch."""
+        """Count one batch."""
         batch = seen.batch
         count = max(0, batch.recordCount or 0)
         counted = [self.formats[f"{batch.magic}/{batch.compression}"]]
@@ -50,7 +50,7 @@ class Tally:
             self.negative += 1
 
     def batches(self, heads: Heads, first: int, stop: int) -> None:
-        """Batches first..stop, which are sound, without a control batch and without a delete horizon."""
+        """Count the batches first..stop-1: valid, without control batches and without delete horizons."""
         for sums in by_codec(heads, first, stop):
             for counted in (self.formats[f"2/{codec_name(sums.codec)}"], self.data):
                 counted[0] += sums.batches
@@ -61,23 +61,23 @@ class Tally:
         self.negative += seen.negative
 
     def _times(self, oldest: int, newest: int) -> None:
-        """-1 is none."""
+        """Extend the range of timestamps (epoch ms; -1: none)."""
         if newest >= 0:
             self.newest = newest if self.newest is None else max(self.newest, newest)
         if oldest >= 0:
             self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
 
     def segment(self, row: Object) -> None:
-        """One more segment, by its row."""
+        """Count one segment, given its row."""
         self.segments.append((row["baseOffset"], row["size"], row["newestTimestamp"]))
 
     def state(self) -> Object:
-        """What has been counted so far, as JSON has it."""
+        """Return the counts so far as a JSON object."""
         counted = {name: getattr(self, name) for name in ("data", "negative", "oldest", "newest", "segments")}
         return {"formats": dict(self.formats), **counted}
 
     def resume(self, state: Object) -> None:
-        """Go on from there. Raises KeyError, TypeError or ValueError where it is no state."""
+        """Restore the counts from a state. Raises KeyError, TypeError or ValueError if it is not a state."""
         for name, (batches, records, size) in state["formats"].items():
             self.formats[name] = [int(batches), int(records), int(size)]
         batches, records, size = state["data"]
@@ -88,7 +88,7 @@ class Tally:
             self.segments.append((int(offset), int(size), None if newest is None else int(newest)))
 
     def said(self, unit: Unit) -> Object:
-        """As JSON has it."""
+        """Return the counts for the unit's entry, as a JSON object."""
         size = sum(size for _, size, _ in self.segments)
         closed = sorted(self.segments)[:-1]
         times = [time for _, _, time in self.segments if time is not None]
@@ -111,7 +111,7 @@ class Tally:
 
 
 def added_up(entries: Iterable[Object], most: int) -> Object:
-    """What the live partitions among the entries come to: the parts of the summary that are counted."""
+    """Sum up the live partitions among the entries for the summary, with at most `most` rows per list."""
     every = [entry for entry in entries if entry.get("tally") and entry["state"] == "live"]
     topics: dict[str, list[Object]] = defaultdict(list)
     formats: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])

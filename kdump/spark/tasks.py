@@ -1,4 +1,4 @@
-"""What a task does with the pieces of a table that is no stream of batches: rows, from the same objects as the JSON."""
+"""Rows of the tables that are not read from batches, built from the same objects as the JSON output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def segment_rows(what: tuple[SegmentFacts, bool | None]) -> Iterator[Row]:
-    """Table segments."""
+    """Yield the row of a segment for the table segments; none if the segment is gone."""
     facts, clean = what
     read_segment(facts)
     if not facts.gone:
@@ -33,7 +33,7 @@ def segment_rows(what: tuple[SegmentFacts, bool | None]) -> Iterator[Row]:
 
 
 def entry_rows(at: Target) -> Iterator[Row]:
-    """Tables index_entries, producer_states and checkpoints. A file that cannot be read has none."""
+    """Yield rows of the tables index_entries, producer_states and checkpoints; none for a file that cannot be read."""
     assert at.kind is not None
     own: Row = {"file": path_text(at.path)}
     if at.kind is kinds.PRODUCER_SNAPSHOT:
@@ -58,15 +58,14 @@ def entry_rows(at: Target) -> Iterator[Row]:
 
 
 def finding_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
-    """Table findings: those of a unit; what was read is added to `totals`. Of a path that leads to none there are
-    none."""
+    """Yield a unit's findings as rows, and add what was read to `totals`; nothing for a path without a unit."""
     if isinstance(what, Unit):
         for finding in what.run(totals, lambda size: None):
             yield row_of(finding)
 
 
 def unread_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
-    """The same for what could not be read, once the others have been taken."""
+    """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
     if not isinstance(what, Unit):
         path, text = what
         yield row_of(_unread(target(path), text))
@@ -76,7 +75,7 @@ def unread_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
 
 
 def row_of(finding: Finding) -> Row:
-    """`expected` and `actual` as text: a string as it is, anything else as JSON."""
+    """Return the row of a finding, with `expected` and `actual` as text: a string as it is, anything else as JSON."""
     row = answer_object(finding)
     for name in ("expected", "actual"):
         value = row[name]
@@ -90,7 +89,7 @@ def _unread(at: Target, text: str) -> Finding:
 
 
 def _named(unit: Unit, text: str) -> Target:
-    """The file of the unit that a complaint is about."""
+    """Return the file of the unit that an error message is about."""
     place = unit.partition
     files = list(place.files()) if place is not None else list(unit.directory.files.values()) if unit.directory else []
     for at in files:

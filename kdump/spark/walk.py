@@ -1,10 +1,10 @@
-"""The regions of a segment that belong to one split: those that begin in its bytes, as a reading of the whole file has
-them.
+"""Regions of a segment that belong to one split: those that begin within its bytes, the same as in a read of the whole
+file.
 
-A walk begins at an entry of the .index some batches before the split, which is no more than a hint: a sound batch has
-to be there. As long as each batch is beyond doubt, this is what a walk from the beginning gives. From the first bytes
-that are not, the file is walked again from its beginning, for what the reader makes of damage depends on what it has
-seen before.
+Reading starts a few entries of the .index before the split. An entry is only a hint: there must be a valid batch at its
+position. As long as every batch is valid, the result is that of a read from the beginning. At the first region that is
+not a valid batch, the file is read again from its beginning, because how the reader interprets damage depends on what
+it has read before.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kdump.log.source import open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
 BEFORE = 2
-"""Entries of the index that a walk begins before the split."""
+"""How many index entries before the split reading starts."""
 
 
 class Slice(NamedTuple):
-    """The regions of a file that begin at bytes start..stop-1; `stop` None is its end."""
+    """The regions of a file that begin at bytes start..stop-1; `stop` None: the end of the file."""
 
     at: Target
     start: int = 0
@@ -38,7 +38,8 @@ class Slice(NamedTuple):
 
 
 def opened(at: Target, size: int = DEFAULT_SIZE) -> Window:
-    """The file, read as under a live broker: past bad sectors, the page cache left as it was. Raises SourceError."""
+    """Open the file with the precautions for a live broker: reads past bad sectors, and leaves the page cache
+    unchanged. Raises SourceError."""
     refuse_pipe(at)
     return Window(open_source(at.path, wrap=careful), size)
 
@@ -46,8 +47,8 @@ def opened(at: Target, size: int = DEFAULT_SIZE) -> Window:
 def own_regions(
     part: Slice, window: Window, limits: Limits, stretches: str = "", first_offset: int | None = None
 ) -> Iterator[Region]:
-    """The regions of the slice, in order. `stretches` as the reader has it; with `first_offset`, batches that end below
-    it may be left out. Raises SourceError."""
+    """Yield the regions of the slice, in order. `stretches` is that of kdump.log.reader. With `first_offset`, batches
+    that end below it may be omitted. Raises SourceError."""
     at = part.at
     begin = _begin(part, window, first_offset)
     reached = part.start
@@ -67,7 +68,7 @@ def own_regions(
 
 
 def _own(region: Region, start: int, stop: int | None) -> Iterator[Region]:
-    """The region, or those batches of a stretch, if they begin in start..stop-1."""
+    """Yield the region, or individual batches of a batch run, if they begin in start..stop-1."""
     if isinstance(region, Stretch) and (region.position < start or (stop is not None and region.end > stop)):
         for batch in region.batches():
             if batch.position >= start and (stop is None or batch.position < stop):
@@ -77,14 +78,14 @@ def _own(region: Region, start: int, stop: int | None) -> Iterator[Region]:
 
 
 def _doubtful(region: Region) -> bool:
-    """Whether what stands here may depend on what came before."""
+    """Return True if the result here may depend on earlier bytes."""
     if isinstance(region, Stretch):
         return False
     return not isinstance(region, Batch) or bool(region.problems) or not region.crcValid
 
 
 def _begin(part: Slice, window: Window, first_offset: int | None) -> int:
-    """Where a sound batch begins from which the walk can start: 0 if nothing says so."""
+    """Return the position of a valid batch from which to read: by the index, or 0 if it provides none."""
     if not part.start and first_offset is None:
         return 0
     hints = read_hints(part.at.path, part.at.name_offset)

@@ -1,4 +1,4 @@
-"""What a scan does with the batches that the rules see: they are counted, and are rows of the table batches."""
+"""Collects the batches that a check reads for a scan: counts them, and adds them to the table batches."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kdump.spark.tally import Tally
 
 
 class Watch(Rule):
-    """A rule that finds nothing. `batches` gives the columns of the table, once there is a row for it, and `put` takes
-    what they hold; without a table batches are counted alone."""
+    """A rule without findings. `batches` returns the collector of the table batches once there is a row, and `put`
+    writes its contents; with None instead, batches are only counted."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Watch(Rule):
         return NONE
 
     def _here(self, part: Part) -> dict[str, Any]:
-        """What all rows of a segment say."""
+        """Return the columns that all rows of a segment share."""
         path = part.target.path
         if path != self.path:
             self.path, self.here = path, {**self.common, "file": path_text(path)}
