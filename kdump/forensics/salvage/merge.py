@@ -184,8 +184,8 @@ class Merge:
         return ""
 
     def _is_unwanted(self, head: Head) -> bool:
-        """Return True if the log cleaner may have removed the batch: in a compacted log, other copies fill only gaps
-        that come from damage."""
+        """Return True if the log cleaner may have removed the batch: in a compacted log, other copies only supply what
+        the reference copy may have lost."""
         return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
 
     @property

@@ -4,7 +4,7 @@ Its base offset is used as it is if another valid batch has the offset before it
 or if others have its own offsets, and it exactly fills the gap between its neighbors in the file, its base offset is
 corrected. It is left out and reported if its offsets would move the log start or the log end: if it would begin or end
 the log and one flipped bit would put it into that gap, or if it is too far away for one segment. A batch with damaged
-bytes on both sides is left out too: it may be part of a record's value.
+bytes on both sides is left out too, unless it also exists elsewhere: it may be part of a record's value.
 """
 
 from __future__ import annotations
