@@ -1,1 +1,1 @@
-"""The indexes of a segment, rebuilt from its batches as a broker's recovery rebuilds them."""
+"""Rebuilds a segment's indexes from its batches, as a broker's recovery does."""

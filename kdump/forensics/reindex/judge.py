@@ -1,4 +1,4 @@
-"""An index that was found, held against its segment's batches as they go by: what all three kinds have in common."""
+"""Base class of the comparisons of an existing index with its segment's batches, for all three index types."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kdump.log.region import PADDING, TORN, Region
 
 
 class Judge:
-    """Knows the entries that were found, in order, one ahead. `open_end`: the segment may be the one that a broker
-    appends to, whose files are preallocated and not closed yet."""
+    """Reads the existing entries in order; `entry` is the next one to compare, None at the end. `open_end`: the segment
+    may be the active one, whose index files are preallocated and not closed yet."""
 
     kind: Kind
     telling: tuple[str, ...]
-    """Values that rise from entry to entry."""
+    """JSON names of values in ascending order, by which an entry is found among the rebuilt ones."""
 
     def __init__(self, items: Iterator[Item], verdict: Verdict, base_offset: int, *, open_end: bool) -> None:
         self.items = items
@@ -30,19 +30,21 @@ class Judge:
         self.number = -1
         self.before: Entry | None = None
         self.pending: list[tuple[int, Entry, str]] = []
-        """Wrong entries of which it is not known yet what they should be."""
+        """Wrong entries (number, entry, what is wrong) whose expected values are not known yet."""
         self.lacking: list[tuple[dict[str, Any], str]] = []
         self.entry = self._next()
 
     def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
-        """The segment has ended: its first `valid_end` bytes of `size` were taken; `is_stopped`: by no means all."""
+        """Compare what remains at the end of the segment, of which recovery accepts the first `valid_end` of `size`
+        bytes. `is_stopped`: recovery stops at damage, before the end."""
         raise NotImplementedError
 
     def rises(self, before: Entry, entry: Entry) -> bool:
         raise NotImplementedError
 
     def expected(self, number: int, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
-        """The rebuilt entry that has one of the values that tell entries apart, or the one in the same place."""
+        """Return the rebuilt entry that shares a value in `telling` with `found`, otherwise the one with the same
+        number; None if there is neither."""
         for name in self.telling:
             at = self.first_not_below(rebuilt, name, found[name])
             values = None if at is None else self.values(rebuilt, at)
@@ -54,21 +56,21 @@ class Judge:
         self.entry = self._next()
 
     def is_wrong(self, entry: Entry, what: str) -> None:
-        """What it should be is told when all is rebuilt."""
+        """Record a wrong entry. Its expected values are added by `told`, once the rebuilt index is complete."""
         if len(self.pending) < MOST_TOLD:
             self.pending.append((self.number, entry, what))
         else:
             self.verdict.wrongCount += 1
 
     def lacks(self, values: dict[str, Any], what: str) -> None:
-        """There is no entry with these values."""
+        """Record a missing entry with these values."""
         if len(self.lacking) < MOST_TOLD:
             self.lacking.append((values, what))
         else:
             self.verdict.wrongCount += 1
 
     def told(self, rebuilt: bytes) -> None:
-        """The wrong entries, each with what it should be; and those that are lacking and not merely wrong."""
+        """Report the wrong entries with their expected values, and the missing entries that are not among those."""
         instead = []
         for number, entry, what in self.pending:
             expected = self.expected(number, entry.values, rebuilt)
@@ -79,18 +81,18 @@ class Judge:
                 self.verdict.note(WrongEntry(None, None, None, values, what))
 
     def values(self, rebuilt: bytes, number: int) -> dict[str, Any]:
-        """A rebuilt entry by its JSON names."""
+        """Return the values of a rebuilt entry by their JSON names."""
         row = self.layout.read(rebuilt, number * self.layout.size)
         return FIXED[self.kind][2](row, self.base_offset)
 
     def first_not_below(self, rebuilt: bytes, name: str, value: int) -> int | None:
-        """The number of the first rebuilt entry of which that value is not below; None: all are."""
+        """Return the number of the first rebuilt entry whose `name` is at least `value`; None if there is none."""
         count = len(rebuilt) // self.layout.size
         number = bisect_left(range(count), value, key=lambda number: int(self.values(rebuilt, number)[name]))
         return number if number < count else None
 
     def _next(self) -> Entry | None:
-        """The next entry that rises."""
+        """Return the next entry that is in ascending order; those that are not are recorded as wrong."""
         for item in self.items:
             if isinstance(item, Entry):
                 self.number += 1

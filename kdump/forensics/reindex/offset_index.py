@@ -1,7 +1,8 @@
-"""An .index that was found, held against the batches of its segment.
+"""Compares an existing .index with the batches of its segment.
 
-Releases before 2.0 index the first offset of what was appended at once, 2.0 to 4.0 its last offset, 4.1 and later each
-batch's last offset; the position is that of the first batch, always. Source: LogSegment.append, OffsetIndex.
+For batches that were appended together, releases before 2.0 index the first offset, and 2.0 to 4.0 the last offset; the
+position is that of the first batch. 4.1 and later index each batch on its own, by its last offset. Source:
+LogSegment.append, OffsetIndex.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from kdump.log.region import Batch
 
 
 class OffsetJudge(Judge):
-    """`interval`: index.interval.bytes, to be set. `here`: the batch that was told last has an entry,
-    or is the last of those that have one together."""
+    """Compares an .index. `interval`: index.interval.bytes, set by the caller. `here`: an entry has the last offset of
+    the latest batch, which it indexes alone or together with batches before it."""
 
     kind = INDEX
     telling = ("position", "offset")
     interval = INTERVAL
     here = False
-    _ended = -1  # last offset of all batches so far
-    _indexed_to = 0  # position of the last entry that was right
+    _ended = -1  # largest last offset of all batches so far
+    _indexed_to = 0  # position of the last correct entry
     _is_late = False
-    _appended: Entry | None = None  # an entry whose offset must be the last of a batch to come
+    _appended: Entry | None = None  # an entry whose offset must be the last offset of a later batch
     _appended_number = 0
 
     def rises(self, before: Entry, entry: Entry) -> bool:
@@ -53,7 +54,7 @@ class OffsetJudge(Judge):
         self._ended = max(self._ended, last)
 
     def _reached(self, entry: Entry, batch: Batch) -> None:
-        """Of an entry at whose position the batch begins."""
+        """Compare an entry with the batch at its position."""
         offset, last = entry.values["offset"], batch.lastOffset
         base = batch.baseOffset
         if offset <= self._ended or (base is not None and offset < base):
@@ -90,5 +91,5 @@ class OffsetJudge(Judge):
         if self._is_late:
             self.verdict.because("intervalAnew")
         if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
-            self.verdict.reasons.pop("intervalAnew", None)  # what was appended together has one entry at most
+            self.verdict.reasons.pop("intervalAnew", None)  # batches appended together have at most one entry
         self.told(rebuilt)

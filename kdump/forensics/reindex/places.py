@@ -1,4 +1,4 @@
-"""From paths to the segments whose indexes are rebuilt, with what is known from around them."""
+"""Finds the segments whose indexes are rebuilt, with the topic configs and context of their log directories."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Asked:
-    """Segments of one partition: `wanted` of all that its directory has. `interval` is index.interval.bytes, `largest`
-    segment.index.bytes, of the topic where the metadata is on the same disk. `directory`: the log directory around it,
-    if there is one."""
+    """One partition and the segments of it to reindex, `wanted`. `interval` is index.interval.bytes, `largest`
+    segment.index.bytes: the topic's, if the metadata is in the same log directory, otherwise the defaults.
+    `directory`: the log directory that contains the partition, if any."""
 
     partition: Partition
     known: Known
@@ -40,7 +40,7 @@ class Asked:
 
 
 def asked(paths: Iterable[str], options: Options, refused: Refused) -> list[Asked]:
-    """The partitions that `paths` mean, in order. What has no segments is told to `refused`."""
+    """Return the partitions at `paths`, in order. Calls `refused` for paths that are not segments, or not readable."""
     configs = _Configs(options)
     found: list[Asked] = []
     files: dict[str, Asked] = {}
@@ -70,7 +70,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _segment(at: Target, refused: Refused) -> Segment | None:
-    """A file that was named, as a segment; None, and refused, for what is none."""
+    """Return a file given by the user as a segment; if it is not one, call `refused` and return None."""
     if at.path == "-" or "://" in at.path:
         refused(SourceError(f"{at.path}: a segment's name gives its base offset: copy it to a file of that name"))
     elif not os.path.exists(at.path):
@@ -85,7 +85,7 @@ def _segment(at: Target, refused: Refused) -> Segment | None:
 
 
 def _beside(at: Target) -> dict[Kind, Target]:
-    """The indexes of a segment that is no live one: their names end as its name does (.deleted, .swap)."""
+    """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
     stem, _, ending = at.path.rpartition(".log")
     paths = {kind: f"{stem}.{kind.name}{ending}" for kind in BESIDE}
     return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
@@ -101,14 +101,14 @@ def _asked(place: Partition, known: Known, wanted: list[Segment], configs: _Conf
 
 
 class _Configs:
-    """Topic configs out of the cluster's metadata, as far as it lies on the same disk."""
+    """Topic configs from the cluster's metadata, if it is in the same log directory."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self._known: dict[str, tuple[Metadata | None, int | None]] = {}
 
     def number(self, directory: LogDirectory, topic: str, name: str, default: int) -> int:
-        """A number of bytes; the default where nothing says it."""
+        """Return the config as a number of bytes; `default` if it is unknown or not valid."""
         if directory.path not in self._known:
             from kdump.state.metadata import read_metadata
 
@@ -120,8 +120,8 @@ class _Configs:
 
 
 def may_be_open(made: Asked, segment: Segment) -> bool:
-    """Whether a broker may be appending to a segment, or may have been when it ended: its files are preallocated and
-    not closed then. KRaft's are never closed, nor those of a partition that is being deleted."""
+    """Return True if a broker may be appending to the segment, or was when it stopped: its index files are then
+    preallocated and not closed. Those of the metadata log and of a partition in deletion are never closed."""
     known = made.known
     segments = made.partition.segments
     if known.topic == METADATA_TOPIC or made.partition.state:

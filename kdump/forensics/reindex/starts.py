@@ -1,7 +1,7 @@
-"""Which transactions are open where a segment begins.
+"""Finds the transactions that are open at the base offset of a segment.
 
-A broker loads the newest snapshot of producer states up to there, and replays the batches behind it; without a snapshot
-those from the log's start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState.
+A broker loads the newest producer snapshot up to that offset, and replays the batches after it; without a snapshot, it
+replays the batches from the log start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kdump.log.window import Window
 from kdump.state.transactions import MOST_OPEN, Transactions
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
-"""Bytes of a snapshot that is loaded: a million producers."""
+"""Largest producer snapshot that is loaded, in bytes: about a million producers."""
 
 
 def snapshot_at(partition: Partition, offset: int, options: Options) -> tuple[Target, Transactions] | None:
-    """What the snapshot at that offset says is open; None without one, or if it is not sound."""
+    """Return the producer snapshot at that offset and the transactions open in it; None if there is no valid one."""
     for at in partition.snapshots:
         if at.name_offset == offset:
             loaded = _load(at, options)
@@ -31,7 +31,7 @@ def snapshot_at(partition: Partition, offset: int, options: Options) -> tuple[Ta
 
 
 def first_needed(partition: Partition, number: int, options: Options) -> int:
-    """The segment, by number, from which on batches have to be replayed for that `number`."""
+    """Return the number of the segment at which the replay for segment `number` has to start."""
     for before in range(number, 0, -1):
         if snapshot_at(partition, partition.segments[before].offset, options) is not None:
             return before
@@ -46,7 +46,7 @@ def _load(at: Target, options: Options) -> Transactions | None:
                 return None
             for item in entries(PRODUCER_SNAPSHOT, Window(source), 0):
                 if not isinstance(item, Entry):
-                    return None  # its checksum does not hold, or it ends early: a broker deletes it
+                    return None  # its checksum does not match, or it is truncated: a broker deletes it
                 if item.type and item.values["currentTxnFirstOffset"] >= 0:
                     if len(rows) == MOST_OPEN:
                         return None

@@ -1,7 +1,7 @@
-"""A .timeindex that was found, held against the batches of its segment.
+"""Compares an existing .timeindex with the batches of its segment.
 
-An entry goes with each entry of the .index, unless nothing newer has come since the one before; and one is added when
-the segment is rolled, closed or recovered. Source: LogSegment.append, onBecomeInactiveSegment, close; TimeIndex.
+A broker adds an entry with each entry of the .index, unless no larger timestamp was appended since the previous one,
+and when it rolls, closes or recovers the segment. Source: LogSegment.append, onBecomeInactiveSegment, close; TimeIndex.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from kdump.log.region import Batch
 
 
 class TimeJudge(Judge):
-    """`batch` is told after the .index's judge, whose `here` says whether an entry was due."""
+    """Compares a .timeindex. The caller passes each batch to the OffsetJudge first, then here, and calls `due` if the
+    .index has an entry for it."""
 
     kind = TIME_INDEX
     telling = ("timestamp", "offset")
     _newest, _newest_offset = -1, -1
-    _said: Entry | None = None  # the last entry that was right
-    _with_index = True  # whether that one goes with an entry of the .index
+    _said: Entry | None = None  # the last correct entry
+    _with_index = True  # whether it was added with an entry of the .index
 
     def rises(self, before: Entry, entry: Entry) -> bool:
         return bool(
@@ -37,17 +38,17 @@ class TimeJudge(Judge):
             self._newest, self._newest_offset = timestamp, last
 
     def due(self) -> None:
-        """The .index has an entry for the batch that was told last."""
+        """Check that there is an entry to go with that of the .index for the last batch."""
         self._with_index = True
         said = self._said.values["timestamp"] if self._said is not None else -1
         if self._newest > said and not (self.entry is not None and self.entry.values["timestamp"] == self._newest):
             expected = {"timestamp": self._newest, "offset": self._newest_offset}
             what = "no such entry, which goes with one of the .index"
             self.lacks(expected, what)
-            self._said = Entry("", 0, 0, b"", expected)  # told once
+            self._said = Entry("", 0, 0, b"", expected)  # report it only once
 
     def _reached(self, entry: Entry, batch: Batch, timestamp: int) -> None:
-        """Of an entry whose offset is not above the batch's last."""
+        """Compare an entry whose offset is at or below the batch's last offset."""
         said, offset = entry.values["timestamp"], entry.values["offset"]
         base = batch.baseOffset
         if said != timestamp:
@@ -62,7 +63,8 @@ class TimeJudge(Judge):
             self._said, self._with_index = entry, False
 
     def _closed_before(self) -> None:
-        """The last entry that was right is not the last of all: what was it for?"""
+        """Explain the last correct entry, if no .index entry goes with it and it is not the final one: the segment was
+        closed there, and appended to later."""
         if self._said is not None and not self._with_index:
             self.verdict.because("closedBefore")
             self._with_index = True

@@ -1,7 +1,7 @@
-"""A .txnindex that was found, held against the ABORT markers of its segment.
+"""Compares an existing .txnindex with the ABORT markers of its segment.
 
-Source: LogSegment.updateTxnIndex, ProducerStateManager.lastStableOffset; for what the cleaner leaves, Cleaner's
-CleanedTransactionMetadata.
+Source: LogSegment.updateTxnIndex, ProducerStateManager.lastStableOffset; for the entries that the log cleaner keeps,
+Cleaner's CleanedTransactionMetadata.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kdump.log.region import Batch
 
 
 class TxnJudge(Judge):
-    """`compacted`: the cleaner may have been here; `known_from`: the offset from which on every transaction's beginning
-    is known."""
+    """Compares a .txnindex. `compacted`: the log cleaner may have cleaned the segment; `known_from`: every transaction
+    that began at or above this offset is known."""
 
     kind = TXN_INDEX
     telling = ("lastOffset",)
@@ -37,14 +37,14 @@ class TxnJudge(Judge):
         self.compacted = compacted
         self.known_from = known_from
         self._later: dict[int, tuple[int, Entry]] = {}
-        """Entries of which a transaction may tell that begins at that offset, further on."""
+        """Entries whose lastStableOffset is the first offset of a transaction that may begin later, by that offset."""
         super().__init__(items, verdict, base_offset, open_end=open_end)
 
     def rises(self, before: Entry, entry: Entry) -> bool:
         return bool(entry.values["lastOffset"] > before.values["lastOffset"])
 
     def added(self, batch: Batch, added: Added) -> None:
-        """The next batch that began a transaction, or ended one."""
+        """Process the next batch; `added` states which transaction it began or aborted, if any."""
         if added.began is not None:
             self._began(added.began)
         if added.aborted is None:
@@ -112,7 +112,8 @@ class TxnJudge(Judge):
             self.is_wrong(entry, f"the last stable offset behind the marker was {rebuilt.lastStableOffset}")
 
     def _began(self, offset: int) -> None:
-        """A transaction begins: what was appended together with a marker before it counted it already."""
+        """Settle the entries in `_later` when a transaction begins: the last stable offset of a marker already accounts
+        for a transaction that was appended together with it."""
         for stable in [stable for stable in self._later if stable <= offset]:
             number, entry = self._later.pop(stable)
             if stable == offset:

@@ -1,1 +1,1 @@
-"""What a broker does at its next start, foretold from its disks: a replay of Kafka's own start, step by step."""
+"""Predicts a broker's next startup from its disks, by replaying Kafka's own startup step by step."""

@@ -1,5 +1,5 @@
-"""A segment as a broker walks it: by the lengths of its batches, believing each header, and giving up at the first that
-cannot be. What stands behind damage is kdump's own reader's business (kdump.log.reader); this is what Kafka sees.
+"""Reads the batches of a segment as a broker does: it follows the lengths in the headers, and stops at the first header
+that is invalid. kdump's own reader (kdump.log.reader) also finds batches after damage; this one reads what Kafka reads.
 
 Source: org.apache.kafka.common.record.FileLogInputStream.nextBatch, DefaultRecordBatch and AbstractLegacyRecordBatch
 (ensureValid, lastOffset, baseOffset), FileRecords.searchForOffsetFromPosition (4.3; KAFKA-19321).
@@ -22,13 +22,13 @@ from kdump.log.window import Window
 
 UP_TO_MAGIC = 17
 LEAST_SIZE = 14
-"""LegacyRecord.RECORD_OVERHEAD_V0: a smaller length is no batch of any format."""
+"""LegacyRecord.RECORD_OVERHEAD_V0, in bytes: a smaller length is invalid in every format."""
 READ_HEADERS = 4096
 LARGE = 64 * 1024
 
 
 class CorruptRecord(Exception):
-    """Kafka's CorruptRecordException or InvalidRecordException: recovery cuts there, everything else fails."""
+    """Kafka's CorruptRecordException or InvalidRecordException: recovery truncates there, everything else fails."""
 
     def __init__(self, position: int, message: str, invalid: bool = False) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class CorruptRecord(Exception):
 
 
 class Head(NamedTuple):
-    """A batch by its header. `header` is None for magic 0 and 1."""
+    """A batch as its header describes it. `header` is None for magic 0 and 1."""
 
     position: int
     size: int
@@ -53,8 +53,9 @@ class Head(NamedTuple):
 
 
 def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterator[Head]:
-    """The batches from `start` to `end`, as FileLogInputStream has them. `whole`: all bytes will be read, not only
-    headers. Raises CorruptRecord for a length that no format has, and SourceError."""
+    """Yield the batches from byte `start` to `end`, as FileLogInputStream does; stop at one that runs past `end`.
+    `whole`: the caller reads all bytes, not only headers. Raises CorruptRecord for a length that is invalid in every
+    format or an incomplete header, and SourceError."""
     position = start
     while position < end - UP_TO_MAGIC:
         window.release(position)
@@ -83,7 +84,7 @@ def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterat
 
 
 def check(window: Window, head: Head) -> None:
-    """RecordBatch.ensureValid: size and checksum, and nothing of the records. Raises CorruptRecord."""
+    """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord."""
     if head.header is not None:
         if head.size < BATCH_HEADER.size:
             reason = f"the size {head.size} is smaller than the minimum allowed overhead {BATCH_HEADER.size}"
@@ -99,8 +100,8 @@ def check(window: Window, head: Head) -> None:
 
 
 def base_offset(window: Window, head: Head, file: str) -> int:
-    """RecordBatch.baseOffset: that of a compressed message of magic 0 and 1 is found by looking inside, which may fail
-    and end the broker. Raises Stopped."""
+    """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1 has to be decompressed for it; if that fails,
+    the broker exits. Raises Stopped."""
     if head.header is not None:
         return head.base
     view = window.view(head.position, min(head.size, BATCH_HEADER.size))
@@ -129,8 +130,8 @@ def base_offset(window: Window, head: Head, file: str) -> int:
 
 
 def search(window: Window, target: int, start: int, end: int, file: str) -> Head | None:
-    """FileRecords.searchForOffsetFromPosition: the batch at or behind `start` in which the broker looks for an offset;
-    None: it finds none. Raises CorruptRecord, Stopped."""
+    """Return the batch at or after byte `start` in which FileRecords.searchForOffsetFromPosition looks for the offset
+    `target`; None if it finds none. Raises CorruptRecord, Stopped."""
     before: Head | None = None
     for head in walk(window, start, end):
         base = base_offset(window, head, file)

@@ -1,5 +1,4 @@
-"""bootstrap.checkpoint, which every node reads when it starts, a broker too, and of which only a controller of a new
-cluster makes use.
+"""Reads bootstrap.checkpoint, as every node does at startup, although only a controller of a new cluster uses it.
 
 Source: BootstrapDirectory.read, BatchFileReader, BootstrapMetadata.fromRecords (4.3.1).
 """
@@ -24,7 +23,7 @@ FEATURE, METADATA_VERSION = "FeatureLevelRecord", "metadata.version"
 
 
 def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights) -> None:
-    """What of the file ends the node, if anything does."""
+    """Add a stop to the directory if its bootstrap.checkpoint makes the node exit."""
     path = os.path.join(directory.path, BOOTSTRAP)
     if not os.path.exists(path):
         return
@@ -52,7 +51,8 @@ def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights) -
 
 
 def _problem(window: Window, path: str, options: Options) -> tuple[str | None, int | None]:
-    """What Java throws, and where; None for a file that is right. No checksum is looked at. Raises SourceError."""
+    """Return the exception that Java throws and the byte position (None if it has none); None and None for a valid
+    file. Like Kafka, does not verify checksums. Raises SourceError."""
     has_version = False
     try:
         for head in walk(window, 0, window.source.size or 0):

@@ -1,7 +1,7 @@
-"""The directories of one node: log.dirs and metadata.log.dir, some of them missing, or not to be read.
+"""The directories of one node: log.dirs and metadata.log.dir, some of which may be missing or unreadable.
 
-No disk says which of them are in log.dirs, and which is metadata.log.dir; but a broker leaves checkpoints in each of
-its log directories when it starts, and the metadata log in one directory.
+No file states which of them are in log.dirs, and which is metadata.log.dir. But a broker creates checkpoints in each of
+its log directories at startup, and the metadata log in only one directory.
 
 Source: MetaPropertiesEnsemble.Loader, KafkaRaftServer.initializeLogDirs; AbstractKafkaConfig.metadataLogDir, which is
 the first of log.dirs unless it is set.
@@ -24,8 +24,8 @@ MISSING = "missing"
 
 
 def node_directories(paths: list[str]) -> list[DirectoryPlan]:
-    """The plans to fill in, in the order of `paths`, each path once. Raises SourceError for what is not a log
-    directory, unless a broker with other log directories would only find it missing or failed."""
+    """Return the plans to fill in, in the order of `paths`, without duplicates. Raises SourceError for a path that is
+    not a log directory, unless it is missing or failed and other log directories are given."""
     found: list[DirectoryPlan] = []
     refused: list[SourceError] = []
     for path in dict.fromkeys(paths):
@@ -44,7 +44,7 @@ def node_directories(paths: list[str]) -> list[DirectoryPlan]:
 
 
 def _failure(path: str) -> str:
-    """Why a broker cannot list the directory; empty if it can."""
+    """Return why a broker cannot list the directory; empty if it can."""
     try:
         names(path)
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def _failure(path: str) -> str:
 
 
 def _log_directories(path: str, several: bool) -> list[LogDirectory]:
-    """Raises SourceError."""
+    """Return the one log directory at or below `path`. `several`: other paths were given too. Raises SourceError."""
     place = place_of(path)
     if isinstance(place, LogDirectory):
         holds_metadata = several and any(each.topic == METADATA_TOPIC for each in place.partitions)
@@ -78,7 +78,7 @@ def _log_directories(path: str, several: bool) -> list[LogDirectory]:
 
 
 def _directory(place: LogDirectory) -> DirectoryPlan:
-    # A broker asks whether there is anything of that name, and follows links.
+    # A broker checks only that something has this name, and follows links.
     clean = os.path.exists(os.path.join(place.path, CLEAN_MARK))
     plan = DirectoryPlan(place.path, clean)
     plan.logDir = not place.only_metadata
@@ -93,7 +93,7 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
 
 
 def _roles(found: list[DirectoryPlan]) -> None:
-    """Leaves one directory as the metadata's, and at least one log directory: a controller's."""
+    """Choose one directory as metadata.log.dir, and at least one as log directory: a controller's may be both."""
     if not any(each.logDir and not each.failed for each in found):
         for each in found:
             each.logDir = True
@@ -101,7 +101,7 @@ def _roles(found: list[DirectoryPlan]) -> None:
         if not each.logDir:
             each.clean = None
     holding = [each for each in found if each.metadataLogDir]
-    # Without any metadata log: a directory that holds nothing else, or one that failed, or the first of log.dirs.
+    # If no metadata log is found: a directory that is not in log.dirs, else one that failed, else the first.
     chosen = min(
         holding or found,
         key=lambda each: (each.logDir, not each.failed) if not holding else (each.logDir, False),

@@ -1,4 +1,4 @@
-"""Leader epochs as a start has them: loaded, added to by recovery, cut at both ends of the log.
+"""Leader epochs during startup: loaded from the checkpoint, added by recovery, truncated at both ends of the log.
 
 Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 """
@@ -9,7 +9,7 @@ from kdump.forensics.restart.plan import Epoch
 
 
 class EpochCache:
-    """Entries by epoch, in order. `written`: whether the checkpoint file is written anew."""
+    """The entries, in ascending order of epochs. `written`: whether the broker rewrites the checkpoint file."""
 
     def __init__(self) -> None:
         self.entries: list[Epoch] = []
@@ -20,12 +20,12 @@ class EpochCache:
         return self.entries[-1].epoch if self.entries else None
 
     def load(self, entries: list[Epoch]) -> None:
-        """Each line is assigned, so that one that does not rise drops those before it."""
+        """Load the checkpoint: each line removes earlier ones whose epoch or start offset is not below its own."""
         for entry in entries:
             self._assign(entry)
 
     def assign(self, epoch: int, offset: int) -> None:
-        """A batch has begun an epoch."""
+        """Add the epoch of a batch with base offset `offset`."""
         if self._assign(Epoch(epoch, offset)):
             self.written = True
 
@@ -41,13 +41,13 @@ class EpochCache:
         return True
 
     def truncate_from_end(self, end: int) -> None:
-        """Without what begins at or behind the log's end."""
+        """Remove the entries that start at or above `end`, the log end offset."""
         while self.entries and self.entries[-1].startOffset >= end:
             self.entries.pop()
             self.written = True
 
     def truncate_from_start(self, start: int) -> None:
-        """What begins at or below the log's start, as one entry that begins there."""
+        """Replace the entries that start at or below `start`, the log start offset, with one that starts there."""
         below = 0
         while below < len(self.entries) and self.entries[below].startOffset <= start:
             below += 1

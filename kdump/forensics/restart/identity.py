@@ -1,4 +1,4 @@
-"""Whose the directories are: meta.properties as a node reads them first of all, before any log.
+"""Cluster, node and directory IDs: checks meta.properties, which a node reads before any log.
 
 Source: MetaPropertiesEnsemble (load, verify), MetaProperties.Builder, KafkaRaftServer.initializeLogDirs.
 """
@@ -19,11 +19,11 @@ from kdump.state.image import Metadata
 
 META = "meta.properties"
 RESERVED = {"A" * 21 + suffix for suffix in ("A", "Q", "g", "w")}
-"""Directory ids with a meaning of their own begin with zeros (DirectoryId.reserved: the first hundred)."""
+"""The first four of the hundred directory IDs that Kafka reserves (DirectoryId.reserved)."""
 
 
 def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights) -> None:
-    """Reads each meta.properties, and tells what stops the node."""
+    """Read each meta.properties into its directory's plan, and add the stops that follow from them."""
     valid = []
     for directory in directories:
         path = os.path.join(directory.path, META)
@@ -54,7 +54,8 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
 
 
 def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> Stop:
-    """One that cannot be read is an offline directory, and the others serve; but not that of the metadata."""
+    """Return the stop for a meta.properties that cannot be read. The directory goes offline and the broker uses the
+    others; without others, or if it is metadata.log.dir, the node exits."""
     kind, what = OFFLINE, reason
     if alone:
         kind, what = EXIT, "RuntimeException: No readable meta.properties files found."
@@ -70,7 +71,7 @@ def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -
 
 
 def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPlan]) -> None:
-    """initializeLogDirs: no metadata log but in metadata.log.dir."""
+    """Add a stop for each metadata log outside metadata.log.dir (initializeLogDirs)."""
     configured = next((each.path for each in directories if each.metadataLogDir), "")
     for directory in valid:
         path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
@@ -93,7 +94,8 @@ def _remedy(directory: DirectoryPlan) -> str:
 
 
 def _read(directory: DirectoryPlan) -> str | None:
-    """Why the broker cannot read the file; empty if it is missing, None if it is sound. Raises SourceError."""
+    """Read meta.properties into the plan, and return why the broker cannot; empty if it is missing, None if it is
+    valid. Raises SourceError."""
     lines = read_text(os.path.join(directory.path, META), utf8=False)
     if lines is None:
         return ""
@@ -120,7 +122,7 @@ def _read(directory: DirectoryPlan) -> str | None:
 
 
 def _agree(directories: list[DirectoryPlan]) -> None:
-    """One cluster, one node, and a directory.id of its own each."""
+    """Check that all have the same cluster ID and node ID, and each its own directory ID."""
     seen: dict[str, str] = {}
     for directory in directories:
         first, path = directories[0], os.path.join(directory.path, META)
@@ -149,8 +151,8 @@ def _agree(directories: list[DirectoryPlan]) -> None:
 
 
 def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: RestartPlan) -> None:
-    """The ids beside those that the cluster knows: the node's own configuration is not on the disk, but the cluster's
-    metadata says which broker has which directories."""
+    """Compare the IDs with the cluster's metadata, which lists the directories of each broker: the node's own
+    configuration is not on the disk."""
     owners = {each: number for number, ids in metadata.broker_directories.items() for each in ids}
     for directory in directories:
         if directory.stops or directory.nodeId is None or directory.directoryId is None or not directory.logDir:

@@ -1,4 +1,4 @@
-"""The .index as a broker uses it: mapped as it is, its size taken for its number of entries, searched by halves.
+"""The .index as a broker uses it: mapped unchecked, with as many entries as its size allows, and binary search.
 
 Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex, TransactionIndex.sanityCheck.
 """
@@ -15,11 +15,11 @@ from kdump.log.index import LARGEST
 from kdump.log.source import open_source
 
 WARM = 8192 // INDEX_ENTRY.size
-"""Entries at the end that are searched first."""
+"""Number of entries at the end that are searched first (AbstractIndex.warmEntries)."""
 
 
 class OffsetIndex:
-    """Entries in memory. An index that is missing, or that was just made, has none."""
+    """An offset index in memory. One that is missing or newly created has no entries."""
 
     def __init__(self, base: int, data: bytes = b"") -> None:
         self.base = base
@@ -27,7 +27,7 @@ class OffsetIndex:
         self.entries = len(data) // INDEX_ENTRY.size
 
     def entry(self, number: int) -> tuple[int, int]:
-        """Offset and position."""
+        """Return offset and byte position of an entry."""
         relative, position = INDEX_ENTRY.struct.unpack_from(self.data, number * INDEX_ENTRY.size)
         return self.base + relative, position
 
@@ -36,7 +36,7 @@ class OffsetIndex:
         return self.entry(self.entries - 1)[0] if self.entries else self.base
 
     def lookup(self, target: int) -> tuple[int, int]:
-        """The last entry at or below an offset; (base, 0) where there is none."""
+        """Return the last entry whose offset is at or below `target`; (base, 0) if there is none."""
         if not self.entries:
             return self.base, 0
         first_hot = max(0, self.entries - 1 - WARM)
@@ -57,7 +57,8 @@ class OffsetIndex:
 
 
 class IndexBuilder:
-    """The offset index that recovery writes: one entry whenever more than index.interval.bytes lie behind the last."""
+    """Builds the offset index that recovery writes. The caller adds an entry once more than index.interval.bytes follow
+    the previous one."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -80,14 +81,14 @@ class IndexBuilder:
 
 
 def _size(path: str, size: int | None) -> int:
-    """Raises SourceError where it is too large to be read: what its end says is then not known."""
+    """Return the size in bytes, 0 if unknown. Raises SourceError if it is too large to read."""
     if (size or 0) > LARGEST:
         raise SourceError(f"{path}: {size} bytes, too large for an index (no more than {LARGEST} are read)")
     return size or 0
 
 
 def read_index(path: str, base: int) -> OffsetIndex:
-    """The index at that path; without entries if there is none. Raises SourceError."""
+    """Read the index at `path`; it has no entries if there is no file. Raises SourceError."""
     if not os.path.isfile(path):
         return OffsetIndex(base)
     source = open_source(path)
@@ -98,8 +99,8 @@ def read_index(path: str, base: int) -> OffsetIndex:
 
 
 def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
-    """What TransactionIndex.sanityCheck stumbles over: position, message, and whether that ends the broker instead of
-    having the segment recovered. None: nothing. Raises SourceError."""
+    """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
+    exits (otherwise it recovers the segment). None if there is no error. Raises SourceError."""
     source = open_source(path)
     size = TXN_INDEX_ENTRY.size
     try:
@@ -109,7 +110,7 @@ def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
             if len(data) < size:
                 break
             entry = TXN_INDEX_ENTRY.read(data)
-            # The version is read as one byte, so that versions below 256 are taken for 0 (AbortedTxn.version).
+            # Kafka reads the version from one byte, the first, so versions below 256 count as 0 (AbortedTxn.version).
             if 0 < entry.version >> 8 < 128:
                 return position, f"Unexpected aborted transaction version {entry.version >> 8}", True
             if entry.lastOffset < base:

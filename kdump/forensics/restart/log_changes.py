@@ -1,4 +1,4 @@
-"""What a load does to leader epochs and snapshots, told at its end: what is written is what differs from before."""
+"""Reports how loading a log changed its leader epochs and producer snapshots, by comparing before and after."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kdump.forensics.restart.producer_state import Snapshots
 
 
 def tell_epochs(files: LogFiles) -> None:
-    """leader-epoch-checkpoint is written anew, with other lines."""
+    """Add the step that rewrites leader-epoch-checkpoint, with the lines that are removed and added."""
     path = os.path.join(files.plan.path, "leader-epoch-checkpoint")
     before, after = files.plan.epochsBefore or (), files.plan.epochsAfter or ()
     gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
@@ -20,7 +20,7 @@ def tell_epochs(files: LogFiles) -> None:
 
 
 def tell_snapshots(files: LogFiles, snapshots: Snapshots, before: dict[int, str]) -> None:
-    """Snapshots that were there and go, and new ones; one that is written over is both."""
+    """Add a step for each producer snapshot that is deleted, overwritten or new."""
     now = snapshots.files
     for offset, path in sorted(before.items()):
         reason = snapshots.removed.get(offset)

@@ -1,4 +1,4 @@
-"""Where a log ends once its segments are open, and what its last segment holds behind that end.
+"""Reports what is outside the log once its segments are open: bytes after its end, segments below its start.
 
 Source: LogSegment.readNextOffset, UnifiedLog.deleteLogStartOffsetBreachedSegments.
 """
@@ -15,8 +15,8 @@ from kdump.log.region import Limits
 
 
 def tell_hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
-    """What the last segment has after the log's end: it stays in the file, and is no longer in the log. Raises
-    SourceError."""
+    """Report the bytes of the last segment after the log end: they stay in the file, but are not part of the log.
+    Raises SourceError."""
     if end.position >= last.size and end.highest < end.offset:
         return
     position = end.position
@@ -34,7 +34,8 @@ def tell_hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> 
 
 
 def below_start(segments: list[Segment], log_start: int, files: LogFiles) -> None:
-    """UnifiedLog.deleteLogStartOffsetBreachedSegments, at the first check of retention after the start."""
+    """Report the segments that the first retention check after startup deletes because they are below the log start
+    offset (UnifiedLog.deleteLogStartOffsetBreachedSegments)."""
     for segment, following in pairwise(segments):
         if following.base > log_start:
             return

@@ -1,5 +1,5 @@
-"""The files of a log's directory while it is loaded: what an interrupted compaction, split or deletion has left is
-finished or thrown away.
+"""The files in a log's directory during loading: what an interrupted compaction, split or deletion has left is
+completed or deleted.
 
 Source: LogLoader.removeTempFilesAndCollectSwapFiles and load, LogFileUtils.offsetFromFile.
 """
@@ -22,12 +22,12 @@ INDEXES = (".index", ".timeindex", ".txnindex")
 
 
 def padded(offset: int) -> str:
-    """LogFileUtils.filenamePrefixFromOffset: at least twenty digits, after the sign."""
+    """Return LogFileUtils.filenamePrefixFromOffset: at least 20 digits, after a minus sign if negative."""
     return f"{'-' * (offset < 0)}{abs(offset):020}"
 
 
 class LogFiles:
-    """Paths by name, as they are after each step; a renamed file keeps its path. What is done becomes the plan's."""
+    """Paths by file name, updated with each step; a renamed file keeps its path. Steps are added to the plan."""
 
     def __init__(self, plan: PartitionPlan, open_: Open, rights: Rights) -> None:
         self.plan, self.open, self.rights = plan, open_, rights
@@ -36,7 +36,7 @@ class LogFiles:
         here = items(plan.path)
         self.files = {item.name: item.path for item in here if os.path.isfile(item.path)}
         self.directories = {item.name: item.path for item in here if item.is_directory}
-        """What stands where a file has to be: a broker skips it in its list, and fails when it opens it."""
+        """Subdirectories by name: a broker skips one that has a file's name when listing, but fails when opening it."""
 
     def step(
         self,
@@ -51,12 +51,12 @@ class LogFiles:
         self.plan.steps.append(Step(kind, file, position, offset, size, reason))
 
     def finish(self) -> None:
-        """Everything that was left unfinished. Raises Stopped, SourceError."""
+        """Complete or delete everything that was left unfinished. Raises Stopped, SourceError."""
         self._swaps(self._temporary())
 
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
-        """A file is opened, or made if it is missing; `random`: as a RandomAccessFile. Raises Stopped where the broker
-        has no right to."""
+        """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
+        Raises Stopped if not."""
         there = os.path.lexists(path)
         refused = self.rights.java_error(path, want) if there else None
         if not there and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
@@ -70,7 +70,7 @@ class LogFiles:
         raise Stopped(denied(path, word, refused, self.rights))
 
     def offset(self, name: str) -> int:
-        """LogFileUtils.offsetFromFile. Raises Stopped."""
+        """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises Stopped if there is none."""
         found = number(name.partition(".")[0], 64)
         if found is None:
             message = f"the name {name!r} does not begin with an offset"
@@ -80,8 +80,8 @@ class LogFiles:
         return found
 
     def has_directory(self, base: int) -> bool:
-        """Whether a directory stands where a segment's index has to be. Raises Stopped where the start opens that: of
-        the last segment, and a .txnindex."""
+        """Return True if a directory has the name of one of the segment's indexes. Raises Stopped if startup opens that
+        index: every .txnindex, and all indexes of the last segment."""
         found = [suffix for suffix in INDEXES if f"{padded(base)}{suffix}" in self.directories]
         is_last = not any(name.endswith(".log") and self.offset(name) > base for name in self.files)
         for suffix in found:
@@ -101,7 +101,8 @@ class LogFiles:
         self.step(kind, path, reason, size=size)
 
     def _temporary(self) -> list[str]:
-        """removeTempFilesAndCollectSwapFiles: the names of .swap files that are good."""
+        """Delete temporary files, and return the names of the .swap files that are complete
+        (removeTempFilesAndCollectSwapFiles). Raises Stopped, SourceError."""
         lowest, cleaned, swaps = FOREVER, [], []
         for name in sorted(self.files):
             if not self.rights.can(self.files[name], READ):
@@ -127,7 +128,7 @@ class LogFiles:
         return good
 
     def _swaps(self, swaps: list[str]) -> None:
-        """Cleaned segments take the place of those that they were made of."""
+        """Delete the files that .swap files replace, and rename the .swap files."""
         low, high = FOREVER, -FOREVER
         for name in list(swaps):
             if name.endswith(".log.swap"):
@@ -153,7 +154,8 @@ class LogFiles:
 
 
 def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
-    """What the broker's user may not do."""
+    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
+    exception."""
     where = os.path.dirname(path)
     message = f"user {rights.name} has no right to {word} {path}"
     if not os.path.lexists(path):
@@ -163,7 +165,7 @@ def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
 
 
 def directory_stop(path: str) -> Stop:
-    """A directory in the place of a file."""
+    """Return the stop for a directory in the place of a file."""
     mapped = path.endswith((".index", ".timeindex"))
     what = (
         f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"

@@ -1,5 +1,5 @@
-"""The load of one log: unfinished work is finished or thrown away, segments are opened, recovered and cut, and what
-is known of producers is put together again.
+"""Loads one log: completes or deletes unfinished work, opens, recovers and truncates segments, and rebuilds the
+producer state.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader (4.3.1).
 """
@@ -30,8 +30,8 @@ from kdump.log.region import Limits
 
 @dataclass
 class Loading:
-    """What a log's load depends on. `log_start`, `recovery_point`: by the checkpoints, 0 without a line. `interval`:
-    index.interval.bytes. `remote`: whether the topic is tiered."""
+    """What the loading of a log depends on. `log_start`, `recovery_point`: offsets from the checkpoints, 0 without a
+    line. `interval`: index.interval.bytes. `remote`: whether the topic uses remote storage."""
 
     open: Open
     rights: Rights
@@ -45,7 +45,7 @@ class Loading:
 
 
 def load(plan: PartitionPlan, how: Loading) -> None:
-    """Fills in the plan. Raises Stopped, SourceError, OSError."""
+    """Load the log, and fill in its plan. Raises Stopped, SourceError, OSError."""
     _LogLoader(plan, how).load()
 
 
@@ -54,7 +54,7 @@ class _LogLoader:
         self.plan, self.how = plan, how
         self.files = LogFiles(plan, how.open, how.rights)
         self.sizes: dict[int, int] = {}
-        """Bytes of each segment before anything is done, by base offset."""
+        """Size of each segment in bytes, by base offset, before the recovery in progress."""
         self.segments: list[Segment] = []
         self.epochs = EpochCache()
         self.snapshots = Snapshots({}, how.open, self._snapshot_written, self._snapshot_deleted)
@@ -93,30 +93,31 @@ class _LogLoader:
             tell_epochs(self.files)
         tell_snapshots(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
 
-    # --- snapshots of producers ---
+    # --- producer snapshots ---
 
     def _list_snapshots(self) -> None:
-        """ProducerStateManager.loadSnapshots. Raises Stopped for a name that is not a number."""
+        """List the producer snapshots (ProducerStateManager.loadSnapshots). Raises Stopped for a name without an
+        offset."""
         for name, path in sorted(self.files.files.items()):
             if name.endswith(".snapshot"):
                 self.snapshots.files[self.files.offset(name)] = target(path)
 
     def _snapshot_written(self, offset: int) -> None:
-        """Raises Stopped where it cannot be."""
+        """Check that a producer snapshot can be written. Raises Stopped if not."""
         name = f"{padded(offset)}.snapshot"
         if name in self.files.directories:
             raise Stopped(directory_stop(self.files.directories[name]))
         self.files.needs(os.path.join(self.plan.path, name))
 
     def _snapshot_deleted(self, path: str) -> None:
-        """Raises Stopped where it cannot be."""
+        """Check that a producer snapshot can be deleted. Raises Stopped if not."""
         if not self.how.rights.can(self.plan.path, WRITE | ENTER):
             raise Stopped(denied(path, "delete", f"AccessDeniedException: {path}", self.how.rights))
 
     # --- segments ---
 
     def _open_segments(self) -> None:
-        """loadSegmentFiles, again after each split."""
+        """Open all segments, and delete indexes without a segment (loadSegmentFiles)."""
         plan, files = self.plan, self.files
         for name in sorted(files.files):
             if name.endswith(INDEXES):
@@ -145,7 +146,8 @@ class _LogLoader:
                 self.segments = sorted([*self.segments, *self._opened(segment)], key=lambda each: each.base)
 
     def _opened(self, segment: Segment) -> list[Segment]:
-        """LogSegment.sanityCheck, and recovery of a segment that does not pass; what it is split into, if it is."""
+        """Check a segment (LogSegment.sanityCheck), and recover it if that fails. Return it, or the segments into which
+        recovery split it."""
         stem, files = padded(segment.base), self.files.files
         if self.files.has_directory(segment.base):
             return [segment]
@@ -169,8 +171,8 @@ class _LogLoader:
         return self._recover_at_load(segment)
 
     def _recover_at_load(self, segment: Segment) -> list[Segment]:
-        """A segment whose index is missing or wrong is recovered whatever the recovery point; what it loses leaves the
-        segments behind it alone."""
+        """Recover a segment whose index is missing or invalid, whatever the recovery point. If it is truncated, the
+        segments after it are kept."""
         try:
             found = self._recover_segment(segment)
         except InvalidOffset as error:
@@ -185,7 +187,8 @@ class _LogLoader:
         return [segment]
 
     def _recover_segment(self, segment: Segment) -> Recovered:
-        """recoverSegment: producers as of its start, every batch checked, a snapshot at its end."""
+        """Recover a segment (recoverSegment): rebuild the producer state up to its base offset, check every batch, and
+        write a producer snapshot at its end."""
         plan = self.plan
         state = ProducerState(self.snapshots)
         self._rebuild(state, self.how.log_start, segment.base, False)
@@ -211,12 +214,12 @@ class _LogLoader:
         return found
 
     def _needs_indexes(self, segment: Segment) -> None:
-        """Both are mapped for writing. Raises Stopped."""
+        """Check that both indexes can be mapped for writing. Raises Stopped if not."""
         for suffix in (".index", ".timeindex"):
             self.files.needs(os.path.join(self.plan.path, padded(segment.base) + suffix), random=True)
 
     def _cut(self, segment: Segment, valid: int, reason: str) -> bool:
-        """The segment ends at `valid` now; whether that takes anything away."""
+        """Truncate the segment at byte `valid`; return True if that removes anything."""
         whole = self.sizes[segment.base]
         if valid >= whole:
             return False
@@ -235,7 +238,7 @@ class _LogLoader:
         self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
 
     def _split(self, error: Overflow) -> list[Segment]:
-        """The segments that take the place of one: batches keep their offsets, in segments that can hold them."""
+        """Split a segment, and return the segments that replace it; batches keep their offsets."""
         segment, head = error.segment, error.head
         parts = split(segment, head)
         reason = f"{error} is more than 2147483647 above its name: {len(parts)} segments take its place"
@@ -253,7 +256,7 @@ class _LogLoader:
     # --- recovery of the log ---
 
     def _recover_log(self) -> int:
-        """recoverLog: the log end offset."""
+        """Recover the log (recoverLog), and return the log end offset."""
         how, plan = self.how, self.plan
         if not how.clean:
             self._recover_unflushed()
@@ -281,7 +284,7 @@ class _LogLoader:
         return end.offset
 
     def _recover_unflushed(self) -> None:
-        """Again from the start where a segment had to be split."""
+        """Recover the segment that contains the recovery point and those after it; start again after a split."""
         point = self.how.recovery_point
         while True:
             floor = max((segment.base for segment in self.segments if segment.base <= point), default=-FOREVER)
@@ -292,14 +295,14 @@ class _LogLoader:
                         self._drop_behind(segment, unflushed[number + 1 :])
                         return
                     if segment is not unflushed[-1]:
-                        segment.index = None  # memory: only the last one's is needed again
+                        segment.index = None  # frees memory: only the last segment's is needed again
                 return
             except Overflow as error:
                 number = self.segments.index(error.segment)
                 self.segments[number : number + 1] = self._split(error)
 
     def _recover_one(self, segment: Segment) -> bool:
-        """Whether it is shorter for that. Raises Overflow, Stopped, SourceError."""
+        """Recover a segment; return True if it is truncated. Raises Overflow, Stopped, SourceError."""
         try:
             found = self._recover_segment(segment)
             return self._cut(segment, found.valid, found.reason)
@@ -315,10 +318,10 @@ class _LogLoader:
         self.segments = [each for each in self.segments if each not in behind]
 
     def _drop(self, segments: list[Segment], reason: str) -> None:
-        """Segments that are deleted, with their indexes and snapshots."""
+        """Delete segments with their indexes and producer snapshots."""
         for segment in segments:
             size = self.sizes[segment.base] - segment.first
-            if size > 0:  # what was cut off before is told already
+            if size > 0:  # truncated bytes have been reported already
                 self.plan.cuts.append(left_of_segment(segment, size, DELETED, reason))
             self.files.step("delete", segment.at.path, reason, offset=segment.base, size=size)
             if segment.base in self.snapshots.files:

@@ -1,5 +1,5 @@
-"""What stands in bytes that a start takes out of the log: counted with kdump's own reader, which finds sound batches
-behind damage."""
+"""Counts batches and records in the bytes that startup removes from the log, including valid batches after damage,
+which kdump's own reader finds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kdump.log.region import TORN, Batch, BatchLegacy, Limits, Stretch
 
 
 class Count:
-    """Batches that are met: sound ones, and those whose checksum does not hold."""
+    """Counts of valid batches (`batches`) and of batches whose checksum or length is invalid (`damaged`)."""
 
     def __init__(self) -> None:
         self.batches = self.damaged = self.sound_bytes = 0
@@ -50,7 +50,7 @@ class Count:
 
 
 def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int, limits: Limits) -> Cut:
-    """What `segment`, of `whole` bytes, has from `position` to its end. Raises SourceError."""
+    """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
     found = Count()
     with segment.window() as window:
         stream = regions(window, name_offset=segment.base, start=position, limits=limits, stretches=CHECKED)
@@ -72,7 +72,7 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
             elif region.kind == "padding":
                 found.padding += region.size
             elif region.code == "batch-length-invalid":
-                found.damaged += 1  # a batch but for its length
+                found.damaged += 1  # a batch with an invalid length
     unfinished = found.torn and not (found.batches or found.damaged)
     if unfinished and not reason:
         reason = "a batch whose writing was cut short"
@@ -80,12 +80,11 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
 
 
 def left_of_segment(segment: Segment, size: int, kind: str, reason: str) -> Cut:
-    """What the `size` bytes hold that are left of a segment, by their headers alone: for one that is deleted. Raises
-    SourceError."""
+    """Count what the `size` bytes left of a deleted segment contain, by batch headers alone. Raises SourceError."""
     found = Count()
     with segment.window() as window:
         if segment.first or size < (window.source.size or 0):
-            # Recovery has taken these batches, one after the other.
+            # Recovery has accepted these batches, so they follow each other without damage.
             for head in walk(window, segment.first, segment.first + size):
                 records = head.header.recordCount if head.header is not None else None
                 found.add(1, records, head.size, head.base, head.last)

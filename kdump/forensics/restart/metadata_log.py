@@ -1,5 +1,5 @@
-"""The metadata log of KRaft, which is loaded before everything else and recovered at every start, however the last run
-ended; and the files beside it that a node cannot start without.
+"""Loads the KRaft metadata log, which comes before all other logs and is recovered at every startup, also after a clean
+shutdown; and checks the files in its directory without which a node does not start.
 
 Source: KafkaRaftLog (4.3; KafkaMetadataLog before): createLog, recoverSnapshots, truncateToLatestSnapshot;
 FileQuorumStateStore; RecordsSnapshotReader.
@@ -26,11 +26,11 @@ QUORUM_FIELDS = (
     ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
     ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
 )
-"""What quorum-state has to have, by its data_version (QuorumStateData)."""
+"""Mandatory fields of quorum-state, by data_version (QuorumStateData)."""
 
 
 def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
-    """Fills in the plan. Raises Stopped, SourceError, OSError."""
+    """Load the metadata log, and fill in its plan. Raises Stopped, SourceError, OSError."""
     load(plan, how)
     topic_id(os.path.join(plan.path, "partition.metadata"))
     end = plan.logEndOffset or 0
@@ -51,7 +51,8 @@ def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
 
 
 def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
-    """recoverSnapshots: end offset and name of the newest that stays."""
+    """Delete metadata snapshots that are unfinished or below the log start offset (recoverSnapshots); return end offset
+    and name of the newest one that stays, None if there is none. Raises Stopped."""
     start, kept = plan.logStartOffset or 0, []
     for name in sorted(names(plan.path)):
         match = SNAPSHOT.match(name)
@@ -77,8 +78,8 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
 
 
 def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
-    """A snapshot has to begin with a control batch, to hold something behind it, and to be sound up to its last whole
-    batch: nothing recovers it."""
+    """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
+    complete batch, because a node does not recover snapshots. Raises Stopped, SourceError."""
     window = how.open(target(path))
     remedy = f"copy {path} away and remove it: the node takes an older one, or fetches it from the controllers"
     try:
@@ -91,7 +92,7 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
             control = is_control if number == 0 else control
             data += not is_control
             plan.bytesRead += head.size
-        if size - end >= UP_TO_MAGIC:  # the magic is looked at before the length
+        if size - end >= UP_TO_MAGIC:  # Kafka checks the magic before the length
             _known_magic(end, window.view(end, UP_TO_MAGIC)[-1])
     except CorruptRecord as error:
         message = f"the snapshot cannot be read: {error}"
@@ -109,13 +110,13 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
 
 
 def _known_magic(position: int, magic: int) -> None:
-    """ByteBufferLogInputStream.nextBatchSize. Raises CorruptRecord."""
+    """Check a batch's magic as ByteBufferLogInputStream.nextBatchSize does. Raises CorruptRecord."""
     if not 0 <= magic <= CURRENT_MAGIC:
         raise CorruptRecord(position, f"Invalid magic found in record: {magic}")
 
 
 def _quorum_state(path: str) -> None:
-    """Raises Stopped, SourceError."""
+    """Check quorum-state, if there is one. Raises Stopped, SourceError."""
     if not os.path.isfile(path):
         return
     source = open_source(path)
@@ -125,12 +126,12 @@ def _quorum_state(path: str) -> None:
         source.close()
     remedy = f"copy {path} away and remove it: the node learns leader and epoch anew (a controller may vote twice)"
     what = "Error while reading the Quorum status"
-    # Java reads one line.
+    # Kafka reads only the first line.
     line = data.splitlines()[0] if data else b""
     if not line:
         raise Stopped(Stop(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy))
     try:
-        found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java looks at nothing behind it
+        found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
     except (ValueError, RecursionError) as error:
         message = f"quorum-state is no JSON: {error}"
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"

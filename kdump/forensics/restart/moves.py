@@ -1,7 +1,7 @@
-"""Names of partition directories, and replicas that move from one log directory to another.
+"""Names of partition directories, and replicas that are moved from one log directory to another.
 
-A broker goes on with such a move when it starts: the -future directory is filled, and takes the place of the live one
-as soon as it has all its records.
+A broker continues such a move after startup: it fills the -future directory, which replaces the live one as soon as it
+has all its records.
 
 Source: UnifiedLog.parseTopicPartitionName, LogManager.replaceCurrentWithFutureLog, ReplicaAlterLogDirsThread.
 """
@@ -23,7 +23,7 @@ SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 
 
 def parse_name(name: str) -> tuple[str, int, str] | None:
-    """Topic, partition and state of a directory's name; None for one that ends the broker."""
+    """Return topic, partition and state from a directory's name; None for a name at which the broker exits."""
     state, own = "", name
     for suffix in ("delete", "future", "stray"):
         if name.endswith(f"-{suffix}"):
@@ -36,7 +36,7 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
 
 
 class Moves:
-    """The replicas that move between the log directories of a broker, by their names."""
+    """The replicas that are being moved between a broker's log directories, found by the names of their directories."""
 
     def __init__(self, directories: Sequence[DirectoryPlan], strays: Strays) -> None:
         self.live: dict[tuple[str, int], str] = {}
@@ -62,11 +62,11 @@ class Moves:
         return topic_id is None or bool(strays.reason(parsed[0], parsed[1], topic_id, directory.nodeId)[0])
 
     def of(self, live: PartitionPlan) -> str | None:
-        """The -future directory that takes the place of a live one, in another log directory; None: none does."""
+        """Return the -future directory in another log directory that will replace a live one; None if there is none."""
         path = self.future.get((live.topic, live.partition))
         return None if path is None or os.path.dirname(path) == os.path.dirname(live.path) else path
 
     def live_of(self, future: PartitionPlan) -> str | None:
-        """The live directory whose place a -future one takes; None: there is none in another log directory."""
+        """Return the live directory in another log directory that a -future one will replace; None if there is none."""
         path = self.live.get((future.topic, future.partition))
         return None if path is None or os.path.dirname(path) == os.path.dirname(future.path) else path

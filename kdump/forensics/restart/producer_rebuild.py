@@ -1,4 +1,4 @@
-"""Producers put together from the newest snapshot and the batches behind it.
+"""Rebuilds producer state from the newest producer snapshot and the batches after it.
 
 Source: UnifiedLog.rebuildProducerState (4.3.1).
 """
@@ -11,13 +11,13 @@ from kdump.forensics.restart.producer_state import ProducerState
 from kdump.forensics.restart.segment import Segment
 
 Scanned = Callable[[Segment, int, int], None]
-"""Told of a segment that was read, from which offset on, and how many bytes."""
+"""Called with each segment that was read, the first offset read, and the number of bytes."""
 
 
 def rebuild_producers(
     state: ProducerState, segments: list[Segment], log_start: int, end: int, clean: bool, scanned: Scanned
 ) -> None:
-    """State and snapshots as of offset `end`. Raises Stopped, SourceError."""
+    """Rebuild `state` and its snapshots up to offset `end` (exclusive). Raises Stopped, SourceError."""
     bases = [segment.base for segment in segments]
     to_snapshot = [*sorted(bases)[-2:], end]
     if not state.snapshots.files and clean:

@@ -1,4 +1,4 @@
-"""Recovery of one segment: every batch is checked, indexes are rebuilt, and the file is cut at the first that is wrong.
+"""Recovers one segment: checks every batch, rebuilds the indexes, and truncates the file at the first invalid batch.
 
 Source: org.apache.kafka.storage.internals.log.LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
 """
@@ -16,13 +16,13 @@ from kdump.forensics.restart.segment import Segment
 from kdump.log.window import Window
 
 INTERVAL = 4096
-"""index.interval.bytes by default."""
+"""Default of index.interval.bytes."""
 
 
 @dataclass
 class Recovered:
-    """`valid`: bytes up to the first that are wrong. `reason`: why it ends there; empty where it is the file's end, or
-    where too few bytes are left for a batch."""
+    """What recovery found. `valid`: bytes before the first invalid batch; `last`: the last valid batch. `reason`: why
+    recovery stopped there; empty at the end of the file, or if the bytes left are not a complete batch."""
 
     valid: int
     last: Head | None = None
@@ -30,7 +30,8 @@ class Recovered:
 
 
 class InvalidOffset(Exception):
-    """Kafka's InvalidOffsetException: offsets go back where an index entry is due. The whole segment is emptied."""
+    """Kafka's InvalidOffsetException: offsets are not in ascending order where an index entry is due. Recovery of
+    unflushed segments then empties the whole segment; if it happens while segments are opened, the broker exits."""
 
     def __init__(self, head: Head, before: int) -> None:
         super().__init__(f"offset {head.last} behind offset {before}: no index can hold that")
@@ -38,7 +39,8 @@ class InvalidOffset(Exception):
 
 
 class Overflow(Exception):
-    """Kafka's LogSegmentOffsetOverflowException: an offset too far from the segment's name. The segment is split."""
+    """Kafka's LogSegmentOffsetOverflowException: an offset is below the segment's base offset, or too far above it. The
+    segment is split."""
 
     def __init__(self, head: Head, segment: Segment) -> None:
         super().__init__(f"offset {head.last} in the segment of {segment.base}")
@@ -49,7 +51,7 @@ class Overflow(Exception):
 def recover(
     segment: Segment, state: ProducerState, epochs: EpochCache, interval: int, met: Callable[[int], None]
 ) -> Recovered:
-    """LogSegment.recover. The segment is shortened, its index is the new one. Raises InvalidOffset, Overflow, Stopped,
+    """Perform LogSegment.recover: truncate the segment, and replace its index. Raises InvalidOffset, Overflow, Stopped,
     SourceError."""
     with segment.window() as window:
         return _Recovery(segment, state, epochs, interval, window, met).run()
@@ -109,7 +111,7 @@ class _Recovery:
         self.indexed_at = position
 
     def _time_index(self, head: Head) -> None:
-        """Two offsets may go back here too."""
+        """Add a time index entry if the timestamp is larger. Raises InvalidOffset if its offset would be smaller."""
         if self.time_entries and self.newest_offset < self.time_offset:
             raise InvalidOffset(head, self.time_offset)
         if self.newest > self.in_time_index:

@@ -1,4 +1,4 @@
-"""The question as a whole: what does the broker of these log directories do when it is started next?"""
+"""Predicts what the broker of these log directories does at its next startup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kdump.state.image import Metadata
 from kdump.state.metadata import read_metadata
 
 VERSION = "4.3.1"
-"""The release whose start is replayed."""
+"""The Kafka release whose startup is replayed."""
 
 
 def restart_plan(
@@ -31,12 +31,13 @@ def restart_plan(
     found: Callable[[PartitionPlan], None] = lambda plan: None,
     met: Callable[[int], None] = lambda count: None,
 ) -> RestartPlan:
-    """What a broker of Kafka 4.3.1 does at its next start on these log directories, all of one broker.
+    """Predict what a Kafka 4.3.1 broker does at its next startup with these log directories, all of one broker.
 
-    `wanted` is asked of each topic; what stops the start elsewhere is then not seen. `found` is told of each partition
-    as it has been looked at, `met` of bytes as they have been read. Only what the broker itself would read is read, and
-    behind a cut what is lost there. Raises SourceError for a path that is no log directory; what cannot be read in one
-    is in `unread`. Source: see the modules of kdump.forensics.restart.
+    `wanted` selects topics by name; problems in the others are not detected. `found` is called with the plan of each
+    selected partition once it is complete, `met` with the number of bytes after each read. Reads only what the broker
+    itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path that is not a
+    log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
+    kdump.forensics.restart.
     """
     options = options or Options()
     plan = RestartPlan(node_directories(list(paths)))
@@ -78,12 +79,12 @@ def restart_plan(
 
 
 def _is_cut(plan: RestartPlan, metadata: Metadata) -> bool:
-    """Whether the metadata on the disk lacks something that it once had: a tail that was never finished is nothing."""
+    """Return True if the metadata on the disk is incomplete because of damage; an unfinished tail does not count."""
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
 def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:
-    """What the cluster's metadata in one of the directories says; None without it."""
+    """Return the cluster's metadata from one of the directories; None if there is none."""
     for directory in sorted(plan.directories, key=lambda each: not each.metadataLogDir):
         found = read_metadata(directory.path, options.limits)
         if found is not None and found.topics:
@@ -92,14 +93,14 @@ def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:
 
 
 def _is_of_zookeeper(plan: RestartPlan) -> bool:
-    """Whether the broker ran with ZooKeeper: meta.properties of version 0, and nowhere a metadata log."""
+    """Return True if the broker ran with ZooKeeper: meta.properties has version 0, and there is no metadata log."""
     here = [each for each in plan.directories if each.version is not None]
     metadata = any(os.path.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     return bool(here) and not metadata and all(each.version == "0" for each in here)
 
 
 def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
-    """Whether the node has logs besides the metadata: a controller has none, and no checkpoints."""
+    """Return True if the node may be a broker. A controller has no logs but the metadata log, and no checkpoints."""
     if any(each.failed for each in plan.directories):
         return True
     for directory in plan.directories:
@@ -143,7 +144,7 @@ def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_wh
 
 
 def _assumed_directories(plan: RestartPlan) -> list[str]:
-    """Which directories the node's configuration names."""
+    """Return the assumptions about the directories in the node's configuration."""
     logs = [each for each in plan.directories if each.logDir]
     said = f"log.dirs names {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(plan.directories) == 1:

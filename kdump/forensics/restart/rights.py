@@ -1,8 +1,8 @@
-"""What the broker may read and write: of files that were restored as root, or on a disk that is mounted read-only.
+"""What the broker may read and write: it may lack rights on files restored as root, or on a disk mounted read-only.
 
-The user that the broker runs as is on no disk. It is taken to be the user of this process, unless that is root, or owns
-nothing here while everything belongs to one other user: then it is the owner of the log directories, as far as the
-modes of files say what that user may do.
+The user that the broker runs as is not stored on disk. It is assumed to be the user of this process, unless that is
+root, or owns nothing here while everything belongs to one other user. In these cases it is assumed to be the owner of
+the log directories, and the modes of the files decide what that user may do.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
 
 
 class Rights:
-    """Of one user. `own`: those of this process, which the system is asked for."""
+    """The rights of one user. `own`: it is the user of this process, so that the operating system can decide."""
 
     def __init__(self, user: int, own: bool = True) -> None:
         self.user, self.own = user, own
         self.mounts_count = True
-        """Whether a file system that is mounted read-only cannot be written. A plan says so once, and goes on as if it
-        could be."""
+        """Whether a read-only mount denies writing. The plan reports such a mount once, and is otherwise computed as if
+        it were writable."""
         self.groups: set[int] = set()
         if not own:
             with suppress(KeyError, OSError):
@@ -43,7 +43,7 @@ class Rights:
             return str(self.user)
 
     def can(self, path: str, want: int) -> bool:
-        """Whether the user may do what `want` says with something that is there."""
+        """Return True if the user has all rights in `want` (READ | WRITE | ENTER) on an existing path."""
         if want & WRITE and not self.mounts_count and read_only(path):
             want &= ~WRITE
         if self.own or self.user == 0:
@@ -65,7 +65,7 @@ class Rights:
         return (stat.S_IMODE(status.st_mode) >> shift) & want == want
 
     def java_error(self, path: str, want: int = READ) -> str | None:
-        """What Java throws when it opens a file that is there, and cannot be; None if it can be, or is missing."""
+        """Return the exception that Java throws when it opens an existing file; None if it can, or there is no file."""
         try:
             mode = os.stat(path).st_mode
         except FileNotFoundError:
@@ -80,7 +80,7 @@ class Rights:
 
 
 def read_only(path: str) -> bool:
-    """Whether a path is on a file system that is mounted read-only."""
+    """Return True if the path is on a file system mounted read-only."""
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:
@@ -88,7 +88,7 @@ def read_only(path: str) -> bool:
 
 
 def broker_rights(directories: Iterable[str]) -> Rights:
-    """The rights of the broker with these directories."""
+    """Return the rights of the user that the broker with these log directories is assumed to run as."""
     owners: Counter[int] = Counter()
     for directory in directories:
         with suppress(OSError):

@@ -1,5 +1,5 @@
-"""The files at the root of a log directory that a start makes, locks and deletes: where it cannot, the directory goes
-offline, or the node ends.
+"""The files at the root of a log directory that startup creates, locks and deletes. If it cannot, the directory goes
+offline, or the node exits.
 
 Source: LogManager (lockLogDirs, recoveryPointCheckpoints, loadLogs), CheckpointFile, CleanShutdownFileHandler.delete,
 ReplicaManager.highWatermarkCheckpoints, KafkaRaftManager (createDataDir, lockDataDir).
@@ -21,7 +21,7 @@ CLEANER = "cleaner-offset-checkpoint"
 
 
 def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
-    """The path of .lock, and what Java throws when it opens it, or makes it."""
+    """Return the path of .lock and the exception that Java throws when it opens or creates it; None if it can."""
     path = os.path.join(directory.path, LOCK)
     refused = rights.java_error(path, READ | WRITE)
     if not os.path.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
@@ -30,13 +30,13 @@ def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | N
 
 
 def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
-    """What a broker cannot write at the root of a log directory."""
+    """Yield the stop for what a broker cannot write or list at the root of a log directory, if any."""
     writes = rights.can(directory.path, WRITE | ENTER)
     locked = _lock_error(directory, rights)
     for name in (*OFFSETS, CLEANER):
         path = os.path.join(directory.path, name)
         if not writes and not os.path.lexists(path):
-            # The file is made before there is anybody to take the directory offline.
+            # The file is created before the broker can take a log directory offline.
             yield denied(path, "write", f"AccessDeniedException: {path}", rights)._replace(kind=EXIT)
             return
     if not rights.can(directory.path, READ):
@@ -50,7 +50,7 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
 
 
 def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
-    """Why .kafka_cleanshutdown cannot be deleted: the logs of the directory are then not loaded at all."""
+    """Return the stop if .kafka_cleanshutdown cannot be deleted: no log in the directory is then loaded."""
     path = os.path.join(directory.path, CLEAN_MARK)
     if not rights.can(directory.path, WRITE | ENTER):
         return denied(path, "delete", f"AccessDeniedException: {path}", rights)
@@ -62,12 +62,12 @@ def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
 
 
 def read_only_stop(directory: DirectoryPlan) -> Stop | None:
-    """A directory on a file system that is mounted read-only: not even root can write there."""
+    """Return the stop for a directory on a file system mounted read-only, where not even root can write."""
     if not read_only(directory.path):
         return None
     kind, path = OFFLINE, os.path.join(directory.path, LOCK)
     if any(not os.path.lexists(os.path.join(directory.path, name)) for name in (*OFFSETS, CLEANER)):
-        kind = EXIT  # the file is made before there is anybody to take the directory offline
+        kind = EXIT  # the file is created before the broker can take a log directory offline
     if directory.metadataLogDir:
         kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
     message = f"{directory.path} is on a file system that is mounted read-only"
@@ -78,7 +78,7 @@ def read_only_stop(directory: DirectoryPlan) -> Stop | None:
 
 
 def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
-    """What a node cannot write at the root of metadata.log.dir, all of which ends it."""
+    """Yield the stop for what a node cannot write at the root of metadata.log.dir, if any: the node exits."""
     log = os.path.join(directory.path, METADATA_LOG)
     if not os.path.lexists(log) and not rights.can(directory.path, WRITE | ENTER):
         yield denied(log, "write", f"AccessDeniedException: {log}", rights)._replace(kind=EXIT)

@@ -1,4 +1,4 @@
-"""Whether a broker runs on a log directory: it holds a lock on the file .lock there (LogManager.lockLogDirs)."""
+"""Detects a broker that is running on a log directory: it holds a lock on the .lock file (LogManager.lockLogDirs)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)
 
 
 def holder(directory: str) -> int | None:
-    """The id of the process that holds the lock; None if none does, or if it cannot be told (another system, another
-    container, a network file system)."""
+    """Return the ID of the process that holds the lock; None if there is none, or if it cannot be determined (not on
+    Linux, in another container, on a network file system)."""
     try:
         status = os.stat(os.path.join(directory, LOCK))
         with open(LOCKS) as file:

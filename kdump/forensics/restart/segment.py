@@ -1,4 +1,4 @@
-"""A segment while its log is loaded: its files, how far it reaches by now, and its offset index.
+"""A segment while its log is loaded: its files, its current end, and its offset index.
 
 Source: org.apache.kafka.storage.internals.log.LogSegment.
 """
@@ -24,8 +24,9 @@ BATCH_OVERFLOW = (1 << 31) - 1
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends as its broker has it: the next offset, and the position behind the last batch; the segment's own
-    base and first where the index leads nowhere, as if it were empty. `highest`: the largest offset met on the way."""
+    """The end of a log as its broker computes it: the next offset, and the byte position after the last batch. If the
+    index leads to no batch, they are the segment's base offset and first byte, as if it were empty. `highest`: the
+    largest offset read on the way."""
 
     offset: int
     position: int
@@ -34,7 +35,8 @@ class LogEnd(NamedTuple):
 
 @dataclass
 class Segment:
-    """`size`: bytes of the .log that are left. `index`: None until it is needed, or once it was dropped from memory."""
+    """A segment. `size`: the byte of its .log at which it ends now. `index`: None until it is needed, and after it has
+    been dropped from memory."""
 
     base: int
     at: Target
@@ -42,28 +44,28 @@ class Segment:
     open: Open
     index: OffsetIndex | None = None
     rebuilt: bool = False
-    """Whether recovery has written its indexes anew."""
+    """Whether recovery has rebuilt its indexes."""
     index_suffix: str = ""
     created: bool = False
-    """Whether this start makes its file, which is empty."""
+    """Whether startup creates its file, which is then empty."""
     first: int = 0
-    """Where it begins in its file: one that a segment was split into is a part of that."""
+    """The byte of its .log at which it begins: above 0 only for a part of a segment that was split."""
 
     @property
     def stem(self) -> str:
         return self.at.path.removesuffix(self.index_suffix).removesuffix(".log")
 
     def offset_index(self) -> OffsetIndex:
-        """Raises SourceError."""
+        """Return the index, which is read if necessary. Raises SourceError."""
         if self.index is None:
-            # One that was rebuilt, and dropped, is taken for empty: a lookup then begins at the segment's first byte.
+            # One that was rebuilt and dropped is treated as empty: lookups then start at the segment's first byte.
             path = self.stem + ".index" + self.index_suffix
             self.index = OffsetIndex(self.base) if self.rebuilt else read_index(path, self.base)
         return self.index
 
     @contextmanager
     def window(self) -> Iterator[Window]:
-        """Raises SourceError."""
+        """Open the segment's file. Raises SourceError."""
         window = Window(SeekableSource(self.at.path, io.BytesIO())) if self.created else self.open(self.at)
         try:
             yield window
@@ -71,11 +73,12 @@ class Segment:
             window.source.close()
 
     def fits(self, offset: int) -> bool:
-        """Whether an index can hold the offset: relative to the base, in 31 bits."""
+        """Return True if an index can store the offset: relative to the base offset, in 31 bits."""
         return 0 <= offset - self.base <= BATCH_OVERFLOW
 
     def find(self, window: Window, offset: int) -> Head | None:
-        """LogSegment.translateOffset. Raises CorruptRecord, Stopped, SourceError."""
+        """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises CorruptRecord, Stopped,
+        SourceError."""
         _, position = self.offset_index().lookup(offset)
         if position < 0:
             message = f"the index leads to position {position}"
@@ -84,7 +87,7 @@ class Segment:
         return search(window, offset, max(position, self.first), self.size, self.at.path)
 
     def next_offset(self) -> LogEnd:
-        """LogSegment.readNextOffset. Raises Stopped, SourceError."""
+        """Return the log end as LogSegment.readNextOffset computes it. Raises Stopped, SourceError."""
         with self.window() as window:
             try:
                 found = self.find(window, self.offset_index().last_offset)
@@ -98,7 +101,8 @@ class Segment:
             return LogEnd(last.last + 1, last.end, highest)
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch begins that reaches up to an offset; the end where none does. Raises SourceError."""
+        """Return the position of the first batch whose last offset is at or above `offset`, or of an invalid batch
+        before it; the segment's end if there is neither. Raises SourceError."""
         with self.window() as window:
             try:
                 for head in walk(window, self.first, self.size):
@@ -109,8 +113,9 @@ class Segment:
         return self.size
 
     def load_producers(self, state: ProducerState, start: int, stop: int | None) -> int:
-        """UnifiedLog.loadProducersFromRecords of offsets from `start` on, up to the batch of `stop`: bytes read.
-        Raises Stopped, SourceError."""
+        """Update `state` with the batches from offset `start` to the batch of offset `stop` (exclusive), or to the end
+        if `stop` is None (UnifiedLog.loadProducersFromRecords). Return the number of bytes read. Raises Stopped,
+        SourceError."""
         with self.window() as window:
             try:
                 end = self.size
@@ -128,7 +133,7 @@ class Segment:
 
 
 def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
-    """What ends a broker that meets bytes where a batch should be, outside of recovery."""
+    """Return the stop for an invalid batch that a broker reads outside of recovery: it exits."""
     remedy = (
         f"save what stands behind byte {error.position} of {os.path.basename(file)}; recovery cuts the file there,"
         " without .kafka_cleanshutdown and at or above the recovery point"
@@ -137,6 +142,6 @@ def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
 
 
 def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> Segment:
-    """The segment whose .log is at `path`, or is made there."""
+    """Return the segment whose .log is at `path`, or is created there."""
     created = not os.path.exists(path)
     return Segment(base, target(path), 0 if created else os.stat(path).st_size, open_, None, False, suffix, created)

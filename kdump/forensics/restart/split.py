@@ -1,4 +1,4 @@
-"""A segment that holds an offset too far from its name is split into segments that can hold theirs (KAFKA-6264).
+"""Splits a segment with an offset too far from its base offset into segments that fit their offsets (KAFKA-6264).
 
 Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 """
@@ -12,7 +12,7 @@ from kdump.forensics.restart.segment import Segment, corrupt_stop
 
 
 def split(segment: Segment, head: Head) -> list[Segment]:
-    """The segments that take the place of one, as parts of its file; `head` is the batch that does not fit. Raises
+    """Return the segments that replace `segment`, as parts of its file; `head` is the batch that does not fit. Raises
     Stopped, SourceError."""
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1

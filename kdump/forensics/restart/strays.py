@@ -1,5 +1,5 @@
-"""Which partitions the cluster does not expect on a broker: the metadata on the disk tells, as far as it goes. A broker
-renames their directories, and deletes none of them.
+"""Stray partitions: those that the cluster's metadata, as far as the disk has it, does not assign to a broker. The
+broker renames their directories, but does not delete them.
 
 Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher.initializeManagers.
 """
@@ -10,8 +10,8 @@ from kdump.state.image import Metadata, PartitionInfo
 
 
 class Strays:
-    """`metadata` None: nothing is known, and nothing is called a stray, unless the disk is a broker's that ran with
-    ZooKeeper: its topics are not in the metadata of any cluster without."""
+    """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
+    ZooKeeper: no KRaft cluster's metadata has its topics."""
 
     def __init__(self, metadata: Metadata | None, of_zookeeper: bool = False) -> None:
         self.metadata, self.of_zookeeper = metadata, of_zookeeper
@@ -23,8 +23,8 @@ class Strays:
         return None if topic is None else topic.partitions.get(partition)
 
     def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
-        """Why the broker takes the directory for a stray, and what keeps it from that; empty if it does not, or if
-        nothing tells."""
+        """Return why the broker treats the directory as stray, and the remedy if there is one; both are empty if it
+        does not, or if that is unknown."""
         if self.of_zookeeper:
             migrate = (
                 "start it with the release that it ran with; brokers of 3.4 to 3.9 migrate from ZooKeeper to KRaft"
@@ -50,7 +50,7 @@ class Strays:
         return f"topic id {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
 
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
-        """The id of the log directory that the replica of a broker is assigned to."""
+        """Return the ID of the log directory to which the broker's replica is assigned; None if unknown."""
         info = self._info(topic_id, partition)
         if info is None or node not in info.replicas:
             return None

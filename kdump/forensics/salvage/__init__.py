@@ -1,1 +1,1 @@
-"""What is sound of damaged partitions, written anew."""
+"""Copies the valid batches of damaged partitions to new directories."""

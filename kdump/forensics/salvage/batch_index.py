@@ -1,7 +1,7 @@
-"""The valid batches of one file in which they stand out of order, in compact arrays: about 60 bytes a batch.
+"""Index of the valid batches of a file in which they are out of order, in compact arrays: about 60 bytes per batch.
 
-Those that are in order among themselves make the chain: the longest ascending subsequence of the file. The others are
-astray. Both are read in the order of their offsets (lane.py).
+The longest subsequence of batches with ascending offsets is the chain; the other batches are astray. Both are read in
+order of offsets (lane.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from itertools import chain
 from typing import NamedTuple
 
 CHAIN, RESCUED, MENDED, LEFT_OUT, FIXED, ALONE = 1, 2, 4, 8, 16, 32
-"""Marks of a batch: it is in the chain; it was made of a damaged one; its base offset is corrected; it is written
-nowhere; its base offset cannot be corrected; on both sides of it are bytes that belong to no valid batch."""
+"""Flags of a batch: in the chain; recovered from a damaged batch; base offset corrected; not written; base offset not
+correctable; between bytes on both sides that belong to no valid batch."""
 MOST_OVERLAPS = 1000
-"""Batches that are looked at for one that shares offsets with others: a crafted file must not cost its square."""
+"""Maximum number of batches examined to find those that share offsets, to avoid quadratic time for a crafted file."""
 SORTED_AT_ONCE = 1 << 13
-"""Numbers that are sorted as objects, before they go into an array."""
+"""Batch numbers that are sorted at once, as Python objects, before they are stored in an array."""
 
 
 class Entry(NamedTuple):
-    """A batch of the file: byte position and size, the offsets that it has (those that it should have, if its base
-    offset is `is_mended`), the checksum in its header."""
+    """A batch of the file: byte position and size, first and last offset (the corrected ones, if `is_mended`), and the
+    checksum in its header."""
 
     position: int
     size: int
@@ -35,7 +35,8 @@ class Entry(NamedTuple):
 
 
 class BatchIndex:
-    """`name`: the base offset in the file's name, None without one; `beyond`: that of the next file."""
+    """The batches of one file. `name`: the base offset in the file's name, None without one; `beyond`: that of the next
+    file."""
 
     def __init__(self, name: int | None, beyond: int | None) -> None:
         self.name = name
@@ -45,18 +46,18 @@ class BatchIndex:
         self.crcs = array("I")
         self.marks = bytearray()
         self.chain = array("i")
-        """Numbers of the batches in the chain, in ascending order of positions and of offsets."""
+        """Numbers of the batches in the chain, in ascending order of both position and offset."""
         self.astray = array("i")
-        """Numbers of the others, by offset; those of one offset by position."""
+        """Numbers of the other batches that are written, by base offset, then by position."""
         self.widest = 1
         self.end = 0
-        """Bytes of the file."""
+        """Size of the file in bytes."""
 
     def __len__(self) -> int:
         return len(self.marks)
 
     def add(self, position: int, size: int, base: int, last: int, crc: int, marks: int = 0) -> None:
-        """The next batch in the order of positions."""
+        """Add the next batch in order of position."""
         self.positions.append(position)
         self.sizes.append(size)
         self.bases.append(base)
@@ -76,14 +77,14 @@ class BatchIndex:
         )
 
     def end_of(self, number: int) -> int:
-        """The byte after a batch."""
+        """Return the byte position after a batch."""
         return self.positions[number] + self.sizes[number]
 
     def arrange(self) -> None:
-        """Find the chain, once all batches are there."""
+        """Find the chain, once all batches have been added."""
         within = array("i", (number for number in self._candidates() if self._is_within(number)))
-        candidates = within if len(within) * 2 >= len(self) else self._candidates()  # or the name is wrong
-        ends, ends_at = array("q"), array("i")  # of chains by their length: the least last offset, and whose it is
+        candidates = within if len(within) * 2 >= len(self) else self._candidates()  # else the file's name is wrong
+        ends, ends_at = array("q"), array("i")  # by length of the chain: the smallest last offset, and its batch
         before = array("i", [-1]) * len(self)
         for number in candidates:
             size = bisect_left(ends, self.bases[number])
@@ -100,7 +101,8 @@ class BatchIndex:
         self._sort()
 
     def _candidates(self) -> Iterator[int]:
-        """Those that may be in the chain: not what leaps over its successor, for that one is in its place."""
+        """Yield the batches that may be in the chain: not one that skips offsets if its successor starts between the
+        expected offset and its own last offset, because then the successor is in its place."""
         expected, number = self.name, None
         for after in chain(self._plausible(), [None]):
             if number is not None:
@@ -112,7 +114,7 @@ class BatchIndex:
             number = after
 
     def _plausible(self) -> Iterator[int]:
-        """All but what was made of damage, and what is in the midst of damage and out of order."""
+        """Yield all batches except recovered ones, and those between damaged bytes that are out of order."""
         for number, marks in enumerate(self.marks):
             before = number > 0 and self.lasts[number - 1] >= self.bases[number]
             after = number + 1 < len(self) and self.bases[number + 1] <= self.lasts[number]
@@ -120,7 +122,7 @@ class BatchIndex:
                 yield number
 
     def _is_within(self, number: int) -> bool:
-        """Whether its offsets are those of this file, by the names of the files."""
+        """Return True if its offsets belong to this file, according to the names of the files."""
         first, beyond = self.name or 0, self.beyond
         return self.bases[number] >= first and (beyond is None or self.lasts[number] < beyond)
 
@@ -136,28 +138,28 @@ class BatchIndex:
         self.astray = runs[0] if len(runs) == 1 else array("i", merge(*runs, key=base))
 
     def mend(self, number: int, base: int) -> None:
-        """Give a batch another base offset, at which it is in its place. `arranged` has to follow."""
+        """Correct the base offset of a batch to the one that fits its position. Call `arranged` afterwards."""
         self.lasts[number] += base - self.bases[number]
         self.bases[number] = base
         self.marks[number] |= MENDED | CHAIN
 
     def leave_out(self, number: int) -> None:
-        """Write a batch nowhere. `arranged` has to follow."""
+        """Exclude a batch from the output. Call `arranged` afterwards."""
         self.marks[number] |= LEFT_OUT
 
     def arranged(self) -> None:
-        """Sort again after batches were mended or left out."""
+        """Sort again after `mend` or `leave_out`."""
         self._sort()
 
-    # -- questions
+    # -- queries
 
     def first(self, *, astray: bool) -> int | None:
-        """The least offset in a lane."""
+        """Return the lowest offset in the chain, or of the astray batches; None if there is none."""
         numbers = self.astray if astray else self.chain
         return self.bases[numbers[0]] if numbers else None
 
     def holders(self, first: int, last: int, *, astray: bool) -> Iterator[int]:
-        """The batches of the chain, or of the others, that share offsets with first..last."""
+        """Yield the batches of the chain, or the astray ones, that share offsets with first..last (inclusive)."""
         numbers = self.astray if astray else self.chain
         at = bisect_right(numbers, last, key=self.bases.__getitem__) - 1
         stop = max(0, at - MOST_OVERLAPS)

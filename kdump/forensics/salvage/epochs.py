@@ -1,4 +1,4 @@
-"""leader-epoch-checkpoint for what was written: the source's where it is right, else from the batches.
+"""Leader epochs for leader-epoch-checkpoint: the source's file if it matches the batches, otherwise their own epochs.
 
 Source: LeaderEpochCheckpointFile (version, count, a line for each epoch and its first offset), LeaderEpochFileCache.
 """
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 MOST = 100_000
-"""Leader epochs that are kept; no log has so many."""
+"""Maximum number of leader epochs that are kept; no log has so many."""
 
 
 class EpochsWritten:
-    """The leader epochs of the batches that are written, in order. `checkpoint`: (epoch, start offset) as the source's
-    file has them, None without one. A file that does not rise in both columns, or gives a batch another epoch than it
-    has, is not gone by."""
+    """The leader epochs of the batches that are written, in order. `checkpoint`: (epoch, start offset) pairs of the
+    source's file, None without one. The file is ignored if one of the columns is not in ascending order, or if a batch
+    has a different epoch."""
 
     def __init__(self, checkpoint: Sequence[tuple[int, int]] | None) -> None:
         given = list(checkpoint or ())
@@ -26,7 +26,7 @@ class EpochsWritten:
         self._seen: list[tuple[int, int]] = []
 
     def add(self, epoch: int, base: int) -> bool:
-        """A batch; whether its epoch is lower than that of one before it."""
+        """Add a batch; return True if its epoch is lower than that of a batch before it."""
         if epoch < 0:
             return epoch < -1  # -1: none
         if self._agrees:
@@ -39,8 +39,8 @@ class EpochsWritten:
         return False
 
     def entries(self, end: int) -> tuple[list[tuple[int, int]], str]:
-        """(epoch, start offset) of each, and where they come from: source, batches or empty. `end`: the log end, behind
-        which none begins."""
+        """Return (epoch, start offset) pairs, and their origin: source, batches or empty. `end`: the log end offset;
+        entries of the source above it are dropped."""
         if self._agrees:
             kept = [(epoch, start) for epoch, start in self._given if start <= end]
             return kept, "source" if kept else ""
@@ -48,6 +48,6 @@ class EpochsWritten:
 
 
 def checkpoint_text(entries: Sequence[tuple[int, int]]) -> bytes:
-    """The file's bytes."""
+    """Return the contents of the file."""
     lines = [f"{epoch} {start}" for epoch, start in entries]
     return "\n".join(["0", str(len(lines)), *lines, ""]).encode()

@@ -1,4 +1,4 @@
-"""What one file gives, piece by piece: batches that can be written, and bytes that are none."""
+"""The parts of a source file: batches that can be written, and bytes from which none is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Disordered(Exception):
-    """Raised when a valid batch is found out of order: its partition is read once more, after a survey of its files
+    """Raised for a valid batch that is out of order: its partition is then read again, after a survey of its files
     (survey.py). `path` is the file."""
 
     def __init__(self, path: str) -> None:
@@ -22,8 +22,8 @@ class Disordered(Exception):
 
 
 class Lost(NamedTuple):
-    """Bytes of a file that are no sound batch. offset, lastOffset and records: what a header claims, None and 0 where
-    it cannot be believed."""
+    """Bytes of a file from which no batch is written: damage, padding, or a batch whose offsets do not fit. `size` is
+    None if unknown. offset, lastOffset and records: as in a header, None and 0 if it is not credible."""
 
     fate: str
     position: int
@@ -37,8 +37,9 @@ class Lost(NamedTuple):
 
 @dataclass(slots=True)
 class Head:
-    """A batch that can be written. `batch` is as it is to be, with what was `mended`; it can be read until the strand
-    goes on. `odd`: codes of errors that stay. `recovered`: of how many records, where only some came out of damage."""
+    """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
+    until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
+    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage."""
 
     strand: Strand
     batch: Batch
@@ -62,9 +63,9 @@ class Head:
 
 @dataclass
 class Place:
-    """Where a file stands among the others: `copy` by its number, 0 for the one that is followed; `spare`: it is no
-    live segment. `names`: the base offsets in the names of that copy's live segments, in ascending order; `beyond`: the
-    next of them after this file's."""
+    """A file and its place among the others. `copy`: the number of its copy, 0 for the reference copy; `spare`: it is
+    not a live segment. `names`: the base offsets in the names of that copy's live segments, in ascending order;
+    `beyond`: the next of them after this file's."""
 
     at: Target
     copy: int = 0
@@ -75,5 +76,5 @@ class Place:
 
     @property
     def name(self) -> int:
-        """Where it may begin."""
+        """The base offset in the file's name, -1 without one."""
         return -1 if self.at.name_offset is None else self.at.name_offset

@@ -1,8 +1,8 @@
-"""Which of several replicas is followed, and up to where the others are of the same history.
+"""Chooses the reference copy among several replicas, and finds the offset up to which the others share its history.
 
-Leader epochs decide, as between brokers (KIP-101): a batch whose epoch is not the one that the followed copy has at
-its offset was written by a leader that the others never heard, and so was all behind it. Where two copies have other
-records at one offset in the same epoch, nothing in them says which is right.
+Leader epochs decide, as between brokers (KIP-101). If a batch's epoch differs from that of the reference copy at the
+same offset, it was written by a leader whose records the others never received, and so was everything after it. If two
+copies have different records at one offset in the same epoch, nothing in them shows which is correct.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kdump.forensics.differences import RECORDS
 
 @dataclass
 class Parting:
-    """Where the history of a copy (by its number) leaves the one that is followed: from `offset` on nothing of it is
-    taken. `reason` says what decided that."""
+    """Where a copy (by its number) diverges from the reference copy: nothing from `offset` on is used. `reason` states
+    what decided that."""
 
     copy: int
     offset: int
@@ -31,12 +31,12 @@ class Parting:
 
 @dataclass
 class Histories:
-    """What was decided of the copies. `epochs`: (epoch, start offset) of the followed copy, empty where it has none;
-    `noted`: they are those of its leader-epoch-checkpoint, and not of its batches in the order of positions. `stop`:
-    from here on two histories cannot be told apart by anything but the operator; None: nowhere."""
+    """The decisions about the copies. `epochs`: (epoch, start offset) pairs of the reference copy, empty if it has
+    none; `noted`: they are from its leader-epoch-checkpoint, not from its batches in order of position. `stop`: from
+    this offset on, only the operator can decide between two histories; None if there is no such offset."""
 
     order: list[int]
-    """The copies by their numbers as given, the one that is followed first: a copy's number here is its place in it."""
+    """Numbers of the copies as given, the reference copy first. Elsewhere here a copy's number is its index in this."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
     partings: dict[int, Parting] = field(default_factory=dict)
     noted: bool = True
@@ -44,8 +44,8 @@ class Histories:
     notes: list[str] = field(default_factory=list)
 
     def parted(self, copy: int, base: int, last: int, epoch: int) -> str:
-        """Why a batch of a copy (by its place in `order`) is of another history; empty if it is not. Of the live
-        segments of the one that is followed none is: their own epochs (-1 here) say nothing."""
+        """Return why a batch of a copy (an index in `order`) belongs to another history; empty if it does not. No batch
+        in live segments of the reference copy does: the caller passes -1 as their epoch."""
         parting = self.partings.get(copy)
         if parting is not None and last >= parting.offset:
             return parting.reason
@@ -58,8 +58,8 @@ class Histories:
 
 
 def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, met: Callable[[int], None]) -> Histories:
-    """What is decided of these copies; `prefer`: the one (by its number) that is followed whatever the others say. Two
-    and more are read for it, each as often as there are others."""
+    """Choose the reference copy, and find where the others diverge. `prefer`: the number of the copy to follow whatever
+    the others contain. If there are several, each copy is read once per other copy."""
     if len(copies) == 1:
         given = [(each.epoch, each.startOffset) for each in copies[0].epochs or ()]
         rises = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(given))
@@ -81,7 +81,7 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, m
 
 
 def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | None) -> None:
-    """What comes of the first offset at which two copies have other records."""
+    """Record what follows from the first offset at which two copies have different records."""
     one, other = made.order[above], made.order[place]
     pair = found.pairs[(min(one, other), max(one, other))]
     parting = min((each.first for each in pair.differences if each.kind == RECORDS), default=None)
@@ -90,7 +90,7 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
         return
     higher = made.partings.get(above)
     if higher is not None and higher.offset <= parting:
-        return  # it is no measure from there on
+        return  # that copy has diverged already, and decides nothing here
     standing = pair.standing.get(parting, (None, None))
     epochs = [None if each is None else each.leaderEpoch for each in standing]
     mine, theirs = epochs if one < other else reversed(epochs)
@@ -103,7 +103,7 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
         said = f"both in leader epoch {mine}" if mine == theirs else f"in leader epochs {mine} and {theirs}"
         both = f"{paths[0]} and {paths[1]} have other records at offset {parting}, {said}"
         choose = "--prefer PATH says which to follow, and kdump diff how they differ"
-        if above:  # the one that is followed goes on, and neither of these can fill what it lacks
+        if above:  # the reference copy is not affected, but neither of these can fill its gaps
             for each in (above, place):
                 made.partings[each] = Parting(each, parting, f"{both}, and nothing says which is right")
             made.notes.append(f"{both}: neither fills holes from there on; {choose}")
@@ -115,7 +115,7 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
 
 
 def _newest(facts: CopyFacts) -> int:
-    """The highest leader epoch that a copy knows."""
+    """Return the highest leader epoch of a copy, -1 without one."""
     return max((epoch for epoch, _ in facts.lineage.epochs), default=-1)
 
 

@@ -1,10 +1,10 @@
-"""The batches of several files as one log: each offset once, from the best copy, and never of two histories.
+"""Merges the batches of several files into one log: each offset once, from the best copy, and from one history only.
 
-The rule, for batches that share offsets: what is whole before what is made of damaged records; live segments of the
-copy that is followed before those of other replicas, then batches that are out of order in either, and these before
-.deleted, .swap and .cleaned files; then the higher leader epoch; then the one that begins first; then the one with more
-records. So the others only fill holes of the first. Which copy is followed, and up to where the others are of its
-history, is decided before (histories.py).
+Precedence of batches that share offsets: valid batches before recovered ones; live segments of the reference copy, then
+those of other replicas, then batches that are out of order in either, in the same sequence, then .deleted, .swap and
+.cleaned files; then the higher leader epoch; then the earlier copy; then the lower base offset; then more records. So
+the other copies only fill gaps in the reference copy. The choice of that copy, and the offset up to which the others
+share its history, are decided before (histories.py).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _FIELDS = BatchHeader._fields
 _PRODUCER = slice(_FIELDS.index("producerId"), _FIELDS.index("baseSequence") + 1)
 
 Disposed = Callable[[Head, str, str], None]
-"""Is told of a sound batch that is not written: its fate, and why."""
+"""Called with each valid batch that is not written, its fate, and the reason."""
 SPARE = 2
-"""The tier of files that are no live segments."""
+"""The tier of files that are not live segments."""
 COMPACTED = (
     "the log is compacted, and the copy that is followed lacks it without damage: the cleaner may have dropped it"
 )
@@ -38,7 +38,8 @@ COMPACTED = (
 
 @dataclass
 class Taken:
-    """The last batch that was taken: what tells whether another one is the same. `head`: while it can be read."""
+    """The last batch that was chosen, with what is needed to recognize a duplicate. `head`: None when it can no longer
+    be read."""
 
     head: Head | None
     strand: Strand
@@ -53,9 +54,9 @@ class Taken:
 
 
 class Merge:
-    """Walks the strands side by side. `damaged`: something of the copy that is followed was lost since its last batch;
-    whoever hears of losses sets it. `compacted`: the log is known to be. `losses`: what surveyed files lost; None: no
-    file was surveyed, and Disordered is raised where one has to be."""
+    """Merges the strands in order of offsets. `damaged`: something in the reference copy was lost since its last batch;
+    set by the caller. `compacted`: the log is known to be compacted. `losses`: what surveyed files lost; if None, no
+    file was surveyed, and Disordered is raised for one that has to be."""
 
     def __init__(
         self,
@@ -77,10 +78,10 @@ class Merge:
         self.damaged = False
         self._compacted = compacted
         self._followed = False
-        """Whether a batch of the copy that is followed has been taken."""
+        """Whether a batch of the reference copy has been chosen."""
 
     def chosen(self) -> Iterator[Head]:
-        """The batches to write, in order of offsets; each can be read until the next is asked for."""
+        """Yield the batches to write, in order of offsets; each can be read until the next one is requested."""
         while True:
             first = self._first()
             if first is None:
@@ -119,7 +120,7 @@ class Merge:
         return [strand.head for strand in self.active if strand.head is not None]
 
     def _first(self) -> Head | None:
-        """The head that begins first, once every strand that may have a part in its offsets has begun."""
+        """Start every strand that may share offsets with the first head, and return the head that begins first."""
         while True:
             self.active = [strand for strand in self.active if strand.head is not None]
             first = self._least()
@@ -133,7 +134,7 @@ class Merge:
                 raise Disordered(strand.place.at.path)
 
     def _least(self) -> Head | None:
-        """The head that begins first; of several, the best one of this history."""
+        """Return the head with the lowest base offset; of several, the best one of this history."""
         heads = self._heads()
         base = min((head.base for head in heads), default=None)
         alike = [head for head in heads if head.base == base]
@@ -142,7 +143,7 @@ class Merge:
         return min(alike, key=lambda head: (self._of_other(head) is not None, _preference(head)))
 
     def _of_other(self, head: Head) -> tuple[str, str] | None:
-        """Fate and reason of a batch of another history, or of one that may be."""
+        """Return fate and reason of a batch that is, or may be, of another history; None if it is of this one."""
         stop = self.histories.stop
         if stop is not None and head.last >= stop:
             return UNDECIDED, f"histories part at offset {stop}, and nothing says which is right"
@@ -163,8 +164,8 @@ class Merge:
         return None
 
     def _misplaced(self, head: Head) -> str:
-        """Why a batch that is out of order in its file does not belong where its offsets are: the leader epochs around
-        them; empty if it does. It may be what a block of the disk held before."""
+        """Return why a batch that is out of order in its file does not belong at its offsets, judging by the leader
+        epochs around them; empty if it does. It may be the former content of a disk block."""
         if self.last is None or self.taken is None or head.base <= self.last:
             return ""
         before = self.taken.epoch
@@ -175,7 +176,7 @@ class Merge:
         )
         behind = -1 if after is None or after.base <= head.last else after.epoch
         if 0 <= behind < before:
-            return ""  # they fall anyway
+            return ""  # the epochs decrease even without it
         if head.epoch < before:
             return f"its leader epoch, {head.epoch}, is below {before}, which comes before it"
         if 0 <= behind < head.epoch:
@@ -183,7 +184,8 @@ class Merge:
         return ""
 
     def _is_unwanted(self, head: Head) -> bool:
-        """Whether the cleaner may have dropped it: what fills a hole of a compacted log has to be missed there."""
+        """Return True if the log cleaner may have removed the batch: in a compacted log, other copies only supply what
+        the reference copy may have lost."""
         return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
 
     @property
@@ -193,7 +195,7 @@ class Merge:
         return self._compacted
 
     def _may_fill(self, head: Head) -> bool:
-        """Whether the copy that is followed may have lost here what another has: it is damaged, has not begun, or has
+        """Return True if the reference copy may have lost records here: it is damaged, has not started, or has
         ended."""
         if self.losses is not None and self.losses.claims(head.base, head.last):
             return True
@@ -202,7 +204,7 @@ class Merge:
         return self.damaged or made or not self._followed or ended
 
     def _behind(self, head: Head) -> None:
-        """It begins at or below the last offset that was taken."""
+        """Drop a batch that begins at or below the last chosen offset."""
         assert self.last is not None
         if head.last <= self.last:
             self._drop(head, self._instead(head), f"offsets up to {self.last} had been taken")
@@ -211,9 +213,9 @@ class Merge:
             self._drop(head, OVERLAPS, reason)
 
     def _instead(self, head: Head) -> str:
-        """The fate of a batch all of whose offsets have been written. In a compacted log the cleaner leaves other
-        versions of a batch, and .deleted, .swap and .cleaned files have them too; else what gives way to another batch
-        with its offsets may have records that are nowhere else."""
+        """Return the fate of a batch whose offsets have all been written. The log cleaner leaves other versions of a
+        batch in a compacted log, and in .deleted, .swap and .cleaned files. Any other batch that differs may contain
+        records that are nowhere else."""
         if self.taken is not None and _is_same(self.taken, head):
             return DUPLICATE
         if head.strand.tier == SPARE or head.recovered is not None:
@@ -221,8 +223,8 @@ class Merge:
         return SUPERSEDED if self.is_compacted and self._is_version(head) else CONTRADICTS
 
     def _is_version(self, head: Head) -> bool:
-        """Whether the cleaner may have made one of it and the batch that was taken of the other: it leaves a batch its
-        first and last offset and its producer (MemoryRecords.filterTo)."""
+        """Return True if this batch and the chosen one may be the same batch before and after cleaning: the log cleaner
+        keeps first offset, last offset and producer of a batch (MemoryRecords.filterTo)."""
         taken, batch = self.taken, head.batch
         if taken is None or taken.header is None or not isinstance(batch, BatchV2):
             return True
@@ -235,7 +237,7 @@ class Merge:
 
 
 def _preference(head: Head) -> tuple[bool, int, int, int, int, int, int]:
-    """The least is best."""
+    """Return the sort key of a batch; the lowest is best."""
     strand = head.strand
     return (
         head.recovered is not None,
@@ -259,7 +261,8 @@ def _taken(head: Head) -> Taken:
 
 
 def _is_same(taken: Taken, other: Head) -> bool:
-    """Whether a batch has the bytes of the one that was taken, the leader epoch aside, which no checksum covers."""
+    """Return True if a batch has the same bytes as the chosen one, except for the leader epoch, which no checksum
+    covers."""
     if (taken.base, taken.last, taken.size, taken.crc) != (other.base, other.last, other.size, other.batch.crc):
         return False
     if taken.digest is None:
@@ -268,7 +271,7 @@ def _is_same(taken: Taken, other: Head) -> bool:
 
 
 def _digest(batch: Batch) -> bytes:
-    """Of the bytes that the checksum covers."""
+    """Return a digest of the bytes that the checksum covers."""
     digest = hashlib.blake2b(digest_size=16)
     for chunk in batch.chunks(batch.crc_start, batch.size - batch.crc_start):
         digest.update(chunk)
@@ -276,7 +279,7 @@ def _digest(batch: Batch) -> bytes:
 
 
 def _digest_again(taken: Taken) -> bytes | None:
-    """The same of the batch that was taken, which is read again; None if it cannot be."""
+    """Read the chosen batch again, and return its digest; None if it cannot be read."""
     of = taken.strand
     file = SourceFile(of.place, of.known, of.options)
     try:

@@ -1,4 +1,4 @@
-"""One partition, from its copies to its new directory and its lines of the ledger."""
+"""Salvages one partition: reads its copies, and writes its new directory and its lines of the ledger."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from kdump.state.marker import marker_of
 from kdump.state.transactions import Open
 
 MOST_TRANSACTIONS = 100
-"""Open transactions that are told of a partition."""
+"""Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
 NOT_ASKED = "no live segment: --deleted takes what the live ones lack"
 
 MakeSink = Callable[[OutputDirectory, Job], Sink]
@@ -52,8 +52,8 @@ MakeSink = Callable[[OutputDirectory, Job], Sink]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is asked for beyond the live segments. `prefer`: the path of the copy that is followed. `deleted`: take what
-    is in .deleted, .swap and .cleaned files, too; `damaged_records`: and what can be decoded of damaged batches."""
+    """The user's options. `prefer`: path of the reference copy. `deleted`: also use .deleted, .swap and .cleaned files.
+    `damaged_records`: also recover the records of damaged batches that decode."""
 
     prefer: str | None = None
     deleted: bool = False
@@ -61,7 +61,7 @@ class Wishes:
 
 
 def copy_named(job: Job, prefer: str | None) -> int | None:
-    """The copy that a path means: itself, or the directory that it lies in."""
+    """Return the number of the only copy that is at the path `prefer`, or below it; None if there is no such copy."""
     if prefer is None:
         return None
     places = [same_place(given.copy.path) for given in job.copies]
@@ -78,8 +78,8 @@ def salvage_partition(
     met: Callable[[int], None],
     make: MakeSink,
 ) -> Salvaged:
-    """Salvage one partition into `out`: in one pass, or, where a valid batch is out of order, once more from the start,
-    after a survey of its files."""
+    """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
+    again."""
     start = ledger.tell()
     first = PartitionRun(job, out, ledger, wishes, options, met, make)
     try:
@@ -94,8 +94,8 @@ def salvage_partition(
 
 
 class PartitionRun:
-    """The salvage of one partition into `out`. `losses`: what a survey has found to be lost; None: without a survey,
-    Disordered is raised for batches out of order."""
+    """The salvage of one partition into `out`. `losses`: to be filled by a survey of the files; if None, there is no
+    survey, and Disordered is raised for batches out of order."""
 
     def __init__(
         self,
@@ -116,24 +116,25 @@ class PartitionRun:
         self.copies: list[Given] = []
         self.strands: list[Strand] = []
         self.used: set[int] = set()
-        """Base offsets in the names of the files that gave a batch of their own."""
+        """Base offsets in the names of the files from which a batch in order was written."""
         self.first: int | None = None
         self.next: int | None = None
-        """The offset that comes next, if nothing is missing."""
+        """The next offset, if nothing is missing."""
         self.lost_since = False
-        """Whether something was lost since the last batch that was written."""
+        """Whether something was lost since the last written batch."""
         self.dropped: list[tuple[int, int]] = []
-        """Offsets of valid batches that were not written, as far as they are not written from elsewhere."""
+        """Offset ranges (inclusive) of valid batches that have not been written, from any copy."""
         self.dropped_to = -1
-        """The last of them, another history's aside: after its end, this history lacks nothing of what that one has."""
+        """The last of these offsets, except for those of another history: this history lacks nothing that another one
+        has after its end."""
         self.lost_behind = -2
-        """The offset behind which something was lost last; -2: nothing was."""
+        """The offset after which something was lost most recently; -2 if nothing was."""
         self.doubtful: list[DoubtfulTransaction] = []
         self.claimed: int | None = None
-        """The last offset that something lost claims to have had."""
+        """The last offset that was lost since the last written batch, according to headers; None if unknown."""
 
     def run(self, histories: Histories | None = None) -> Salvaged:
-        """`histories`: what was decided of the copies, if that is known."""
+        """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
         given = self.job.copies
         self.histories = histories or histories_of(
             [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.met
@@ -188,7 +189,7 @@ class PartitionRun:
     def _unused(self, at: Target) -> None:
         self.ledger.span(Span(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
 
-    # -- what comes of the batches
+    # -- batches
 
     def _take(self, head: Head, epochs: EpochsWritten) -> None:
         hole = None
@@ -225,13 +226,13 @@ class PartitionRun:
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
 
     def _is_lost(self, first: int, last: int) -> bool:
-        """Whether something lost may have been at offsets that are missing."""
+        """Return True if the missing offsets first..last may have been lost, not only absent."""
         if self.lost_since or any(base <= last and behind >= first for base, behind in self.dropped):
             return True
         return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
 
     def _doubtful(self, head: Head) -> DoubtfulTransaction | None:
-        """A marker that ends a transaction in which something is missing."""
+        """Return the transaction that a COMMIT or ABORT marker ends, if something inside it was lost; else None."""
         if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, Segments)):
             return None
         running = self.sink.transactions.open.get(head.batch.producerId or 0)
@@ -254,12 +255,12 @@ class PartitionRun:
         self.ledger.span(self._span(head, fate, "", reason))
 
     def _not_written(self, head: Head, fate: str) -> None:
-        """A valid batch of which some offsets have not been written."""
+        """Record a valid batch that is not written, and some of whose offsets have not been written."""
         if fate != DIVERGED:
             self.dropped_to = max(self.dropped_to, head.last)
             self.merge.damaged = self.merge.damaged or head.strand.tier == 0
         if fate == UNDECIDED:
-            return  # so is all that follows
+            return  # as is everything after it
         if self.dropped and head.base <= self.dropped[-1][1] + 1:
             base, last = self.dropped.pop()
             self.dropped.append((min(base, head.base), max(last, head.last)))
@@ -330,7 +331,8 @@ class PartitionRun:
         made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
 
     def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
-        """All that a partition's directory has but the segments with batches."""
+        """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the
+        topic ID."""
         if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):
             sink.empty(newest)
         sink.close()

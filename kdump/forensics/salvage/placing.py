@@ -1,10 +1,10 @@
-"""Whether a batch that is astray was moved, or has a damaged base offset, which no checksum covers.
+"""Decides whether a batch that is astray was moved, or has a damaged base offset, which no checksum covers.
 
 Its base offset is used as it is if another valid batch has the offset before its first or after its last. If none has,
-or if others have its own offsets, and it fills the gap between its neighbors in the file exactly, its base offset is
-corrected. If it would begin or end the log, and one flipped bit would put it into that gap, or if it is too far away
-for one segment, it is left out and reported: written there, it would move the log start or the log end. So is one with
-damaged bytes on both sides: a value may hold a whole valid batch.
+or if others have its own offsets, and it exactly fills the gap between its neighbors in the file, its base offset is
+corrected. It is left out and reported if its offsets would move the log start or the log end: if it would begin or end
+the log and one flipped bit would put it into that gap, or if it is too far away for one segment. A batch with damaged
+bytes on both sides is left out too, unless it also exists elsewhere: it may be part of a record's value.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from kdump.forensics.salvage.strand import MISFIT, Strand
 from kdump.log.claim import REACH
 
 BITS = 63
-"""Of an offset: the highest says that it is negative."""
+"""Bits of an offset without its sign."""
 HIGHEST = (1 << BITS) - 1
 NESTED = "damaged bytes are before and after it, and its offset is out of order: it may be part of a record's value"
 MOST_LOOKS = 100
-"""Batches of a file for whose base offset other files are read again."""
+"""Maximum number of batches of one file for whose base offset other files are read again."""
 
 
 class Gaps:
-    """The offsets of a file in order: where its batches follow each other without a gap, 16 bytes a run of them."""
+    """The offsets of a file whose batches are in order, as ranges without gaps: 16 bytes per range."""
 
     def __init__(self) -> None:
         self.firsts, self.lasts = array("q"), array("q")
@@ -43,13 +43,13 @@ class Gaps:
             self.lasts.append(last)
 
     def holds(self, first: int, last: int) -> bool:
-        """Whether it has any of the offsets first..last."""
+        """Return True if it has any of the offsets first..last (inclusive)."""
         at = bisect_right(self.firsts, last) - 1
         return at >= 0 and self.lasts[at] >= first
 
 
 class Surveyed(NamedTuple):
-    """A file: the index of its batches if they are out of order, else where its offsets have `gaps`."""
+    """A surveyed file: an index of its `batches` if they are out of order, otherwise its offsets, in `gaps`."""
 
     strand: Strand
     gaps: Gaps
@@ -57,7 +57,7 @@ class Surveyed(NamedTuple):
 
 
 class Placing:
-    """Decides that for all astray batches of one file. `files`: all that were surveyed."""
+    """Decides about all astray batches of one file. `files`: all surveyed files."""
 
     def __init__(self, of: Surveyed, index: BatchIndex, files: list[Surveyed], losses: Losses) -> None:
         place = of.strand.place
@@ -66,11 +66,11 @@ class Placing:
         self.kin = [
             each for each in files if (each.strand.place.copy, each.strand.place.spare) == (place.copy, place.spare)
         ]
-        """The files of its copy."""
+        """The files of the same copy; only live segments, or only others, as this file is."""
         self.losses = losses
         self.looks = 0
         self.mended: list[tuple[int, int]] = []
-        """Batches, and the base offset that each should have."""
+        """Numbers of the batches to correct, with the base offset that each should have."""
 
     def run(self) -> None:
         left_out = [number for number in self.index.astray if self._place(number)]
@@ -82,7 +82,7 @@ class Placing:
             self.index.arranged()
 
     def _place(self, number: int) -> bool:
-        """Whether the batch is to be left out; or it is added to `mended`."""
+        """Return True if the batch is to be left out; add it to `mended` if its base offset is to be corrected."""
         index, entry = self.index, self.index.entry(number)
         at = bisect_right(index.chain, number)
         expected = index.lasts[index.chain[at - 1]] + 1 if at else index.name
@@ -117,7 +117,7 @@ class Placing:
         self.strand.lost(self.strand, told)
 
     def _touches(self, number: int, at: int) -> bool:
-        """Whether its neighbors in the chain, before and at `at`, are those in the file, with nothing between."""
+        """Return True if its neighbors in the chain, before and at index `at`, are adjacent to it in the file."""
         index = self.index
         before, after = number - 1, number + 1
         start, end = index.positions[number], index.positions[number] + index.sizes[number]
@@ -133,16 +133,16 @@ class Placing:
         return not self._holds(number, first, first + span - 1)
 
     def _is_outside(self, entry: Entry) -> bool:
-        """Whether it would begin the log, or end it."""
+        """Return True if it would begin the log, or end it."""
         below = entry.base > 0 and self._has(0, entry.base - 1)
         return not (below and self._has(entry.last + 1, HIGHEST))
 
     def _has(self, first: int, last: int) -> bool:
-        """Whether a batch of this copy that is in order has any of the offsets."""
+        """Return True if a batch of this copy that is in order has any of the offsets first..last."""
         return any(_in_order(each, first, last) for each in self.kin)
 
     def _holds(self, number: int, first: int, last: int) -> bool:
-        """Whether any other batch of this copy has any of the offsets."""
+        """Return True if any other batch of this copy has any of the offsets first..last."""
         if self._has(first, last):
             return True
         return any(
@@ -153,7 +153,7 @@ class Placing:
         )
 
     def _is_double(self, number: int, entry: Entry) -> bool:
-        """Whether the same batch is somewhere else: then it is no other's place that it has."""
+        """Return True if the same batch exists elsewhere, which confirms its base offset, or after MOST_LOOKS reads."""
         for each in self.files:
             if each.batches is not None:
                 for other, found in _holders(each.batches, entry.base, entry.last):
@@ -183,7 +183,7 @@ def _same(one: Entry, other: Entry) -> bool:
 
 
 def _has_it(strand: Strand, entry: Entry) -> bool:
-    """Whether a file in order has the batch."""
+    """Return True if a file whose batches are in order has the batch."""
     walk = Strand(strand.place, strand.known, strand.options, lambda of, lost: None, strand.met)
     try:
         walk.begin()
@@ -192,13 +192,14 @@ def _has_it(strand: Strand, entry: Entry) -> bool:
         head = walk.head
         return head is not None and (head.base, head.last, head.batch.crc) == (entry.base, entry.last, entry.crc)
     except Disordered:
-        return True  # it has changed meanwhile
+        return True  # the file has changed meanwhile
     finally:
         walk.close()
 
 
 def _is_one_bit(base: int, expected: int, room: int | None, span: int) -> bool:
-    """Whether `base` with one bit flipped puts `span` offsets into the gap of `room` offsets from `expected` on."""
+    """Return True if `base` with one bit flipped puts `span` offsets into the gap of `room` offsets from `expected` on.
+    If `room` is None, the gap has no end, and only `expected` fits."""
     flipped = (base ^ (1 << bit) for bit in range(BITS))
     if room is None:
         return expected in flipped

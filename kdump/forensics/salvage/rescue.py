@@ -1,10 +1,10 @@
-"""Single records out of a batch that is not sound, as a batch that is: a guess, made on request only.
+"""Best-effort recovery: makes a valid batch of the records that decode in a damaged one. Only on request.
 
-Nothing proves what a batch says whose checksum does not hold. Where one flipped bit explains it, putting that bit right
-gives the batch back whole. Else what can be decoded is taken, up to the first byte that makes no sense, and stands
-under the same header, uncompressed, at the same offsets, with a checksum that holds; the values may be wrong all the
-same. Of a wrapper of magic 0 or 1 the messages are taken whose own checksums hold. But for one flipped bit, markers of
-transactions are never guessed.
+If the checksum of a batch does not match, nothing confirms its contents. If one flipped bit explains the difference,
+correcting that bit restores the whole batch. Otherwise the records before the first invalid byte are written under the
+same header, uncompressed, at the same offsets, with a new checksum; their values may be wrong. From a wrapper of magic
+0 or 1, the messages whose own checksums match are recovered. Transaction markers are recovered only by correcting one
+flipped bit.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2, Limits, length_problem
 from kdump.log.window import Held
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of records that are gathered of one batch: they are in memory."""
+"""Bytes of records that are collected from one batch, in memory."""
 HIGHEST = (1 << 63) - 1
-"""Of an offset or a timestamp."""
+"""Largest offset or timestamp."""
 KNOWN_BITS = sum(bits.mask for bits in BATCH_HEADER.field("attributes").bits)
 GZIP = next(number for number, name in CODECS.items() if name == "gzip")
 
 
 def rescue(batch: Batch) -> tuple[Batch, int] | None:
-    """A sound batch of what can be decoded, and how many records the damaged one seems to have had; None if there are
-    none."""
+    """Return a valid batch of the records that decode, and how many records the damaged batch seems to have had; None
+    if no record decodes."""
     if batch.size <= LARGEST:
         made = _unflipped(batch)
         if made is not None:
@@ -52,7 +52,7 @@ def rescue(batch: Batch) -> tuple[Batch, int] | None:
 
 
 def _unflipped(batch: Batch) -> Batch | None:
-    """The batch with the one bit put right that explains its checksum, if one does and all of it makes sense then."""
+    """Return the batch with one bit corrected, if that makes its checksum match and the batch valid; otherwise None."""
     difference = batch.crc ^ batch.computedCrc
     covered = batch.size - batch.crc_start
     if not difference or covered > CERTAIN or batch.problems:
@@ -84,7 +84,7 @@ def _makes_sense(batch: Batch) -> bool:
 
 
 def _records(batch: BatchV2) -> tuple[Batch, int] | None:
-    """Those of a v2 batch, up to the first that cannot be one."""
+    """Recover the records of a v2 batch, up to the first that is invalid."""
     header = batch.header
     parts: list[bytes] = []
     last, largest, size = -1, None, 0
@@ -119,7 +119,7 @@ def _records(batch: BatchV2) -> tuple[Batch, int] | None:
 
 
 def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
-    """Those of a wrapper whose own checksums hold, in another wrapper."""
+    """Recover the messages of a wrapper whose own checksums match, in a new wrapper."""
     parts: list[bytes] = []
     count = size = 0
     last = behind = None
@@ -146,7 +146,7 @@ def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
 
 
 def _lone(batch: BatchLegacy) -> tuple[Batch, int] | None:
-    """A message as it stands, if its sizes add up."""
+    """Recover an uncompressed message unchanged, with a new checksum, if its sizes are consistent."""
     if batch.size > LARGEST or batch.lastOffset < 0 or not any(True for _ in legacy.messages(batch)) or batch.problems:
         return None
     data = b"".join(batch.chunks(0, batch.size))
@@ -155,12 +155,12 @@ def _lone(batch: BatchLegacy) -> tuple[Batch, int] | None:
 
 
 def _message(offset: int, body: bytes) -> bytes:
-    """A message of format v0 or v1, from its magic on, with offset, size and checksum in front."""
+    """Return a message of format v0 or v1: offset, size and checksum, then `body`, which starts with the magic."""
     return offset.to_bytes(8, "big") + (4 + len(body)).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
 
 
 def _made(data: bytes, position: int, limits: Limits) -> Batch | None:
-    """A batch of these bytes, as if it stood at `position`."""
+    """Return a batch of these bytes, as if read at byte `position`; None if its header is invalid."""
     try:
         header = read_header(data)
     except DecodeError:

@@ -1,4 +1,4 @@
-"""`kdump.salvage`: what is sound of damaged partitions, written anew, with a ledger of what was not."""
+"""`kdump.salvage`: copies the valid batches of damaged partitions to a new directory, with a ledger of the losses."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ def salvage(
     met: Callable[[int], None] = lambda count: None,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:
-    """Writes the sound batches of each partition in `sources` into `out`, a new or empty directory, as directories of
-    partitions with their indexes, and a ledger beside them (ledger.jsonl).
+    """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
+    with segments and indexes for each, and a ledger (ledger.jsonl).
 
-    `sources`: segments, directories of partitions, log directories, or directories above; `replicas`: the same, of
-    which what belongs to one of those partitions fills what its source has lost. `prefer`: the path among them that is
-    followed where histories part. `deleted`, `damaged_records`: see Wishes. `name`: topic-partition for a source whose
-    directory does not say it. `wanted` chooses topics by name. `refused` is told of what could not be read (by default
-    it is raised), `met` of bytes that have been read. `sink` makes what takes the batches in place of Segments.
+    `sources`: segments, partition directories, log directories, or directories above them. `replicas`: the same; those
+    of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the copy to follow
+    where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
+    records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
+    directory has no such name. `wanted` selects topics by name. `refused` is called with the error for what could not
+    be read (by default it is raised), `met` with numbers of bytes read. `sink` creates the destination of the batches,
+    by default a partition directory.
 
-    Raises SalvageError (nothing was written, for what is asked for is ambiguous), SourceError and OutputError.
+    Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
     """
 
     options = options or Options(only=LITTLE, open_source=careful_source)
@@ -66,7 +68,7 @@ def salvage(
 
 
 def _unfinished(out: str, done: int, all_: int) -> str:
-    """What there is without a ledger."""
+    """Return a message about the partitions that were written without a ledger."""
     return (
         f"{done} of {all_} partitions are in {out} whole, without a ledger that says what they lack: delete it, make "
         "room, and salvage again"

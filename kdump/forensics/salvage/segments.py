@@ -1,9 +1,8 @@
-"""Chosen batches -> a partition's directory as a broker loads it: segments and their indexes, nothing else that the
-batches do not say.
+"""Writes the chosen batches to a partition directory that a broker can load: segments with their indexes.
 
-Boundaries stay where the source has them: where a file of it begins after all that was written, by its name, a segment
-of that name begins; which file a batch was found in does not matter.
-There are no .snapshot files: a broker that starts makes them anew from the batches.
+Segments begin where those of the source do: if the name of a source segment is above everything that has been written,
+a segment of that name begins there. The file in which a batch was found does not matter.
+There are no .snapshot files: a broker rebuilds them from the batches at startup.
 """
 
 from __future__ import annotations
@@ -21,35 +20,34 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.state.transactions import Transactions
 
 LARGEST_FILE = 1 << 30
-"""Bytes: segment.bytes by default. A segment that would be larger, and whose source was not, is rolled there."""
+"""Default of segment.bytes. A segment is rolled at this size, unless its source was larger."""
 
 
 class Untaken(Exception):
-    """A broker does not load this batch where it is to go; nothing of it was written."""
+    """Raised for a batch that a broker would not load at its place in the output; nothing of it was written."""
 
 
 class Sink(Protocol):
-    """Where chosen batches go."""
+    """The destination of the chosen batches."""
 
     @property
     def files(self) -> list[str]:
-        """Names below the output directory of what holds batches, in order."""
+        """Paths of the files that contain batches, relative to the output directory, in order."""
 
     def take(self, head: Head) -> tuple[str, int | None]:
-        """Writes a batch; the name of the file below the output directory, and where in it, if it stands there as it
-        was. Raises Untaken, OutputError, and SourceError where its bytes are no longer there."""
+        """Write a batch; return the path of the file relative to the output directory, and its byte position there,
+        None if it is not stored as it was. Raises Untaken, OutputError, and SourceError if its bytes have changed."""
 
     def close(self) -> None:
-        """All batches have been taken."""
+        """Complete the output, after the last batch."""
 
     def abandon(self) -> None:
-        """Nothing more comes, and what is not whole is to go."""
+        """Stop, and discard what is incomplete."""
 
 
 class Segments:
-    """Writes the segments of one partition, which are to be in `directory` below `out`, into `writing` (see
-    OutputDirectory.together). `transactions`: what is open so far, led on
-    over all segments."""
+    """Writes the segments of one partition to `writing`, which becomes `directory` in `out` (see
+    OutputDirectory.together). `transactions`: the open transactions so far, over all segments."""
 
     def __init__(self, out: OutputDirectory, directory: str) -> None:
         self.out = out
@@ -57,7 +55,7 @@ class Segments:
         self.writing = directory + PASSING
         self.transactions = Transactions()
         self.names: list[int] = []
-        """Base offsets of the segments so far."""
+        """Base offsets of the segments written so far."""
         self.last = -1
         self._source = ""
         self._builder: IndexBuilder | None = None
@@ -67,7 +65,7 @@ class Segments:
 
     @property
     def files(self) -> list[str]:
-        """The segments."""
+        """Paths of the segments, relative to the output directory."""
         return [f"{self.directory}/{base:020}.log" for base in self.names]
 
     def take(self, head: Head) -> tuple[str, int]:
@@ -100,7 +98,7 @@ class Segments:
         return starts or (self._size + size > LARGEST_FILE and head.position < self._size)
 
     def empty(self, base: int) -> None:
-        """A segment without batches: where the log goes on."""
+        """Write a segment without batches, at which the log continues."""
         if base not in self.names and base > self.last:
             self._roll(base)
 
@@ -116,7 +114,7 @@ class Segments:
         return f"{self.names[-1]:020}.{suffix}"
 
     def _roll(self, base: int) -> None:
-        if self._file is not None and self._size == 0:  # its first batch was not taken
+        if self._file is not None and self._size == 0:  # its first batch was rejected
             self.abandon()
             self.names.pop()
         self._end()
@@ -139,7 +137,8 @@ class Segments:
 
 
 def _home(head: Head) -> int:
-    """The name of the segment of its copy that offset belongs to, -1 if there is none."""
+    """Return the base offset of the segment in its copy to which the batch belongs by its offset, -1 if there is none.
+    For a file that is not a live segment, return that of the file."""
     place = head.strand.place
     if place.spare:
         return place.name
@@ -148,7 +147,7 @@ def _home(head: Head) -> int:
 
 
 def write_batch(file: BinaryIO, batch: Batch) -> int:
-    """The bytes of the batch, under its header as it is to be; how many there were."""
+    """Write the bytes of the batch with its corrected header; return their number."""
     if isinstance(batch, BatchV2):
         file.write(BATCH_HEADER.struct.pack(*batch.header))
         start = BATCH_HEADER.size

@@ -1,5 +1,4 @@
-"""What a partition's directory has but segments and indexes: leader-epoch-checkpoint and partition.metadata; and what
-is to be known of them, and of the log directory around the source."""
+"""Writes leader-epoch-checkpoint and partition.metadata, with notes on them and on the source's log directory."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ KRAFT = (
 
 
 def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Given, epochs: EpochsWritten) -> None:
-    """leader-epoch-checkpoint of what was written, whose log end is known. Raises OutputError."""
+    """Write leader-epoch-checkpoint; `made.logEndOffset` must be known. Raises OutputError."""
     entries, made.leaderEpochs = epochs.entries(made.logEndOffset or 0)
     if made.leaderEpochs == "batches" and copy.copy.epochs is not None:
         made.notes.append("leader-epoch-checkpoint does not fit the batches, and is made anew from them")
@@ -31,8 +30,8 @@ def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Giv
 
 
 def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies: Sequence[Given]) -> None:
-    """partition.metadata: what the cluster's metadata on the same disk says, or else what a sound file says. Raises
-    OutputError."""
+    """Write partition.metadata: the topic ID is that of the cluster's metadata on the same disk, or else of the first
+    valid partition.metadata among the copies. Raises OutputError."""
     told = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
     for given in copies:
         at = given.place.text(METADATA) if given.place is not None else None
@@ -54,7 +53,7 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
 
 
 def note_surroundings(made: Salvaged, copy: Given) -> None:
-    """What the log directory around the source says of the log, and what it takes beside it."""
+    """Add notes on the log start offset in the source's log directory, and on the other files of a metadata log."""
     start, first, end = copy.copy.known.log_start, made.logStartOffset, made.logEndOffset or 0
     noted = f"log-start-offset-checkpoint has {start} for it"
     if start is not None and start > end:

@@ -1,4 +1,4 @@
-"""One file of a source: its regions, which of its batches are valid, and what the device did not give of it."""
+"""One source file: its regions, which of its batches are valid, and which bytes the device cannot read."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ UNSOUND = frozenset(
         "message-set-invalid",
     )
 )
-"""Codes of findings that stop a consumer or a broker, or make them skip records: a batch that has one is not kept. The
-other errors stay as they were written, and the ledger names them."""
+"""Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
+Batches with other errors are written unchanged, and the ledger lists the codes."""
 NO_OFFSETS = "its offsets cannot be"
 
 Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
-"""Makes a sound batch of what can be decoded of a damaged one; and how many records that seems to have had."""
+"""Returns a valid batch of the records that decode in a damaged one, and how many records that one seems to have had;
+None if no record decodes."""
 
 
 class Checked(NamedTuple):
-    """A batch, and whether it is valid: `code` and `reason` are empty if it is. `mended`: names of fields that no
-    checksum covers and that its own bytes correct; `odd`: codes of errors that stay. base and last are its offsets."""
+    """A batch, and whether it is valid: `code` and `reason` are empty if it is. `base` and `last`: its first and last
+    offset; `mended`: names of fields that were corrected from the batch itself; `odd`: codes of errors that remain."""
 
     batch: Batch
     base: int = -1
@@ -57,7 +58,7 @@ class Checked(NamedTuple):
 
 
 class SourceFile:
-    """A file while it is read. Its window is open between `open` and `close`."""
+    """A source file that is being read. Its window is open between `open` and `close`."""
 
     def __init__(self, place: Place, known: Known, options: Options) -> None:
         self.place = place
@@ -68,12 +69,12 @@ class SourceFile:
 
     @property
     def window(self) -> Window:
-        """Raises AssertionError if it is not open."""
+        """The open window. Raises AssertionError if the file is not open."""
         assert self._window is not None
         return self._window
 
     def open(self, ahead: int | None = None) -> None:
-        """Open it; `ahead`: bytes to read at once, by default a whole window. Raises SourceError."""
+        """Open the file. `ahead`: bytes to read at once, by default a whole window. Raises SourceError."""
         at = self.place.at
         self._window = window = self.options.open(at)
         if ahead is not None:
@@ -87,16 +88,16 @@ class SourceFile:
 
     @property
     def is_seekable(self) -> bool:
-        """Whether it can be read again, from any position: standard input cannot."""
+        """Whether it can be read again, from any position: standard input and compressed files cannot."""
         return self.place.at.path != "-" and not isinstance(self.window.source, StreamSource)
 
     def regions(self) -> Iterator[Region]:
-        """Its regions in order of positions. The batch that follows damage may have any offset."""
+        """Yield its regions in order of position. The batch that follows damage may have any offset."""
         name = self.place.at.name_offset
         return regions(self.window, name_offset=name, limits=self.options.limits, unordered=True)
 
     def batch_at(self, position: int, size: int) -> Batch:
-        """The batch that was found there before."""
+        """Return a batch that was found before at this position, with this size."""
         header = read_header(self.window.view(position, BATCH_HEADER.size))
         problem = None
         if header[1] != size - LOG_OVERHEAD:
@@ -105,7 +106,7 @@ class SourceFile:
         return make_batch(self.window, position, size, self.options.limits, header, problem)
 
     def check(self, batch: Batch) -> Checked:
-        """Whether it is valid, its offsets among its neighbors' aside. Reads it through."""
+        """Check whether the batch is valid, except for the order of its offsets in the file. Reads all of it."""
         assert self._part is not None
         mended: tuple[str, ...] = ()
         if batch.problems and batch.problems[0].code == "batch-length-invalid" and len(batch.problems) == 1:
@@ -122,13 +123,13 @@ class SourceFile:
             return Checked(batch, code=code, reason=reason)
         base, last = first_offset(batch), last_record_offset(batch)
         if isinstance(batch, BatchLegacy) and last != batch.lastOffset:
-            # Readers go by the messages inside, a broker that ends its log here by the wrapper.
+            # Consumers use the offsets of the inner messages; a broker whose log ends here uses the wrapper's.
             batch.header, batch.lastOffset = batch.header._replace(offset=last), last
             mended += ("offset",)
         return Checked(batch, base, last, mended, tuple(odd))
 
     def successor(self, position: int) -> BatchHeader | None:
-        """The header of a v2 batch at `position`, if one seems to be there."""
+        """Return the header of a v2 batch at byte `position`; None if there is no plausible one."""
         head = bytes(self.window.peek(position, BATCH_HEADER.size))
         if len(head) < BATCH_HEADER.size or head[16] != 2:
             return None
@@ -136,7 +137,7 @@ class SourceFile:
         return None if length_problem(header) else header
 
     def unread(self, region: Region) -> str:
-        """What of it the device did not give: the reader has seen zeros there."""
+        """Return which bytes of a region the device cannot read (the reader gets zeros instead); empty if none."""
         look = getattr(self.window.source, "unreadable_in", None)
         found = look(region.position, region.size) if look else []
         if not found:
@@ -145,7 +146,7 @@ class SourceFile:
 
 
 def with_fields(batch: Batch, **fields: int) -> Batch:
-    """The same bytes under a header of which these fields are others, none of which the checksum covers."""
+    """Return the batch with these header fields replaced. The checksum must not cover any of them."""
     assert isinstance(batch, BatchV2)
     made = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header._replace(**fields))
     made._computed = batch._computed
@@ -153,19 +154,19 @@ def with_fields(batch: Batch, **fields: int) -> Batch:
 
 
 def is_cleaned(batch: Batch, base: int, last: int) -> bool:
-    """Whether a batch shows that the log cleaner has removed records of it."""
+    """Return True if a batch shows that the log cleaner has cleaned it."""
     count = batch.recordCount
     return (count is not None and count < last - base + 1) or bool(batch.deleteHorizonMs)
 
 
 def _sized(batch: Batch) -> Batch:
-    """The batch with the length that its checksum proves."""
+    """Return the batch with the length that its checksum confirms."""
     batch.problems.clear()
     return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, BatchV2) else batch
 
 
 def _unsound(batch: Batch) -> tuple[str, str]:
-    """Code and reason, empty if the header and the checksum are valid."""
+    """Return code and reason of an invalid header or checksum; empty if both are valid."""
     if batch.problems:
         return batch.problems[0].code, batch.problems[0].reason
     if not batch.crcValid:

@@ -1,4 +1,4 @@
-"""From paths to the partitions to be salvaged, each with its copies: two partitions are never taken for one."""
+"""Finds the partitions to salvage, each with its copies, and rejects copies that may be of different partitions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from kdump.state.small_files import properties
 
 
 class SalvageError(Exception):
-    """What is asked for cannot be done, and nothing of it was: one line that says why, and what to do."""
+    """Raised for a request that cannot be carried out; nothing has been written. The message is one line: the reason,
+    and what to do."""
 
 
 @dataclass
 class Given:
-    """A copy as it was found. `place` is its directory, None for lone files; `spares` are its .deleted, .swap and
-    .cleaned segments; `was_named`: it was asked for itself, and not a directory around it."""
+    """A copy as it was found. `place` is its directory, None for single files; `spares` are its .deleted, .swap and
+    .cleaned segments; `was_named`: the user gave its own path, not only that of a directory above."""
 
     copy: Copy
     place: Partition | None
@@ -34,7 +35,7 @@ class Given:
 
 @dataclass
 class Job:
-    """A partition to be salvaged, from its copies: the source first, then the replicas."""
+    """A partition to salvage, with its copies: the source first, then the replicas."""
 
     topic: str
     partition: int
@@ -42,7 +43,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """topic-partition, as the directory is called."""
+        """The name of its directory, topic-partition."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -55,8 +56,8 @@ def jobs(
     wanted: Callable[[str], bool] = lambda topic: True,
     name: str | None = None,
 ) -> list[Job]:
-    """What is to be done, by partition. `name` is topic-partition for a source whose directory does not say it. Raises
-    SalvageError; what cannot be read is told to `refused`."""
+    """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
+    `refused` for what cannot be read. Raises SalvageError."""
     found: dict[Key, Job] = {}
     unnamed = _key(name) if name is not None else None
     for given in _given(list(sources), options, refused):
@@ -88,7 +89,7 @@ def _add_replicas(found: dict[Key, Job], path: str, options: Options, refused: R
     for given in _given([path], options, refused):
         key = given.copy.key
         if key is None and given.was_named and len(found) == 1:
-            key = next(iter(found))  # it has no name that could be another's
+            key = next(iter(found))  # it has no name that could be that of another partition
         job = found.get(key) if key is not None else None
         if job is None or key is None:
             if given.was_named:
@@ -121,7 +122,7 @@ def _key(name: str) -> Key:
 
 
 def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Given]:
-    """The copies at the paths; files of one directory are one."""
+    """Yield the copies at the paths; files in one directory are one copy."""
     named = {os.path.abspath(path) for path in paths}
     files: dict[str, list[Unit]] = {}
     for unit in units(tuple(paths), options, refused):

@@ -1,8 +1,8 @@
-"""A look at all files of a partition in which a valid batch was found out of order, before anything of it is written.
+"""Surveys all files of a partition in which a valid batch was found out of order, before anything of it is written.
 
-A file whose batches are in order is read as before; only its offset gaps are remembered. Of each other file the valid
-batches are remembered (batch_index.py), and read in the order of their offsets (lane.py). No checksum covers a base
-offset: whether a batch is astray because it was moved, or because that field is damaged, is decided here (placing.py).
+Of a file whose batches are in order, only the offset ranges are kept; it is then read as usual. The valid batches of
+any other file are indexed (batch_index.py), and read in order of offsets (lane.py). No checksum covers a base offset:
+the survey also decides whether a batch is astray because it was moved, or because that field is damaged (placing.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kdump.log.region import Batch, BatchV2
 
 
 class SurveyStrand(Strand):
-    """A walk over a file that takes every valid batch with the offsets that it states."""
+    """Reads a file, and accepts every valid batch with the offsets in its header."""
 
     surveyed = True
 
@@ -37,7 +37,7 @@ class SurveyStrand(Strand):
 
 
 def survey(strands: Iterable[Strand], losses: Losses) -> list[Strand]:
-    """The strands by which the files are read after all: one for each file that is in order, two for each other."""
+    """Return the strands that read the files for the output: one per file that is in order, at most two per other."""
     found = [_look(strand, losses) for strand in strands]
     made: list[Strand] = []
     for each in found:
@@ -51,7 +51,7 @@ def survey(strands: Iterable[Strand], losses: Losses) -> list[Strand]:
 
 
 def _look(strand: Strand, losses: Losses) -> Surveyed:
-    """A file, read through once if its batches are in order, and twice if they are not."""
+    """Survey a file, which is read once if its batches are in order, and twice if they are not."""
     gaps = Gaps()
     probe = Strand(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
     try:
@@ -70,10 +70,10 @@ def _look(strand: Strand, losses: Losses) -> Surveyed:
 
 
 def _indexed(strand: Strand, losses: Losses) -> BatchIndex:
-    """The index of a file. What of the file is lost is reported on the way."""
+    """Return the index of a file's batches, and report what is lost of the file."""
     index = BatchIndex(strand.place.at.name_offset, strand.place.beyond)
-    pending = False  # something was lost since the last batch, and nothing says which offsets it had
-    borders = 0  # where the last bytes that are no valid batch end
+    pending = False  # something with unknown offsets was lost since the last batch
+    borders = 0  # end of the last bytes that belong to no valid batch
 
     def lost(of: Strand, what: Lost) -> None:
         nonlocal pending, borders
