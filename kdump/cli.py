@@ -102,8 +102,8 @@ def main() -> None:
     # to the startup time.
     gc.set_threshold(50_000, 20, 20)
     # By default, glibc returns the memory of a freed window to the kernel, which has to clear the pages of the next
-    # one. Once a large block has been freed, glibc keeps smaller ones. (These bytes are never touched, so they use no
-    # memory.)
+    # one. Once a larger block has been freed, glibc keeps freed blocks for reuse. (These bytes are never touched, so
+    # they use no memory.)
     bytes(24 << 20)
     settle()
     run_until_terminated(_run)

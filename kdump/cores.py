@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 MOST = 4
-"""Maximum jobs: more would compete for the disk and for each other's cores, and each uses memory."""
+"""Maximum jobs: more would wait for the disk and for each other, and each uses memory."""
 
 
 def usual_jobs() -> int:

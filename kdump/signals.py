@@ -1,4 +1,4 @@
-"""Signals that end a run: cleanup is completed first, and uninterruptible steps are not interrupted."""
+"""Signals that end a run: cleanup is completed first, and so are steps that must not be interrupted."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class ReaderGone(BaseException):
 
 
 class Lossy(io.FileIO):
-    """A file descriptor whose writes always succeed: after the first failure, data is discarded."""
+    """A file descriptor whose writes appear to succeed: after the first failure, data is discarded."""
 
     def __init__(self, fd: int, name: str = "") -> None:
         super().__init__(fd, "wb", closefd=False)

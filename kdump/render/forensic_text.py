@@ -27,7 +27,7 @@ class Lines:
         self._untold = 0
 
     def keep(self, said: Finding | Difference) -> None:
-        """Keep a finding for `write`, unless it is informational."""
+        """Keep a finding or difference for `write`; informational findings are dropped."""
         if isinstance(said, Finding) and said.severity == INFO:
             return
         if len(self.waiting) < MOST:

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-# json escapes only the characters below U+0020. DEL, the C1 controls and bidirectional formatting characters can also
-# affect a terminal. Lone surrogates (from a path that is not UTF-8) cannot be encoded as UTF-8.
+# json escapes only the characters below U+0020. DEL, the C1 controls, directional marks, line separators and the byte
+# order mark can also affect a terminal. Lone surrogates (from a path that is not UTF-8) cannot be encoded as UTF-8.
 _MORE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 

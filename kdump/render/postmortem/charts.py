@@ -16,7 +16,7 @@ FOCUS = 6
 
 @dataclass
 class Drawn:
-    """The charts by their part of the page, and what is to be said beside them."""
+    """The charts by section of the page, and the text next to them."""
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
     map_first: str = ""

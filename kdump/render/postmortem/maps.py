@@ -120,7 +120,8 @@ class Maps:
         return Chart(f"map-{by}{more}", title, "", spec)
 
     def _cells(self, by: str, facts: PartitionFacts, segment: SegmentFacts) -> list[Cell]:
-        """Return the segment's cells, with a bounded number; adjacent cells that look the same are merged."""
+        """Return the segment's cells, with a bounded number; in the map of findings, adjacent valid cells are
+        merged."""
         cells = coarser(segment.cells, self.most)
         if by != "finding":
             return cells

@@ -54,8 +54,8 @@ def report(
 
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
     page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
-    bytes per second that they read together. `total` is called with the number of bytes to read, `met` with each number
-    of bytes that have been read, and `step` with the name of each step after reading.
+    bytes per second that they read together. `total` is called with the number of bytes to read, `met` with the number
+    of bytes read since its previous call, and `step` with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
     packages for drawing are missing, if nothing could be read, or if a path cannot be read and `refused` is None;
