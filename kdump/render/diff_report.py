@@ -35,7 +35,7 @@ from kdump.render.times import iso
 
 STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
 TOLD = 3
-"""Differences per pair that are printed unless --full is given, and damaged byte ranges per copy. JSON has all."""
+"""Differences per pair that are printed unless --full is given, and damaged byte ranges per copy that are printed."""
 CELL = 40
 """Bytes of a sample's key or value that are shown."""
 

@@ -148,7 +148,7 @@ class QuickLines:
             self.used = 0
 
     def _compressed(self, at: Target, stretch: Stretch, place: int, head: bytes) -> bool:
-        """Write the lines of the compressed batch at buffer[place] into the room. Returns False, without writing any of
+        """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
         them, for special cases."""
         header = BATCH_HEADER.read(stretch.buffer, place)
         if not header.codec or header.isControlBatch:
@@ -172,7 +172,7 @@ class QuickLines:
             row, self.used = write(self.room, self.used, columns, row, frame)
             if row < len(columns) and self.used:
                 self._flush()
-            elif row < len(columns):  # the line does not fit the room
+            elif row < len(columns):  # the line does not fit into `room`
                 rest = Columns(unpacked)
                 rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
                 for part in lines_of(at, stretch.batch(place), rest, 0, frame, self.room):

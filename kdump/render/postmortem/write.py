@@ -25,7 +25,8 @@ FORMATS = ("png", "svg")
 
 @dataclass
 class ReportFiles:
-    """What was written: the page `out` of `size` bytes, and the paths of the `charts`; `told` is its content."""
+    """What was written: the page `out` of `size` bytes, and the paths of the `charts`. `told` is the data on the
+    page."""
 
     out: str
     size: int
