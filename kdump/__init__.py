@@ -40,7 +40,7 @@ API = {
     "Entry": "kdump.log.entries",
     "SourceError": "kdump.log.errors",
 }
-"""What `import kdump` offers, and the module that has it: imported when it is asked for. See docs/api.md."""
+"""What `import kdump` offers, and the module that defines it, which is imported on first access. See docs/api.md."""
 
 if TYPE_CHECKING:
     from kdump.check.options import Options as Options

@@ -1,4 +1,4 @@
-"""The command line: a group whose commands are imported when they run."""
+"""The command line: a group whose commands are imported only when they run."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ COMMANDS = {
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
     "completion": "Print the script by which bash, zsh or fish complete kdump's words.",
 }
-"""Each is kdump.commands.<name, - as _>, function `command`; the line is what `kdump --help` says of it."""
+"""Commands and their help in `kdump --help`. Each is the function `command` in kdump.commands.<name, - as _>."""
 TO_THE_END = frozenset(("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "scan"))
-"""Commands that go on when the reader of their output has gone (`| head`): their exit status, or the files they write,
-are an answer too. The others end then, with 0."""
+"""Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
+that they write are results, too. The other commands then end with status 0."""
 
 
 class Lazy(click.Group):
-    """Knows its commands by name and loads one when it is called for: `kdump --help` imports none."""
+    """A group that imports a command only when it is called; `kdump --help` imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -72,7 +72,7 @@ class Lazy(click.Group):
         except ReaderGone:
             sys.exit(0)
         finally:
-            end_with_reader(False)  # what is still in a buffer is written at exit
+            end_with_reader(False)  # remaining buffered output is written at exit
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -97,11 +97,13 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The entry point."""
-    # What is imported stays, and a cycle is rare in what comes after: looking for some costs a tenth of the start.
+    """Run the command line."""
+    # Imported objects are never freed and later cycles are rare, so frequent garbage collection would only add a tenth
+    # to the startup time.
     gc.set_threshold(50_000, 20, 20)
-    # glibc gives the memory of a freed window back, and has the next one's pages cleared anew; but it keeps blocks that
-    # are smaller than one that it has seen freed. (These bytes are never touched, so they take nothing.)
+    # By default, glibc returns the memory of a freed window to the kernel, which has to clear the pages of the next
+    # one. Once a larger block has been freed, glibc keeps freed blocks for reuse. (These bytes are never touched, so
+    # they use no memory.)
     bytes(24 << 20)
     settle()
     run_until_terminated(_run)

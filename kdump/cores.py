@@ -1,15 +1,15 @@
-"""How many pieces of work go on side by side where nobody says."""
+"""Default number of parallel jobs."""
 
 from __future__ import annotations
 
 import os
 
 MOST = 4
-"""More would wait for the disk, and for each other, and each takes memory."""
+"""Maximum jobs: more would wait for the disk and for each other, and each uses memory."""
 
 
 def usual_jobs() -> int:
-    """As many as this process may use cores."""
+    """Return the number of cores that this process may use, at most MOST."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

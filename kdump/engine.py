@@ -1,4 +1,4 @@
-"""Which core runs: the compiled one, or the same files as plain Python. KDUMP_ENGINE=plain insists on the second."""
+"""Selects the core: compiled modules, or the same files as plain Python (forced by KDUMP_ENGINE=plain)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPILED, PLAIN = "compiled", "plain"
 
 
 class Plain:
-    """Finds the .py of a module of kdump where a compiled one stands beside it."""
+    """Import finder that loads the .py file of a kdump module even if there is a compiled one in the same directory."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
@@ -23,13 +23,13 @@ class Plain:
 
 
 def choose() -> None:
-    """Obey KDUMP_ENGINE; to be called before a module of the core is imported."""
+    """Apply KDUMP_ENGINE. Call this before a module of the core is imported."""
     if os.environ.get("KDUMP_ENGINE") == PLAIN:
         sys.meta_path.insert(0, Plain)
 
 
 def running() -> str:
-    """`compiled` or `plain`."""
+    """Return which core is in use: `compiled` or `plain`."""
     from kdump.format import columns
 
     return COMPILED if columns.COMPILED else PLAIN

@@ -1,4 +1,4 @@
-"""The packages that only some features need, by the extra of pyproject.toml that brings them, and how to get them."""
+"""Packages that only some features need, by the extra in pyproject.toml that installs them, and how to install them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ REQUIREMENTS = {
     "delta": ("deltalake",),
     "iceberg": ("pyiceberg[sql-sqlite]",),
 }
-"""Names as the package registry has them. Messages name these and not the extra, which works only where kdump itself
+"""Names in the package registry. Messages list these instead of the extra, because the extra works only if kdump itself
 can be installed by name."""
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs what the extra needs; in the single file, which takes no packages, what to do
-    instead."""
+    """Return the command that installs the packages of an extra or, for the single file, which cannot be extended, what
+    to do instead."""
     if "_carry" in sys.builtin_module_names:
         return "the single file cannot be extended; install kdump with pip on a machine with Python"
     import shlex

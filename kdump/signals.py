@@ -1,4 +1,4 @@
-"""Signals that end a run: what is being written is cleaned up first, and no step that must not be half done is."""
+"""Signals that end a run: cleanup is completed first, and so are steps that must not be interrupted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""What a supervisor, a shutdown or a closed terminal sends. (SIGINT is KeyboardInterrupt anyway.)"""
+"""Signals sent by a supervisor, at shutdown or by a closing terminal. (SIGINT already raises KeyboardInterrupt.)"""
 
 
 class Terminated(BaseException):
-    """Raised where the run is when one of ENDING arrives, so that blocks are left as by any other exception."""
+    """Raised in the main thread when one of ENDING arrives, so that cleanup code runs as for any other exception."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -23,14 +23,14 @@ class Terminated(BaseException):
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    for each in ENDING:  # a second one would break off the cleaning up
+    for each in ENDING:  # a second one would interrupt the cleanup
         signal.signal(each, signal.SIG_IGN)
     raise Terminated(number)
 
 
 def run_until_terminated(run: Callable[[], None]) -> None:
-    """Do `run`. If it is terminated, the process ends as that signal ends it, once all blocks have been left. A signal
-    that is ignored (nohup) stays ignored."""
+    """Call `run`. If one of ENDING arrives, the process ends by that signal, after its cleanup. A signal that was
+    ignored before (nohup) stays ignored."""
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _raise)
@@ -40,15 +40,15 @@ def run_until_terminated(run: Callable[[], None]) -> None:
     except Terminated as error:
         ended_by = error.number
     if ended_by:
-        gc.collect()  # generators that were left within a block leave it now
+        gc.collect()  # runs the cleanup of abandoned generators
         signal.signal(ended_by, signal.SIG_DFL)
         os.kill(os.getpid(), ended_by)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A signal that arrives within the block takes effect after it. For steps that take no time."""
-    if threading.current_thread() is not threading.main_thread():  # handlers run in that one
+    """Defer signals that arrive within the block until its end. Use this only for short steps."""
+    if threading.current_thread() is not threading.main_thread():  # signal handlers run only in the main thread
         yield
         return
     arrived: list[int] = []
@@ -59,7 +59,7 @@ def uninterrupted() -> Iterator[None]:
     kept = {number: signal.getsignal(number) for number in (*ENDING, signal.SIGINT)}
     try:
         for number, handler in kept.items():
-            if callable(handler):  # what is ignored or ends the process at once stays so
+            if callable(handler):  # signals that are ignored, or end the process immediately, keep their behavior
                 signal.signal(number, note)
         yield
     finally:

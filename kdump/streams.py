@@ -1,7 +1,7 @@
-"""Standard output and standard error of a run: whether they are open, closed or full does not decide how the run ends.
+"""Standard output and standard error of a run: a closed or full stream does not change the exit status.
 
-The exit status is an answer about the disk. What cannot be written to standard output is reported once, on standard
-error; what cannot be written there is lost.
+The exit status is a result about the disk. A failure to write to standard output is reported once, on standard error;
+text that cannot be written to standard error is lost.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, TextIO
 
 
 class ReaderGone(BaseException):
-    """The reader of standard output has gone (`| head`), and nothing else is asked for."""
+    """Raised when the reader of standard output has gone (`| head`) and the command has no other result."""
 
 
 class Lossy(io.FileIO):
-    """A file descriptor that takes every write: once one has failed, nothing more is written."""
+    """A file descriptor whose writes appear to succeed: after the first failure, data is discarded."""
 
     def __init__(self, fd: int, name: str = "") -> None:
         super().__init__(fd, "wb", closefd=False)
         self._reported_as = name
-        """What the report of the first failure calls it; empty: it is not reported."""
+        """Name of the stream in the report of the first failure; empty: do not report it."""
         self.is_lost = False
         self.ends_with_reader = False
-        """Whether ReaderGone is raised, once, when the reader of a pipe has gone."""
+        """Whether to raise ReaderGone, once, when the reader of a pipe has gone."""
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -42,7 +42,7 @@ class Lossy(io.FileIO):
                 elif self.ends_with_reader:
                     raise ReaderGone from None
                 break
-            if done is None:  # another process has made it non-blocking, and it is full
+            if done is None:  # another process has made the pipe non-blocking, and it is full
                 select.select([], [self.fileno()], [])
             else:
                 left = left[done:]
@@ -59,8 +59,8 @@ _output: Lossy | None = None
 
 
 def settle() -> None:
-    """Make standard output and standard error Lossy. What is closed is opened on the null device: otherwise the next
-    file that is opened, to be written perhaps, would have its number."""
+    """Make standard output and standard error Lossy. Closed streams are connected to the null device: otherwise the
+    next file to be opened, perhaps for writing, would get their file descriptor."""
     global _output
     stdout, stderr = sys.stdout, sys.stderr
     for fd, stream in enumerate((sys.stdin, stdout, stderr)):
@@ -72,13 +72,13 @@ def settle() -> None:
 
 
 def end_with_reader(ends: bool) -> None:
-    """Whether ReaderGone ends the run when that happens. Otherwise it goes on, without output."""
+    """Set whether ReaderGone ends the run when the reader has gone; otherwise it continues without output."""
     if _output is not None:
         _output.ends_with_reader = ends
 
 
 def _fill(fd: int) -> None:
-    """The null device as `fd`, which is closed. Not for writing, so that a write to it fails as it should."""
+    """Open the null device as the closed descriptor `fd`: read-only, so that writes still fail."""
     null = os.open(os.devnull, os.O_RDONLY)
     if null != fd:
         os.dup2(null, fd)

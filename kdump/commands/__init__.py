@@ -1,1 +1,1 @@
-"""One short module a command, imported when that command runs."""
+"""One short module per command, imported when that command runs."""

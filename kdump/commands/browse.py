@@ -33,7 +33,7 @@ FILTERS = (
     *("offsets", "positions", "times", "producer_ids", "keys", "key_regex", "value_regex", "headers"),
     *("control", "transactional"),
 )
-"""Options of inspect that choose batches and records."""
+"""Options of inspect that select batches and records."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -64,7 +64,7 @@ def command(path: str, **options: Any) -> None:
 
 
 def browser(path: str, options: dict[str, Any]) -> Any:
-    """The model behind the screen. Exits with one line for a path that is not there."""
+    """Return the model of the browser. Prints one line and exits with 2 if the path does not exist."""
     from kdump.browse.browser import Browser
     from kdump.browse.make import Maker
     from kdump.log.disk import places
@@ -86,7 +86,7 @@ def browser(path: str, options: dict[str, Any]) -> Any:
 
 
 class typed_selection:
-    """Options of inspect, as they are typed into a prompt -> a selection. Raises ValueError."""
+    """Parses inspect's options, as typed into a prompt, into a selection. Raises ValueError."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
@@ -109,7 +109,7 @@ class typed_selection:
 
 
 class typed_time:
-    """A time as --time takes it -> epoch ms, where what it names begins. Raises ValueError."""
+    """Parses a time, in the syntax of --time, into the epoch ms of its beginning. Raises ValueError."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone

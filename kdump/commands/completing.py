@@ -1,5 +1,6 @@
-"""What could stand where Tab is pressed: commands, options, values. The scripts in kdump/shells ask with
-_KDUMP_COMPLETE=<shell>_complete and the words typed so far; the answer is one candidate a line: kind, word, meaning."""
+"""Completion candidates: commands, options and values. The scripts in kdump/shells run kdump with
+_KDUMP_COMPLETE=<shell>_complete and the words typed so far. The answer has one candidate per line: kind, word,
+meaning."""
 
 from __future__ import annotations
 
@@ -28,23 +29,24 @@ from kdump.commands.completion_words import (
 )
 
 PARTITION = re.compile(r"[a-zA-Z0-9._-]+-[0-9]+")
-"""With a topic as Kafka allows them: any other name of a directory has no business in a command line."""
+"""A partition directory whose topic has a name that Kafka allows; other directories are not offered as topics."""
 SHELLS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
-"""Each shell, and the name under which it finds its script."""
+"""Each shell, and the file name under which it finds its script."""
 VARIABLE = "_KDUMP_COMPLETE"
 MOST_ENTRIES = 20_000
-"""Entries of a directory that are looked at for names of topics: Tab has to answer at once."""
+"""Maximum entries of a directory that are searched for topic names, because completion has to be immediate."""
 MOST_DISKS = 64
-"""Directories in one that are looked into, for they may be disks of brokers."""
+"""Maximum subdirectories that are searched, because they may be log directories."""
 
 
 def script(shell: str) -> str:
-    """The script that a shell reads, as it stands in the package."""
+    """Return the completion script of a shell, unchanged from the package."""
     return (files("kdump") / "shells" / shell / SHELLS[shell]).read_text(encoding="utf-8")
 
 
 def candidates(group: click.Group, about: dict[str, str], words: list[str], incomplete: str) -> Iterator[Item]:
-    """What `incomplete` could become behind `words`, which are those behind `kdump`. `about`: commands in a line."""
+    """Yield the completions of `incomplete`; `words` are the words before it, without `kdump`. `about`: one line of
+    help per command."""
     ctx = click.Context(group, info_name="kdump", resilient_parsing=True, **group.context_settings)
     name = next((word for word in words if not word.startswith("-")), None)
     if name is not None:
@@ -63,7 +65,7 @@ def candidates(group: click.Group, about: dict[str, str], words: list[str], inco
 
 
 class _Typed:
-    """A command with the words behind it."""
+    """A command and the words that follow it."""
 
     def __init__(self, group: click.Group, command: str, known: list[Words], words: list[str]) -> None:
         self.group = group
@@ -108,7 +110,7 @@ class _Typed:
             yield from self._names(incomplete)
 
     def _argument(self) -> Words | None:
-        """The argument that the next word belongs to."""
+        """Return the argument to which the next word belongs."""
         taken = len(self.positional)
         for argument in self.arguments:
             if argument.most < 0 or taken < argument.most:
@@ -117,7 +119,7 @@ class _Typed:
         return None
 
     def _names(self, incomplete: str) -> Iterator[Item]:
-        """Options that can still be given, by their long names where they have one."""
+        """Yield the options that can still be given, by their long names if they have one."""
         for name, option in self.options.items():
             short = len(name) == 2 and any(len(other) > 2 for other in option.names)
             again = name in self.given and not option.repeats
@@ -146,10 +148,10 @@ class _Typed:
 
 
 def topics(paths: list[str]) -> list[str]:
-    """Topics of the partitions in log directories, or in log directories below."""
+    """Return the topics of the partitions in log directories, or in log directories directly below."""
     found: set[str] = set()
     for path in paths:
-        below = _directories(path)[:MOST_DISKS]  # broker-1 looks like a partition, too
+        below = _directories(path)[:MOST_DISKS]  # the name broker-1 looks like a partition, too
         partitions = [name for disk in below for name in _partitions(os.path.join(path, disk))]
         found.update(name.rpartition("-")[0] for name in partitions or _partitions(path))
     return sorted(found)
@@ -168,13 +170,13 @@ def _directories(path: str) -> list[str]:
 
 
 def line(item: Item) -> str:
-    """One candidate, as the scripts take it apart."""
+    """Format one candidate for the scripts."""
     kind = item.type if item.type in (PART, FILE, DIRECTORY) else PLAIN
     return f"{kind}\t{item.value}\t{item.help or ''}"
 
 
 def answer(group: click.Group, about: dict[str, str], instruction: str, words: list[str]) -> None:
-    """What a shell asks for: its script, or, of the words typed so far, what the last could become."""
+    """Answer a request from a shell: print its script, or the completions of the last word."""
     shell, _, what = instruction.partition("_")
     if shell not in SHELLS or what not in ("source", "complete"):
         sys.exit(f"kdump: {VARIABLE} is bash_source, zsh_source, fish_source or, with words, …_complete")
@@ -183,5 +185,5 @@ def answer(group: click.Group, about: dict[str, str], instruction: str, words: l
         return
     for item in candidates(group, about, words[:-1], words[-1] if words else ""):
         text = line(item)
-        if text.replace("\t", "").isprintable():  # a directory may be named anything
+        if text.replace("\t", "").isprintable():  # a directory's name can contain anything
             sys.stdout.write(text + "\n")

@@ -1,4 +1,4 @@
-"""`kdump completion`: the script that makes a shell complete kdump's words."""
+"""`kdump completion`: prints a shell's completion script."""
 
 from __future__ import annotations
 

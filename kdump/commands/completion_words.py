@@ -1,5 +1,5 @@
-"""What can be completed of each command, as a table: taken from click's declarations once (tools/completion_words.py),
-and shipped, for importing a command takes longer than a person who presses Tab should wait."""
+"""Table of what can be completed for each command. tools/completion_words.py generates it from click's declarations,
+and it is part of the package, because importing a command takes too long for completion."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import click
 from click.shell_completion import CompletionItem
 
 PLAIN, PART, FILE, DIRECTORY, TOPICS, ASK = "plain", "part", "file", "dir", "topics", "ask"
-"""Kinds of values: a word; one that goes on, as it is in a list with commas; names of files, or of directories, that
-the shell knows better to complete; topics below the paths that are given; what only the command knows when asked."""
+"""Kinds of values: a complete word; a word that may continue, as in a comma-separated list; names of files or of
+directories, which the shell completes; topics in the given paths; values that only the command can determine."""
 BY_METAVAR = {
     **dict.fromkeys(("PATH", "FILE", "SOURCE", "SEGMENT", "A B"), FILE),
     **dict.fromkeys(("DIR", "LOGDIR"), DIRECTORY),
 }
-"""What metavars say of values that are names of files."""
+"""Metavars of values that are names of files or directories."""
 
-Item = CompletionItem  # generic in some releases of click only
+Item = CompletionItem  # generic only in some releases of click
 
 
 class Words(NamedTuple):
-    """A parameter: an option by its `names`, an argument by none. `kind` is that of its values, empty where they are
-    anybody's guess, None where it takes none; `choices` are [word, meaning]; `most` is how many words, -1 for any."""
+    """A parameter: an option has `names`, an argument has none. `kind` is that of its values: empty if unknown, None if
+    it takes no value. `choices` are [word, meaning]. `most` is the maximum number of words, -1 for any number."""
 
     names: list[str]
     help: str
@@ -36,22 +36,22 @@ class Words(NamedTuple):
 
 
 def listed(values: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[Item]]:
-    """A `shell_complete` for names, each with what it means, of which several may stand with commas between."""
+    """Return a `shell_complete` for a comma-separated list of names, each with its meaning."""
     return lambda ctx, param, incomplete: [Item(name, type=PART, help=said) for name, said in values()]
 
 
 def one_of(values: Callable[[], Iterable[str]], *, ask: bool = False) -> Callable[..., list[Item]]:
-    """A `shell_complete` for one of these names; with `ask` they are not the same everywhere."""
+    """Return a `shell_complete` for one of these names; `ask`: they depend on the machine."""
     return lambda ctx, param, incomplete: [Item(name, type=ASK if ask else PLAIN) for name in values()]
 
 
 def parameters(ctx: click.Context) -> list[Words]:
-    """What click knows of the context's command."""
+    """Return the visible parameters of the context's command."""
     return [_words(ctx, param) for param in ctx.command.get_params(ctx) if not getattr(param, "hidden", False)]
 
 
 def inner(ctx: click.Context, command: click.Command) -> click.Context:
-    """The context of one of the group's commands: what holds for the group (-h) holds for it."""
+    """Return the context of one of the group's commands; the group's settings (-h) apply to it."""
     return click.Context(command, ctx, info_name=command.name, resilient_parsing=True)
 
 
@@ -67,12 +67,13 @@ def _words(ctx: click.Context, param: click.Parameter) -> Words:
 
 
 def _may_stand_alone(option: click.Option) -> bool:
-    """Whether it has a value of its own when it is given none: a word behind it may be anything."""
-    return bool(getattr(option, "_flag_needs_value", False))  # flag_value is not the same in all releases of click
+    """Return True if the option's value is optional: the word after it may be its value, or not."""
+    return bool(getattr(option, "_flag_needs_value", False))  # flag_value differs between releases of click
 
 
 def _values(ctx: click.Context, param: click.Parameter) -> tuple[str, list[list[str]]]:
-    """Types and `shell_complete` speak first, then the metavar."""
+    """Return the kind of a parameter's values, and the choices. Types and `shell_complete` take precedence over the
+    metavar."""
     items = param.shell_complete(ctx, "")
     types = {item.type for item in items}
     for kind in (ASK, FILE, DIRECTORY):
@@ -86,21 +87,21 @@ def _values(ctx: click.Context, param: click.Parameter) -> tuple[str, list[list[
 
 
 def asked(command: click.Command, names: list[str]) -> list[str]:
-    """The values that an option of kind ASK has here and now."""
+    """Return the current values of an option of kind ASK."""
     ctx = click.Context(command, info_name=command.name, resilient_parsing=True)
     found = next(param for param in command.params if param.opts == names[: len(param.opts)])
     return [str(item.value) for item in found.shell_complete(ctx, "")]
 
 
 def table(group: click.Group) -> dict[str, Any]:
-    """The whole of what is shipped."""
+    """Return the complete table that the package contains."""
     ctx = click.Context(group, info_name="kdump", **group.context_settings)
     commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
     return {name: parameters(inner(ctx, command)) for name, command in commands.items() if command is not None}
 
 
 def shipped() -> dict[str, list[Words]]:
-    """The table in the package; nothing of it if it is not there, and commands have to be asked."""
+    """Return the table in the package; if it is missing, an empty one, so that the commands are imported instead."""
     try:
         found = json.loads((files("kdump") / "shells" / "words.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

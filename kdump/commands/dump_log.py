@@ -1,4 +1,4 @@
-"""`kdump dump-log`: kafka-dump-log's options and words."""
+"""`kdump dump-log`: same options and output as kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ JAVA_INT = click.IntRange(-INT - 1, INT)
 
 
 class KafkaCommand(click.Command):
-    """Takes options as Kafka's tools do: behind one dash or two; a wrong one is exit 1; what is no option is ignored,
-    which is said."""
+    """Parses options like Kafka's tools: they start with one or two dashes, usage errors exit with 1, and arguments
+    that are not options are ignored, with a message."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         names = {name[2:] for param in self.params for name in param.opts if name.startswith("--")}
@@ -121,7 +121,7 @@ def _as_kafka(error: click.UsageError) -> click.UsageError:
 
 
 def _split(names: str) -> list[str]:
-    """As Java splits: without the empty ones at the end."""
+    """Split like Java's String.split: without empty strings at the end."""
     found = names.split(",")
     while len(found) > 1 and not found[-1]:
         found.pop()

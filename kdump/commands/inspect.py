@@ -1,4 +1,4 @@
-"""`kdump inspect`: batches, records or annotated bytes of segments."""
+"""`kdump inspect`: shows batches, records or annotated bytes of segments."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
 
 OF_AN_OVERVIEW = {"paths", "as_json", "form", "full", "zone"}
-"""What a log directory's overview takes, too. All other options ask for what is in the files."""
+"""Options that apply to the overview of a log directory, too. All others select contents of the files."""
 
 
 def _wants_overview(paths: tuple[str, ...], options: dict[str, Any]) -> bool:
-    """Whether log directories are asked for, and nothing of what is in their files."""
+    """Return True if all paths are log directories, and no option selects contents of their files."""
     context = click.get_current_context()
     given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     return given <= OF_AN_OVERVIEW and _form(options) in ("table", "json") and all(map(is_log_directory, paths))
@@ -165,7 +165,7 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
 
 
 def _refuse_idle_decoders(options: dict[str, Any]) -> None:
-    """Raises UsageError for decoders of what is not shown, and for schemas without a use."""
+    """Raise UsageError for decoders of something that is not shown, and for schemas that are not used."""
     given = [f"--{name.replace('_', '-')}" for name in ("decoder", "key_format", "value_format") if options[name]]
     if given and options["extract"]:
         raise click.UsageError(f"--extract writes the bytes as they are: it goes without {given[0]}")
@@ -195,7 +195,7 @@ def _decode_options(options: dict[str, Any]) -> DecodeOptions:
 
 
 def selection_of(options: dict[str, Any], zone: tzinfo) -> Selection:
-    """What the options choose. Raises click.UsageError."""
+    """Return the selection that the options describe. Raises click.UsageError."""
     times: Range | None = time_range(options["times"], zone) if options["times"] is not None else None
     headers = []
     for header in options["headers"]:

@@ -1,4 +1,4 @@
-"""`kdump ls`: a log directory at a glance."""
+"""`kdump ls`: lists log directories and their partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people type on the command line -> values: ranges, times, sizes, time zones."""
+"""Parameter types of the command line: ranges, times, sizes, time zones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kdump.log.window import DEFAULT_SIZE
 
 if TYPE_CHECKING:
     Param = click.ParamType[Any]
-else:  # not every supported click has it generic
+else:  # not generic in all supported releases of click
     Param = click.ParamType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ def _whole(text: str) -> int:
 
 
 class RangeParam(Param):
-    """N, A..B, A.. or ..B, both ends included."""
+    """A range N, A..B, A.. or ..B, inclusive."""
 
     name = "A..B"
 
@@ -63,7 +63,7 @@ class RangeParam(Param):
 
 
 class SizeParam(Param):
-    """Bytes, with k, M or G for powers of 1024."""
+    """A size in bytes; k, M and G are powers of 1024."""
 
     name = "SIZE"
 
@@ -78,7 +78,7 @@ class SizeParam(Param):
 
 
 class ZoneParam(Param):
-    """UTC, local, +02:00, or a name of the time zone database."""
+    """A time zone: UTC, local, +02:00, or a name in the time zone database."""
 
     name = "ZONE"
 
@@ -97,7 +97,7 @@ class ZoneParam(Param):
                 offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
                 return timezone(-offset if match[1] == "-" else offset)
             return ZoneInfo(value)
-        except Exception:  # the database's own errors are of many kinds
+        except Exception:  # the database raises many kinds of exceptions
             self.fail(f"{value!r} is no time zone: UTC, local, +02:00, Europe/Berlin", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -106,11 +106,11 @@ class ZoneParam(Param):
         from click.shell_completion import CompletionItem
 
         names = ["UTC", "local", *sorted(available_timezones() - {"UTC"})]
-        return [CompletionItem(name, type="ask") for name in names]  # as this machine has them
+        return [CompletionItem(name, type="ask") for name in names]  # the names depend on the machine
 
 
 def _local() -> tzinfo:
-    """This machine's time zone, with its summer times: $TZ, or /etc/localtime."""
+    """Return this machine's time zone, with daylight saving time: $TZ, or /etc/localtime."""
     from zoneinfo import ZoneInfo
 
     if os.environ.get("TZ"):
@@ -120,9 +120,9 @@ def _local() -> tzinfo:
 
 
 def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
-    """Epoch ms of ISO-8601 (in `zone` where it names none), of epoch ms, or of a time before `now` (-2h).
+    """Parse a time into epoch ms: ISO-8601 (in `zone` if it has no zone), epoch ms, or a time before `now` (-2h).
 
-    A time that leaves out its smaller units means all of them: as an `end`, 2026-11-20 is the last ms of that day.
+    A time without smaller units means the whole period: as an `end`, 2026-11-20 is the last millisecond of that day.
     Raises ValueError.
     """
     relative = RELATIVE.match(text)
@@ -130,7 +130,7 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
         return now - int(relative[1]) * UNITS[relative[2]]
     if text == "now":
         return now
-    # A number of four or eight digits is a year or a day written short, and not a moment in January 1970.
+    # A number of four or eight digits looks like a year or a date, so it is not treated as a time in January 1970.
     if re.fullmatch(r"-?[0-9]{1,19}", text) and len(text) not in (4, 8):
         return int(text)
     match = ISO.match(text.strip())
@@ -146,7 +146,7 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
             return round(start.timestamp() * 1000) + milliseconds
         if fraction:
             return round(start.timestamp() * 1000) + milliseconds
-        # The unit is added on the clock, for a day may have 23 hours or 25.
+        # Add the unit in local time, because a day may have 23 or 25 hours.
         stop = start + PARTS[sum(field is not None for field in fields)]
         return round(stop.timestamp() * 1000) - 1
     except ValueError as error:
@@ -159,7 +159,7 @@ ISO = re.compile(
     r" ?(?P<zone>[zZ]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
 )
 PARTS = {1: timedelta(days=1), 2: timedelta(hours=1), 3: timedelta(minutes=1), 4: timedelta(seconds=1)}
-"""What a time means as a whole, by how many of date, hour, minute and second it gives."""
+"""Length of the period that a time means, by how many of date, hour, minute and second it contains."""
 
 
 def _zone_of(text: str | None) -> tzinfo | None:
@@ -172,10 +172,11 @@ def _zone_of(text: str | None) -> tzinfo | None:
 
 
 def time_range(text: str, zone: tzinfo) -> Range:
-    """A..B of times, either end open, or one time, which means all of what it names. Raises click.UsageError."""
+    """Parse a range of times A..B with optional ends, or one time, which means the whole period. Raises
+    click.UsageError."""
     now = round(time.time() * 1000)
     if RELATIVE.match(text):
-        text += ".."  # since then, not at that very millisecond
+        text += ".."  # since then, not at exactly that millisecond
     try:
         first, last = _halves(text)
         start = moment(first, zone, end=False, now=now) if first else None
@@ -188,7 +189,7 @@ def time_range(text: str, zone: tzinfo) -> Range:
 
 
 def duration(text: str, option: str) -> int:
-    """15m, 900s, 2h: in ms. Raises click.UsageError."""
+    """Parse a duration (15m, 900s, 2h) into milliseconds. Raises click.UsageError."""
     match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d|w)", text)
     if not match:
         raise click.UsageError(f"{option}: {text!r} is no time: 900s, 15m, 2h, 1d")
@@ -196,7 +197,7 @@ def duration(text: str, option: str) -> int:
 
 
 def limit_options(command: F) -> F:
-    """The options that bound what is believed and read of a batch."""
+    """Add the options that limit which batch lengths are accepted, and how much of a batch is decompressed."""
     options = (
         click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this."),
         click.option(
@@ -213,7 +214,7 @@ def limit_options(command: F) -> F:
 
 
 def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:
-    """NAME=VALUE; with `last` the name may hold a =, else the value. Raises UsageError."""
+    """Split NAME=VALUE; with `last`, the name may contain =, otherwise the value may. Raises click.UsageError."""
     name, equals, value = text.rpartition("=") if last else text.partition("=")
     if not equals or not name:
         raise click.UsageError(f"{option}: {text!r} is no NAME=VALUE")
@@ -221,6 +222,6 @@ def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:
 
 
 def read_once(paths: tuple[str, ...]) -> None:
-    """Raises click.UsageError where standard input is named twice."""
+    """Raise click.UsageError if standard input is given twice."""
     if paths.count("-") > 1:
         raise click.UsageError("standard input can be read once")

@@ -1,4 +1,4 @@
-"""`kdump query`: SQL over the result of a scan."""
+"""`kdump query`: runs SQL on the result of a scan."""
 
 from __future__ import annotations
 

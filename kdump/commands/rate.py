@@ -1,4 +1,4 @@
-"""--max-rate: how fast disks may be read."""
+"""--max-rate: limits how fast disks are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
 
 
 class RateParam(Param):
-    """Bytes a second: a size, with or without /s."""
+    """A rate in bytes per second: a size, with or without /s."""
 
     name = "RATE"
 

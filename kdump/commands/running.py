@@ -1,4 +1,4 @@
-"""What the runs of reading commands have in common: how files are read."""
+"""How the commands that read files open them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kdump.log.region import Limits
 
 
 def reading(options: dict[str, Any], **more: Any) -> Options:
-    """How files are read, by what --max-rate, --max-batch-size, --max-decompressed-size and --window say; `now` is the
-    clock. `more`: other fields of Options."""
+    """Return the Options for reading files, from --max-rate, --max-batch-size, --max-decompressed-size and --window;
+    `now` is the current time. `more`: other fields of Options."""
     rate = Rate(options["max_rate"]) if options["max_rate"] else None
     values = {
         "limits": Limits(options["max_batch_size"], options["max_decompressed_size"]),

@@ -1,4 +1,4 @@
-"""`kdump scan`: a fleet of disks, read by Spark into tables, and what they say together."""
+"""`kdump scan`: reads a fleet of disks into tables with Spark, and summarizes them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Run:
             unknown = sorted({*tables} - {*ALL, "records"})
             if unknown:
                 raise click.UsageError(f"--tables: no table {unknown[0]!r}; there are {', '.join((*ALL, 'records'))}")
-            # What the summary is made of is always there.
+            # Always write the tables from which the summary is computed.
             tables = tuple(name for name in ALL if name in (*tables, *ALWAYS))
         more = {"split_bytes": options["split_size"]} if options["split_size"] else {}
         self.scan = ScanOptions(
@@ -97,7 +97,7 @@ class _Run:
         self.conf = dict(pair("--conf", text) for text in options["confs"])
 
     def run(self) -> int:
-        """The exit status. Raises NoSpark."""
+        """Run the scan. Returns the exit status. Raises NoSpark."""
         from kdump.spark.session import reason, running
         from kdump.spark.store import Store, StoreError
 

@@ -1,4 +1,4 @@
-"""`kdump schema`: the layout of any structure, from the declaration that it is read by."""
+"""`kdump schema`: shows the layout of a structure, from the declaration that the reader uses."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Values -> tables, JSON lines, annotated hexdumps, format strings."""
+"""Renders values as tables, JSON Lines, annotated hexdumps and format strings."""

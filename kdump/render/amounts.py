@@ -1,4 +1,4 @@
-"""Durations, rates and averages as people read them."""
+"""Formats durations, rates, averages and sizes for display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def duration(milliseconds: int) -> str:
-    """250 ms, 12.5 s, 1 h 23 min, 12 d 5 h"""
+    """Format a duration: 250 ms, 12.5 s, 1 h 23 min, 12 d 5 h."""
     if milliseconds < 1000:
         return f"{milliseconds} ms"
     seconds = milliseconds / 1000
@@ -23,23 +23,23 @@ def duration(milliseconds: int) -> str:
 
 
 def per(count: int, seconds: float, show: Callable[[float], str], what: str = " records") -> str:
-    """1,234 records/s; where that is next to nothing, a day."""
+    """Format a rate per second (1,234 records/s), or per day if it is below one per second."""
     rate = count / seconds
     return f"{show(rate)}{what}/s" if rate >= 1 else f"{show(rate * 86_400)}{what} a day"
 
 
 def number(value: float) -> str:
-    """1,234 or 12.3"""
+    """Format a number: 1,234 or 12.3."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def average(total: int, count: int) -> str:
-    """As `number`; - for the average of nothing."""
+    """Format total / count like `number`; "-" if `count` is 0."""
     return number(total / count) if count else "-"
 
 
 def size_text(count: int) -> str:
-    """Bytes in the unit in which a person reads them."""
+    """Format a number of bytes in the largest suitable unit: 563 bytes, 9.2 MiB."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:

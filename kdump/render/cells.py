@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Rows of tables, and JSON objects of batches, straight from columns, with no object a row. What is out of the ordinary
-stays for those that write a row at a time (render.table, render.views), and what they write this writes too.
+"""Writes table rows, and JSON objects of batches, directly from columns, without creating an object per row. Special
+cases are left to the code that writes one row at a time (render.table, render.views). For all other rows, the output of
+both is identical.
 
-Compiled where there is a compiler. As plain Python it is slower than those, and serves the tests alone.
+Compiled if a C compiler is available. As plain Python, it is slower than that code, and only tests use it.
 """
 
 from __future__ import annotations
@@ -35,18 +36,19 @@ BATCH_CELLS = (
     "crcValid", "compression", "timestampType", "isTransactional", "isControlBatch", "hasDeleteHorizonMs",
     "deleteHorizonMs", "lastOffset", "lastSequence",
 )  # fmt: skip
-"""What a cell of a batch can be, by the names of its JSON keys; behind these, by the names of the table's columns:"""
+"""What a cell of a batch can contain, by JSON key; the kinds after these, by name of the table's column:"""
 BATCH_COLUMNS = ("offsets", "flags", "moment", "producer", "sequences", "ok")
 RECORD_COLUMNS = ("offset", "timestamp", "sequence", "position", "keySize", "valueSize", "key", "headers", "value")
-"""What a cell of a record can be."""
+"""What a cell of a record can contain."""
 FIXED = 100
-"""Bytes that a cell takes at most, but for keys, values and headers."""
+"""Maximum bytes per cell, except for keys, values and headers."""
 
 
 class Plan:
-    """How a line is made: the kind of each cell (a number in the tuples above), the text before each and behind the
-    last, how wide each is at least, and which of them fill up on the left. `empty`: kinds that must be empty, for they
-    have no place. `most`: bytes that all of this takes at most."""
+    """Layout of a line: the kind of each cell (an index into the tuples above), the text before each cell and after the
+    last, the minimum widths, and which cells are right-aligned. `empty`: kinds of the columns that are not displayed; a
+    row that has a value for one of them is not written. `most`: maximum bytes per line, except for keys, values and
+    headers."""
 
     __slots__ = ("empty", "kinds", "most", "rights", "starts", "texts", "widths")
 
@@ -75,7 +77,7 @@ class Plan:
 def _pad(
     out: cython.p_uchar, start: cython.Py_ssize_t, to: cython.Py_ssize_t, width: cython.Py_ssize_t, right: cython.bint
 ):
-    """The cell out[start:to] with spaces up to its width, before it or behind it; the position behind it."""
+    """Pad the cell out[start:to] with spaces to its width, on the left if `right`. Returns the position after it."""
     missing: cython.Py_ssize_t = width - (to - start)
     i: cython.Py_ssize_t
     if missing <= 0:
@@ -108,7 +110,7 @@ def _bool(out: cython.p_uchar, to: cython.Py_ssize_t, value: cython.longlong):
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _span(out: cython.p_uchar, to: cython.Py_ssize_t, first: cython.longlong, last: cython.longlong):
-    """A..B, or A where they are one."""
+    """Write A..B, or A if both are equal."""
     to = put_number(out, to, first)
     if first != last:
         to = put_text(out, to, b"..", 2)
@@ -124,7 +126,7 @@ def _span(out: cython.p_uchar, to: cython.Py_ssize_t, first: cython.longlong, la
 def _digits(
     out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong, size: cython.Py_ssize_t, behind: cython.uchar
 ):
-    """`number` in `size` digits and one more character at out[at:]; the position behind them."""
+    """Write `number` with `size` digits, then one more character, at out[at:]. Returns the position after it."""
     i: cython.Py_ssize_t
     for i in range(size):
         out[at + size - 1 - i] = cython.cast(cython.uchar, 48 + number % 10)
@@ -138,15 +140,15 @@ def _digits(
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _time(out: cython.p_uchar, at: cython.Py_ssize_t, milliseconds: cython.longlong):
-    """Epoch ms as render.times.iso has it in UTC at out[at:]; the position behind it, or -1 where it is no such time:
-    before 1970 (but for -1, "no timestamp") or behind the year 9999."""
+    """Write epoch ms at out[at:] as render.times.iso does in UTC. Returns the position after it; -1 for times before
+    1970 (except -1, "no timestamp") and after the year 9999."""
     if milliseconds == -1:
         return put_text(out, at, b"-1", 2)
     days: cython.longlong = milliseconds // 86400000
     if milliseconds < 0 or days > 2932896:
         return -1
     rest: cython.longlong = milliseconds % 86400000
-    # Days of the civil calendar, from 1 March of year 0, in eras of 400 years.
+    # Converts days to a civil date; days count from March 1 of year 0, in eras of 400 years.
     days += 719468
     era: cython.longlong = days // 146097
     day: cython.longlong = days % 146097
@@ -181,7 +183,8 @@ def _batch_cell(
     data: cython.p_uchar,
     shift: cython.longlong,
 ):
-    """A cell of the batch whose numbers begin at rows[at]; the position behind it, -1 for one that is not ordinary."""
+    """Write a cell of the batch whose numbers start at rows[at]. Returns the position after it; -1 for special
+    cases."""
     start: cython.Py_ssize_t = rows[at]
     attributes: cython.longlong = rows[at + 5]
     codec: cython.longlong
@@ -270,8 +273,8 @@ def _batch_cell(
 def batch_cells(
     room: bytearray, used: cython.Py_ssize_t, heads: Heads, row: cython.Py_ssize_t, stop: cython.Py_ssize_t, plan: Plan
 ) -> tuple[int, int]:
-    """The lines of the batches row..stop, whose checksums hold, behind the `used` bytes of `room`: the first batch that
-    is not written, for it is not ordinary or there is no room, and the bytes that are used."""
+    """Write the lines of the batches row..stop, whose checksums match, into `room` after its `used` bytes. Returns the
+    first batch that is not written, because it is a special case or there is no room, and the number of bytes used."""
     buffer: cython.const[cython.uchar][::1] = heads.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1] = heads.block
@@ -325,7 +328,7 @@ def batch_cells(
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _trimmed(out: cython.p_uchar, start: cython.Py_ssize_t, to: cython.Py_ssize_t):
-    """Where the line out[start:to] ends without the spaces at its end."""
+    """Return the end of the line out[start:to] without its trailing spaces."""
     while to > start and out[to - 1] == 32:
         to -= 1
     return to
@@ -339,7 +342,7 @@ def _trimmed(out: cython.p_uchar, start: cython.Py_ssize_t, to: cython.Py_ssize_
 def _bytes(
     out: cython.p_uchar, to: cython.Py_ssize_t, data: cython.p_uchar, at: cython.Py_ssize_t, size: cython.longlong
 ):
-    """A key or value as render.escape.shown has it, if it is null or printable ASCII; else -1."""
+    """Write a key or value like render.escape.shown. Returns -1 if it is neither null nor printable ASCII."""
     odd: cython.uint = 0
     i: cython.Py_ssize_t
     if size < 0:
@@ -362,7 +365,7 @@ def _headers(
     out: cython.p_uchar, to: cython.Py_ssize_t, data: cython.p_uchar, position: cython.Py_ssize_t,
     count: cython.longlong,
 ):  # fmt: skip
-    """key=value, key=value; -1 if it is more than printable ASCII."""
+    """Write headers as key=value, key=value. Returns -1 if they are not printable ASCII."""
     header: cython.longlong
     length: cython.longlong
     part: cython.int
@@ -397,8 +400,8 @@ def _record_cell(
     timestamp: cython.longlong,
     sequence: cython.longlong,
 ):
-    """A cell of the record whose numbers begin at rows[at]; the position behind it, -1 for one that is not ordinary.
-    `sequence` is the batch's first."""
+    """Write a cell of the record whose numbers start at rows[at]. Returns the position after it; -1 for special cases.
+    `sequence` is the base sequence of the batch."""
     if kind == 0:
         return put_number(out, to, plus(base_offset, rows[at + 4]))
     if kind == 1:
@@ -428,9 +431,9 @@ def record_cells(
     heads: Heads,
     batch: cython.Py_ssize_t,
 ) -> tuple[int, int]:
-    """The lines of the columns' records from number `row` on, which are of batch number `batch`, behind the `used`
-    bytes of `room`: the first record that is not written, for it is not ordinary or there is no room, and the bytes
-    that are used."""
+    """Write the lines of the columns' records from number `row` on, which belong to batch number `batch`, into `room`
+    after its `used` bytes. Returns the first record that is not written, because it is a special case or there is no
+    room, and the number of bytes used."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1] = columns.block
@@ -467,7 +470,7 @@ def record_cells(
     with cython.nogil:
         while row < count:
             at = row * 11
-            # A null in a header takes four bytes more than its size did.
+            # A null in a header needs up to four bytes more than its encoded size.
             if used + most + rows[at + 1] - rows[at] + 8 * rows[at + 10] > size:
                 break
             timestamp = head[place + 6] if appended else plus(head[place + 11], rows[at + 3])
@@ -500,9 +503,9 @@ def batches_records(
     batch: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> tuple[int, int]:
-    """The lines of all records of the batches batch..stop, as record_cells writes them: the first batch that is not
-    written whole, and the bytes that are used. It may be compressed, a control batch, not decode, hold a record that
-    is not ordinary, or not fit. `columns` are over the data of `heads`."""
+    """Write the lines of all records of the batches batch..stop, like record_cells. Returns the first batch that is not
+    completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be decoded,
+    contains a special case, or does not fit. `columns` must refer to the data of `heads`."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t
     before: cython.Py_ssize_t

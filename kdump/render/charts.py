@@ -1,4 +1,4 @@
-"""Small charts of text: bars, and a line of them over time."""
+"""Small text charts: bars, and a line of bars over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def bar(part: int, whole: int, width: int) -> str:
-    """A bar of at most `width` columns; anything that is not nothing shows."""
+    """Return a bar of at most `width` columns; any nonzero part is visible."""
     if part <= 0 or whole <= 0:
         return ""
     eighths = max(1, round(8 * width * part / whole))
@@ -16,13 +16,13 @@ def bar(part: int, whole: int, width: int) -> str:
 
 
 def heights(counts: list[int]) -> str:
-    """One character for each number, as high as it is beside the largest; a blank for 0."""
+    """Return one block character per number, scaled to the largest; a blank for 0."""
     most = max(counts, default=0)
     return "".join(HEIGHTS[-(-count * len(HEIGHTS) // most) - 1] if count else " " for count in counts)
 
 
 def share(part: int, whole: int) -> str:
-    """A percentage that never says 0 % of something, nor all of what is less."""
+    """Return a percentage that shows 0 % only for 0, and 100 % only if nothing is missing."""
     if not part or not whole:
         return "0 %"
     percent = 100 * part / whole
@@ -32,7 +32,8 @@ def share(part: int, whole: int) -> str:
 
 
 def spread_over(moments: list[tuple[int, int]], bucket: int, most: int) -> tuple[int, int, list[int]]:
-    """Counts by time in at most `most` columns of one width: when the first begins, the width in ms, and the counts."""
+    """Merge counts by time into at most `most` columns of equal width. Returns the start of the first column (epoch
+    ms), the width in ms, and the counts."""
     first, last = moments[0][0], moments[-1][0]
     buckets = (last - first) // bucket + 1
     width = -(-buckets // most) * bucket

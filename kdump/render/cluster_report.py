@@ -1,4 +1,5 @@
-"""`kdump cluster` for people: what the metadata is of, how far it goes, and what is wrong in the cluster."""
+"""Text report of `kdump cluster`: where the metadata comes from, up to which offset, and what is wrong in the
+cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ LABEL = 12
 
 
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
-    """The head of the report, a fact a line."""
+    """Write the head of the report, one fact per line."""
     paint = painter(output.colour)
     for label, text, style in _lines(cluster, zone):
         for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(text)}", LABEL)):
@@ -75,7 +76,7 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
 
 
 def _committed(cluster: Object) -> str:
-    """How far it is known to be committed; the high watermark of the metadata stands on no disk."""
+    """Describe up to which offset the metadata is committed; its high watermark is not stored on disk."""
     committed, end = cluster["committedOffset"], cluster["endOffset"]
     if committed is None:
         return "not known: there is no snapshot here, and the last records may yet be undone"

@@ -1,4 +1,4 @@
-"""What decoders say, as JSON and as text for a cell or a line."""
+"""Renders decoded keys and values as JSON, table cells and lines of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BARE = re.compile(r"[^\s\"'(){}\[\],=]+")
 
 
 def put_reading(out: Object, reading: Reading) -> None:
-    """The keys of a record object that a decoder gives it."""
+    """Add the decoder's results for a record to its JSON object."""
     for part, said in (("key", reading.key), ("value", reading.value)):
         if said.value is not RAW:
             out[f"{part}Decoded"] = said.value
@@ -32,13 +32,13 @@ def put_reading(out: Object, reading: Reading) -> None:
 
 
 def key_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str | None:
-    """The key for a row of a table; None if it stays raw. With `titles`, what record it is stands in its place."""
+    """Return the key for a table row; None if it stays raw. With `titles`, the record's type replaces the key."""
     title = reading.key.title or reading.value.title
     return title if titles and title else cell(reading.key, reading.names, zone)
 
 
 def value_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str | None:
-    """The value for a row of a table; None if it stays raw. With `titles`, what the key says stands in front of it."""
+    """Return the value for a table row; None if it stays raw. With `titles`, the key's fields precede the value."""
     value = cell(reading.value, reading.names, zone)
     if not titles or value is None or not reading.key.message:
         return value
@@ -46,7 +46,7 @@ def value_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str |
 
 
 def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
-    """What a key or value says, in one line; None if it stays raw."""
+    """Return a decoded key or value as one line; None if it stays raw."""
     value = said.value
     if value is RAW:
         return None
@@ -59,7 +59,7 @@ def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
 
 
 def lines(reading: Reading) -> Iterator[tuple[str, str]]:
-    """What is wrong with, or to be noted of, a record: the words, and the style for them."""
+    """Yield a line and its style for each problem or note of a record."""
     for part, said in (("key", reading.key), ("value", reading.value)):
         if said.problem and said.problem != WITHOUT_KEY:
             beyond = " beyond this" if said.value is not RAW else ""
@@ -69,7 +69,7 @@ def lines(reading: Reading) -> Iterator[tuple[str, str]]:
 
 
 def _fields(data: Object, message: str, names: dict[str, str], zone: tzinfo) -> str:
-    """name=value of a message's fields, in Kafka's order."""
+    """Format a message's fields as name=value, in Kafka's order."""
     return " ".join(f"{name}={_value(name, value, message, names, zone)}" for name, value in data.items())
 
 
@@ -91,5 +91,5 @@ def _value(field: str, value: Any, message: str, names: dict[str, str], zone: tz
 
 @cache
 def _number(message: str, field: str) -> tuple[bool, dict[int, str] | None]:
-    """Whether a number is a time, and what it may stand for."""
+    """Return whether the field is a timestamp, and the names of its values, if it has any."""
     return is_timestamp(field), meanings(message, field)

@@ -1,4 +1,4 @@
-"""`kdump diff` for people: what the copies are to each other, where they part, and what to do next."""
+"""Text report of `kdump diff`: how the copies relate, where they diverge, and what to do next."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from kdump.render.times import iso
 
 STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
 TOLD = 3
-"""Differences of a pair that are told in full; all of them with --full, and in JSON."""
+"""Differences per pair that are printed unless --full is given, and damaged byte ranges per copy that are printed."""
 CELL = 40
-"""Bytes of a key or a value of a sample."""
+"""Bytes of a sample's key or value that are shown."""
 
 
 class DiffReport:
-    """Writes one partition after the other."""
+    """Writes the reports of partitions, one after the other."""
 
     def __init__(self, output: Output, zone: tzinfo, *, full: bool = False) -> None:
         self.output = output
@@ -51,7 +51,7 @@ class DiffReport:
         self.written = False
 
     def write(self, found: Diff) -> None:
-        """Everything about one partition."""
+        """Write the complete report of one partition."""
         if self.written:
             self.output.line("")
         self.written = True
@@ -77,7 +77,7 @@ class DiffReport:
                 self._text("  " + line)
 
     def short(self, found: Diff) -> None:
-        """One line."""
+        """Write one line."""
         word, said = verdict(found)
         self._text(f"{name_of(found)}: {word}{said}")
 
@@ -105,7 +105,7 @@ class DiffReport:
         table.flush()
 
     def _epochs(self, found: Diff) -> Iterator[str]:
-        """The epochs at the offset where they part."""
+        """Yield the leader epochs at the first divergent offset."""
         offset = found.firstDivergentOffset
         if offset is None:
             return
@@ -204,19 +204,19 @@ class DiffReport:
 
 
 def letter(number: int) -> str:
-    """A, B, C … by which the report calls a copy."""
+    """Return the letter that identifies a copy in the report: A, B, C …"""
     return chr(ord("A") + number) if number < 26 else f"#{number + 1}"
 
 
 def name_of(found: Diff) -> str:
-    """topic-partition, or the name of the first path."""
+    """Return topic-partition, or the name of the first path."""
     if found.topic is not None:
         return f"{printable(found.topic)}-{found.partition}"
     return printable(path_text(os.path.basename(os.path.abspath(found.copies[0].path))))
 
 
 def verdict(found: Diff) -> tuple[str, str]:
-    """What the copies are to each other: the word, and the rest of the sentence."""
+    """Return how the copies relate: the verdict, and the rest of the sentence."""
     offset, first = found.firstDivergentOffset, found.first
     if first is not None:
         (left, right), difference = first
@@ -246,7 +246,8 @@ def verdict(found: Diff) -> tuple[str, str]:
 
 
 def _strange(found: Diff, offset: int) -> Iterator[str]:
-    """The leader epoch up to the offset that some copies have never seen, which explains why they part."""
+    """Report a leader epoch that starts at the divergent offset and is missing from some copies: it explains the
+    divergence."""
     known = [dict(copy.lineage.epochs) for copy in found.copies]
     for epoch, start in sorted({entry for each in known for entry in each.items()}, key=lambda entry: entry[1]):
         if start > offset:
@@ -282,7 +283,7 @@ def _behind(found: Diff, number: int) -> str:
 
 
 def _around(number: int, copy: CopyFacts) -> Iterator[str]:
-    """What else there is to say of a copy."""
+    """Yield the remaining facts about a copy: damage, read errors, notes."""
     for damage in copy.damages[:TOLD]:
         yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
     if copy.damaged > TOLD:
@@ -303,7 +304,7 @@ def _tail(damage: Damage) -> str:
 
 
 def _next(found: Diff) -> Iterator[str]:
-    """What a broker does, and what a person had better do."""
+    """Yield what a broker would do, and what you should do."""
     choices = found.choices
     if found.relation == SAME:
         choices = [each for each in choices if each.does.loses]

@@ -1,7 +1,7 @@
-"""What kafka-dump-log 4.3 prints of files, byte for byte on standard output, without what is wrong in it.
+"""Prints files like kafka-dump-log 4.3, byte for byte on standard output, but without its bugs.
 
-Standard output is Kafka's wherever Kafka's tool comes to an end; where that throws, this says so on standard error
-and goes on. What it finds, it tells at the end, as Kafka's tool does. docs/dump-log.md has the table of what differs.
+Standard output is identical wherever Kafka's tool completes. Where that throws, kdump reports the problem on standard
+error and continues. Like Kafka's tool, it prints its findings at the end. docs/dump-log.md lists the differences.
 
 Source: org.apache.kafka.tools.DumpLogSegments (main, dumpLog).
 """
@@ -31,12 +31,12 @@ from kdump.render.progress import Progress
 
 BOOTSTRAP = "bootstrap.checkpoint"
 LOOK = 4096
-"""Bytes that are read to look at one batch's header."""
+"""Bytes read to examine the header of one batch."""
 INDEX_KINDS = {".index": INDEX, ".timeindex": TIME_INDEX}
 
 
 class Dump:
-    """One run; `out.status` is the exit status afterwards."""
+    """One run of the command; afterwards, `out.status` is the exit status."""
 
     def __init__(self, options: DumpOptions, out: Out) -> None:
         self.options = options
@@ -44,7 +44,7 @@ class Dump:
         self._findings = Findings()
 
     def run(self, names: Iterable[str]) -> None:
-        """Dump the files, one after the other, and tell what was found in them."""
+        """Dump the files one after the other, then print what was found in them."""
         for name in names:
             path = file_text(name)
             self.out.lines([f"Dumping {path}"])
@@ -133,7 +133,7 @@ class Dump:
             window.source.close()
 
     def _hold(self, path: str, at: Target, kind: Kind, window: Window) -> None:
-        """Hold an index against its segment, and keep what is wrong."""
+        """Compare an index with its segment, and collect its wrong entries."""
         stem, _, _ = os.path.basename(path).partition(".")
         log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=at.name_offset)
         try:
@@ -155,7 +155,7 @@ class Dump:
         offset = None
         if kind is INDEX and isinstance(wrong.entry, Entry):
             batch = batch_at(log, wrong.entry.values["position"])
-            if batch is None:  # Kafka's tool ends at such an entry
+            if batch is None:  # Kafka's tool fails at such an entry
                 self.out.status = 1
             else:
                 offset = batch.lastOffset
@@ -163,6 +163,6 @@ class Dump:
 
 
 def _offset(path: str) -> int | None:
-    """The offset in a file's name, what stands before its first point; None if that is no number."""
+    """Return the offset in a file's name: the part before the first period. None if that is not a number."""
     stem = os.path.basename(path).partition(".")[0]
     return parse_long(stem)

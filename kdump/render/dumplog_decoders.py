@@ -1,7 +1,7 @@
-"""Keys and values -> what kafka-dump-log 4.3 prints of them, by the decoder that was asked for.
+"""Decodes keys and values into the text that kafka-dump-log 4.3 prints, with the selected decoder.
 
-Source: org.apache.kafka.tools.DumpLogSegments (its MessageParsers), org.apache.kafka.tools.api.Decoder and the four
-that come with it, CoordinatorRecordSerde and AbstractApiMessageSerde, whose exceptions are part of the output.
+Source: org.apache.kafka.tools.DumpLogSegments (its MessageParsers), org.apache.kafka.tools.api.Decoder and its four
+implementations, CoordinatorRecordSerde and AbstractApiMessageSerde, whose exceptions are part of the output.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ DECODER_CLASSES: dict[str, Text] = {
     "org.apache.kafka.tools.api.IntegerDecoder": partial(_number, ">i", "an int"),
     "org.apache.kafka.tools.api.LongDecoder": partial(_number, ">q", "a long"),
 }
-"""Those that come with Kafka 4.3. Its DefaultDecoder makes a Java array of the bytes, of which the tool prints the
-identity ([B@1b2c638e), another one each time; here they are printed as they are."""
+"""The decoder classes of Kafka 4.3. For its DefaultDecoder, Kafka's tool prints the identity of a Java array
+([B@1b2c638e), which differs on every run; kdump prints the bytes themselves."""
 DEFAULT_CLASS = "org.apache.kafka.tools.api.StringDecoder"
 
 
 def by_class(key_class: str, value_class: str) -> Contents:
-    """The decoder of two classes out of DECODER_CLASSES."""
+    """Return a decoder that uses two classes of DECODER_CLASSES."""
     key_text, value_text = DECODER_CLASSES[key_class], DECODER_CLASSES[value_class]
 
     def contents(offset: int, key: bytes | None, value: bytes | None) -> Said:
@@ -60,7 +60,7 @@ def by_class(key_class: str, value_class: str) -> Contents:
 
 
 def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | None) -> Said:
-    """A record of a coordinator's topic, by the schemas in `folder`."""
+    """Decode a record of a coordinator's topic with the schemas in `folder`."""
     if key is None:
         raise Undecodable("a record without a key, which this decoder cannot read")
     said = decode_coordinator_record(folder, key, value)
@@ -83,7 +83,8 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
 
 
 def _wrong(part: Part, name: str) -> str:
-    """What Kafka throws on in a key or a value, in its words; empty for nothing. What is left over it does not see."""
+    """Return the message of the exception that Kafka throws for a key or a value; empty if none. Kafka ignores trailing
+    bytes."""
     if part.number is None:
         return f"Could not read version from {name}'s buffer."
     problem = part.problem
@@ -101,14 +102,14 @@ def _unknown_version(value: Part) -> str:
 
 
 def _data(part: Part) -> tuple[Schema, dict[str, Any]]:
-    """Schema and JSON of a part that was decoded."""
+    """Return schema and JSON of a decoded key or value."""
     assert part.schema is not None
     assert part.decoded is not None
     return part.schema, kafka_json(part.schema, part.decoded)
 
 
 def _metadata(offset: int, key: bytes | None, value: bytes | None) -> Said:
-    """A record of KRaft's metadata log."""
+    """Decode a record of KRaft's metadata log."""
     found = _framed("metadata", value)
     if isinstance(found, str):
         return None, f"Error at {offset}, skipping. {found}"
@@ -118,7 +119,7 @@ def _metadata(offset: int, key: bytes | None, value: bytes | None) -> Said:
 
 
 def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
-    """A record of __remote_log_metadata."""
+    """Decode a record of __remote_log_metadata."""
     if value is None:
         why = (
             'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of'
@@ -135,8 +136,8 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
 
 
 def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | str:
-    """A message behind a frame: its schema, the version that the frame says, and what it says. Otherwise why
-    AbstractApiMessageSerde throws, in its words."""
+    """Decode a framed message. Returns its schema, the version in the frame, and the decoded message; otherwise the
+    message of the exception that AbstractApiMessageSerde throws."""
     try:
         frame = read_frame(value)
     except DecodeError as error:
@@ -146,7 +147,7 @@ def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | s
         return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
     assert value is not None
     decoded, problem = attempt(schema, frame.version, value, frame.position)
-    # Kafka's classes ask for the version where a structure inside begins, and nowhere else.
+    # Kafka's generated classes check the version only when they read a nested structure.
     unknown = not schema.valid.hold(frame.version) and _holds_structures(decoded.value)
     if problem is not None or unknown:
         return f"Failed to deserialize record with type {frame.apiKey}"
@@ -177,8 +178,8 @@ def _frame_message(error: DecodeError, value: bytes | None) -> str:
 
 
 def message(error: DecodeError) -> str:
-    """What Kafka's generated classes throw where messages.attempt has this error; null for an exception without a
-    message, as a buffer that ends too early throws it."""
+    """Return the message that Kafka's generated classes throw for an error of messages.attempt; "null" for an exception
+    without a message, such as BufferUnderflowException."""
     name = error.field.rpartition(".")[2].replace("[]", " element")
     if error.reason.startswith("null, ") or error.reason.startswith("length -"):
         return f"non-nullable field {name} was serialized as null"
@@ -198,4 +199,4 @@ DECODERS: dict[str, Contents] = {
     "remote-log-metadata-decoder": _remote,
     "share-group-state-decoder": partial(_coordinator, "share-coordinator"),
 }
-"""By their options; the first one given in this order counts."""
+"""Decoders by option; if several options are given, the first in this order applies."""

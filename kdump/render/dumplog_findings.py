@@ -1,4 +1,4 @@
-"""What was found in the files, told at the end in the words of kafka-dump-log 4.3, with the reason behind them.
+"""Findings of dump-log, printed at the end in the words of kafka-dump-log 4.3, with the reason added.
 
 Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors).
 """
@@ -13,7 +13,7 @@ from kdump.check.lone_index import WrongEntry
 from kdump.log.entries import Entry
 
 MOST = 1_000_000
-"""Pairs of offsets that are kept, of all files together; the others are counted."""
+"""Maximum pairs of offsets that are stored, for all files together; further ones are only counted."""
 MISMATCH = "Mismatches in :"
 WRONG_TIME = "Found timestamp mismatch in :"
 TIME_FALLS = "Found out of order timestamp in :"
@@ -21,7 +21,8 @@ NOT_FOUND = "The following indexed offsets are not found in :"
 
 
 class Gaps:
-    """Offsets of records that do not follow each other, of one file: MOST of them, less the `before` of other files."""
+    """Pairs of consecutive records of one file whose offsets are not consecutive. Stores at most MOST, less the
+    `before` of other files."""
 
     def __init__(self, before: int) -> None:
         self.pairs = array("q")
@@ -39,19 +40,20 @@ class Gaps:
 
 
 class Findings:
-    """By heading and file: entries of indexes that are wrong, and gaps."""
+    """Wrong index entries by heading and file, and offset gaps by file."""
 
     def __init__(self) -> None:
         self._wrong: dict[str, dict[str, list[str]]] = {MISMATCH: {}, WRONG_TIME: {}, TIME_FALLS: {}, NOT_FOUND: {}}
         self._gaps: dict[str, Gaps] = {}
 
     def wrong(self, path: str, wrong: WrongEntry, log_offset: int | None) -> None:
-        """`log_offset`: the last offset of what Kafka takes for the batch that an .index points to, None for none."""
+        """Add a wrong entry. `log_offset`: the last offset of the batch that Kafka reads where an .index entry points,
+        None if there is none."""
         heading, line = _told(wrong, log_offset)
         self._wrong[heading].setdefault(path, []).append(line)
 
     def gaps(self, path: str) -> Callable[[int, int], None]:
-        """Where the gaps of a file go."""
+        """Return the function that records the offset gaps of a file."""
         if path not in self._gaps:
             self._gaps[path] = Gaps(sum(map(len, self._gaps.values())))
         return self._gaps[path].add
@@ -73,7 +75,7 @@ class Findings:
 
 
 def _told(wrong: WrongEntry, log_offset: int | None) -> tuple[str, str]:
-    """The heading for a wrong entry, and its line: Kafka's where it has one, and why it is wrong."""
+    """Return the heading for a wrong entry and its line: Kafka's, if it has one, and the reason."""
     entry, why = wrong.entry, f"(position {wrong.entry.position}: {wrong.message})"
     in_time = wrong.code.startswith("time-")
     if not isinstance(entry, Entry):

@@ -1,4 +1,4 @@
-"""Indexes and snapshots -> the lines of kafka-dump-log 4.3.
+"""Prints indexes and snapshots like kafka-dump-log 4.3.
 
 Source: org.apache.kafka.tools.DumpLogSegments (dumpIndex, dumpTimeIndex, dumpTxnIndex, dumpProducerIdSnapshot),
 OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateManager.readSnapshot.
@@ -19,19 +19,19 @@ from kdump.log.window import Window
 from kdump.render.java import optional_long
 
 SNAPSHOT_VERSION = 1
-"""The one that Kafka's tool reads."""
+"""The only version that Kafka's tool reads."""
 
 
 class Corrupt(Exception):
-    """Kafka's check of the file fails, or its tool cannot read it."""
+    """Raised if the file fails Kafka's sanity check, or if Kafka's tool cannot read it."""
 
 
 class Unsound(Corrupt):
-    """A file, or the end of it, that Kafka does not take; its tool ends well all the same."""
+    """Raised if Kafka rejects the file or the end of it, but its tool still exits with 0."""
 
 
 def rows(window: Window, entry: Layout[Any], position: int = 0) -> Iterator[Any]:
-    """The entries from `position` on, one by one; bytes that are fewer than one are left out."""
+    """Yield the entries from `position` on; a partial entry at the end is ignored."""
     while True:
         window.release(position)
         data = window.view(position, max(entry.size, window.size // entry.size * entry.size))
@@ -44,7 +44,7 @@ def rows(window: Window, entry: Layout[Any], position: int = 0) -> Iterator[Any]
 
 
 def index_lines(window: Window, base: int) -> Iterator[str]:
-    """The entries of an .index, up to the first that says the base offset again: zeros, which a crash leaves."""
+    """Yield the entries of an .index, up to the first repetition of the base offset: zeros, left by a crash."""
     for number, row in enumerate(rows(window, INDEX_ENTRY)):
         if not row.relativeOffset and number:
             return
@@ -52,7 +52,7 @@ def index_lines(window: Window, base: int) -> Iterator[str]:
 
 
 def time_index_lines(window: Window, base: int) -> Iterator[str]:
-    """As index_lines, of a .timeindex."""
+    """Like index_lines, for a .timeindex."""
     for number, row in enumerate(rows(window, TIME_INDEX_ENTRY)):
         if not row.relativeOffset and number:
             return
@@ -60,7 +60,7 @@ def time_index_lines(window: Window, base: int) -> Iterator[str]:
 
 
 def check_sanity(window: Window, entry: Layout[Any], base: int) -> None:
-    """What a broker asks of an index when it loads it (sanityCheck). Raises Corrupt."""
+    """Check an index like a broker that loads it (sanityCheck). Raises Corrupt."""
     size = _size(window)
     count = size // entry.size
     if count:
@@ -86,10 +86,11 @@ def _size(window: Window) -> int:
 
 
 def txn_index_lines(window: Window) -> Iterator[str]:
-    """The entries of a .txnindex. Raises Corrupt at a version that is not known, and at an entry that is cut."""
+    """Yield the entries of a .txnindex. Raises Corrupt for an unknown version, and Unsound for a partial entry at the
+    end."""
     end = 0
     for row in rows(window, TXN_INDEX_ENTRY):
-        version = row.version >> 8  # AbortedTxn.version takes the first of its two bytes
+        version = row.version >> 8  # AbortedTxn.version uses only the first of the two bytes
         if version > 0:
             raise Corrupt(f"position {end}: version {row.version} of an entry, the newest known is 0")
         yield (
@@ -103,7 +104,7 @@ def txn_index_lines(window: Window) -> Iterator[str]:
 
 
 def snapshot_lines(window: Window) -> Iterator[str]:
-    """The producers in a .snapshot: all of them or, if its checksum does not hold, none. Raises Corrupt."""
+    """Yield the producers in a .snapshot, or none if its checksum does not match. Raises Unsound."""
     data = window.view(0, SNAPSHOT_HEADER.size)
     if len(data) < SNAPSHOT_HEADER.size:
         raise Unsound(f"Snapshot failed schema validation: {len(data)} bytes, fewer than a header")

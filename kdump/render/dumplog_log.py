@@ -1,4 +1,4 @@
-"""A file of batches, dumped as kafka-dump-log 4.3 does.
+"""Dumps a file of batches like kafka-dump-log 4.3.
 
 Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes).
 """
@@ -19,13 +19,13 @@ from kdump.render.dumplog_out import Out
 from kdump.render.progress import Progress
 
 MOST_COMPLAINTS = 20
-"""Records of one file that cannot be decoded, of which each is told."""
+"""Maximum undecodable records per file that are reported individually."""
 
 
 @dataclass(frozen=True)
 class DumpOptions:
-    """kafka-dump-log's options, those for records as it derives them: `contents` for key and payload (None: they are
-    not printed), `deep` for records at all. `max_bytes`: bytes of each file of batches that are read, None for all."""
+    """Options of kafka-dump-log. `contents`: decoder of keys and values (None: do not print them). `deep`: print
+    records. `max_bytes`: bytes to read of each file of batches, None for all."""
 
     contents: Contents | None = None
     deep: bool = False
@@ -38,7 +38,7 @@ class DumpOptions:
 
 
 class LogDump:
-    """One file. `gap` is told of offsets of records that do not follow each other."""
+    """Dumps one file. `gap` is called with the offsets of records that are not consecutive."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LogDump:
         self.offset = offset
         self.gap = gap
         self.last: int | None = None
-        """The offset of the record before."""
+        """Offset of the previous record."""
         self.complaints = 0
 
     def run(self) -> None:
@@ -80,7 +80,7 @@ class LogDump:
                     out.lines(first)
                 if options.deep:
                     self._problems(item)
-                if item.compression not in CODECS.values() and not item.problems:  # whose records nobody asked for
+                if item.compression not in CODECS.values() and not item.problems:  # its records were not requested
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MOST_COMPLAINTS:
@@ -118,7 +118,7 @@ class LogDump:
             self.out.say(text)
 
     def refuse(self, offset: int, why: str) -> None:
-        """A record that the decoder cannot read."""
+        """Report a record that the decoder cannot read."""
         self.out.status = 1
         self.complaints += 1
         if self.complaints <= MOST_COMPLAINTS:

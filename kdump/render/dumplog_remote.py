@@ -1,4 +1,4 @@
-"""Records of __remote_log_metadata as Java's toString has them, which is what kafka-dump-log 4.3 prints.
+"""Formats records of __remote_log_metadata like Java's toString, which is what kafka-dump-log 4.3 prints.
 
 Source: org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate and
 RemotePartitionDeleteMetadata, org.apache.kafka.server.log.remote.metadata.storage.RemoteLogSegmentMetadataSnapshot.
@@ -37,13 +37,13 @@ FIELDS = {
         " txnIdxEmpty",
     ),
 }
-"""By the record: what Java calls it, and its fields in the order of its toString."""
+"""By record name: the name of the Java class, and its fields in the order of its toString."""
 
 
 def refused(values: dict[str, Any]) -> str:
-    """Why Java's constructors refuse these values, in their words; empty if they do not."""
+    """Return the message with which Java's constructors reject these values; empty if they accept them."""
     start, end = values.get("startOffset", 0), values.get("endOffset", 0)
-    snapshot = "segmentId" in values  # whose offsets nobody looks at
+    snapshot = "segmentId" in values  # its offsets are not validated
     if start < 0 and not snapshot:
         return f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
     if end < start and not snapshot:
@@ -58,7 +58,7 @@ def refused(values: dict[str, Any]) -> str:
 
 
 def remote_text(record: str, values: dict[str, Any]) -> str:
-    """The record of that name (Kafka's schema) with these values, which Java does not refuse."""
+    """Format the record with this name (in Kafka's schema) and these values, which Java's constructors accept."""
     name, fields = FIELDS[record]
     return f"{name}{{{', '.join(f'{field}={_text(field, values)}' for field in fields.split())}}}"
 

@@ -1,4 +1,4 @@
-"""Lengths of time for people."""
+"""Formats durations for display."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 
 
 def duration_text(milliseconds: int | None) -> str:
-    """In the two largest units that it has: 37 d 4 h, 1 m 36 s, 250 ms. Empty for None; a minus where a clock was
-    behind."""
+    """Format a duration in its two largest units: 37 d 4 h, 1 m 36 s, 250 ms. Returns "" for None. Negative durations
+    (caused by clock skew) start with a minus sign."""
     if milliseconds is None:
         return ""
     sign, left = ("-" if milliseconds < 0 else ""), abs(milliseconds)

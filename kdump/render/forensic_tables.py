@@ -1,4 +1,4 @@
-"""The columns of what `kdump transactions` and `kdump producers` show, and how their rows are marked."""
+"""Table columns of `kdump transactions` and `kdump producers`, and the styles of their rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ FORENSIC_TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("message", "", 9, 24),
     ),
 }
-"""The columns that are shown unless others are asked for."""
+"""The default columns."""
 NO_ZERO = (
     "hanging",
     "damages",
@@ -117,14 +117,14 @@ NO_ZERO = (
     "unknown",
     "expired",
 )
-"""Where zero is what most rows have, and says nothing."""
+"""Columns in which most rows have 0, which is therefore not shown."""
 NO_MINUS_ONE = ("lastSequence", "baseSequence", "currentTxnFirstOffset")
-"""Where -1 is Kafka's way to say nothing."""
+"""Columns in which -1 is Kafka's "none", which is therefore not shown."""
 BROKEN = ("gap", "duplicate", "fenced", "epochStart")
 
 
 def forensic_style(value: dict[str, Any]) -> str:
-    """How a row is marked."""
+    """Return the style of a row."""
     if value["type"] == "transaction":
         return {"aborted": "dim", "open": "torn", "hanging": "bad"}.get(value["state"], "")
     if value["type"] == "transactionPartition":

@@ -1,4 +1,4 @@
-"""Lines that the reports of `kdump transactions` and `kdump producers` have in common."""
+"""Output lines shared by the reports of `kdump transactions` and `kdump producers`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kdump.render.report import STYLE
 from kdump.render.style import painter
 
 MOST = 100
-"""Findings of a partition that are told; of those beyond only the number."""
+"""Maximum findings of a partition that are printed; further ones are only counted."""
 
 
 class Lines:
-    """Wrapped, indented and marked lines on an output; findings wait until their partition has been shown."""
+    """Writes wrapped, indented and styled lines; holds findings back until their partition has been shown."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -27,7 +27,7 @@ class Lines:
         self._untold = 0
 
     def keep(self, said: Finding | Difference) -> None:
-        """To be written by `write`; what is legal is not."""
+        """Keep a finding or difference for `write`; informational findings are dropped."""
         if isinstance(said, Finding) and said.severity == INFO:
             return
         if len(self.waiting) < MOST:
@@ -36,7 +36,7 @@ class Lines:
             self._untold += 1
 
     def write(self) -> bool:
-        """Write the findings that wait; whether there were any."""
+        """Write the findings that were kept. Returns True if there were any."""
         for each in self.waiting:
             if isinstance(each, Finding):
                 where = f"{file_text(each.file)} at {each.position}"
@@ -56,13 +56,13 @@ class Lines:
         return told
 
     def damages(self, count: int) -> None:
-        """What could not be taken into account."""
+        """Write the number of damaged byte ranges that could not be taken into account."""
         if count:
             many = "1 damaged stretch" if count == 1 else f"{count} damaged stretches"
             self.text(f"  {many} could not be taken into account", many, "torn")
 
     def text(self, text: str, head: str = "", paint: str = "head") -> None:
-        """The text, in as many lines as it takes; `head` is painted where it comes first."""
+        """Write the text, wrapped to the terminal; the first occurrence of `head` is styled."""
         indent = " " * (len(text) - len(text.lstrip()))
         width = self.output.width
         lines = [text]
@@ -74,12 +74,12 @@ class Lines:
 
 
 def place_text(partition: Any) -> str:
-    """A partition by its name; what was given by its path, where that does not say one."""
+    """Return a partition's name, or its path if the name is not known."""
     if partition.topic is not None:
         return printable(f"{partition.topic}-{partition.partition}")
     return printable(path_text(partition.path))
 
 
 def file_text(path: str) -> str:
-    """A file by its directory and name: what tells it from others, and fits a line."""
+    """Return a file's directory and name: enough to distinguish it from others on one line."""
     return printable("/".join(path_text(path).split("/")[-2:]))

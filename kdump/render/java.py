@@ -1,4 +1,4 @@
-"""Values as Java prints them: numbers that wrap, Optional, File, and JSON as Jackson writes it."""
+"""Formats values as Java prints them: numbers, Optional, File, and JSON as Jackson writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-# json writes escapes in lower case, Jackson in upper case; an escaped backslash is stepped over.
+# json writes escapes in lower case, Jackson in upper case; the pattern consumes an escaped backslash as a unit.
 _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)", re.DOTALL)
 _SLASHES = re.compile("/+")
 
@@ -20,13 +20,14 @@ def optional_long(value: int | None) -> str:
 
 
 def file_text(path: str) -> str:
-    """java.io.File's path: no slash twice, and none at the end."""
+    """Normalize a path like java.io.File: no repeated slashes, and no trailing slash."""
     text = _SLASHES.sub("/", path)
     return text[:-1] if len(text) > 1 and text.endswith("/") else text
 
 
 def double(value: float) -> str:
-    """Double.toString, as Java has it from release 19 on: the fewest digits that tell it from its neighbours."""
+    """Format a float like Double.toString of Java 19 or later: the fewest digits that distinguish it from its
+    neighbors."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     sign, digits, exponent = _decimal(value)
@@ -38,7 +39,7 @@ def double(value: float) -> str:
 
 
 def _decimal(value: float) -> tuple[str, str, int]:
-    """Sign, digits, and the power of ten of the first digit."""
+    """Return the sign, the digits, and the power of ten of the first digit."""
     mantissa, _, power = f"{value!r}".partition("e")
     sign, mantissa = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
     whole, _, fraction = mantissa.partition(".")
@@ -51,15 +52,15 @@ def _decimal(value: float) -> tuple[str, str, int]:
 
 
 def jackson(value: Any) -> str:
-    """The JSON that Jackson's JsonNode.toString gives for the same value."""
+    """Return the JSON that Jackson's JsonNode.toString returns for this value."""
     text = json.dumps(_doubles(value), ensure_ascii=False, separators=(",", ":"))
     if "\\u" in text:
         text = _ESCAPE.sub(lambda match: "\\u" + match[0][2:].upper() if match[0][1] == "u" else match[0], text)
     return text if _DOUBLE not in text else _MARKED.sub(r"\1", text)
 
 
-# json.dumps would print a float as Python does; so it gets text that is marked, and the marks come off again. The mark
-# is a surrogate, which no decoded text has.
+# json.dumps formats floats as Python does. Therefore they are passed as marked strings, and the marks are removed
+# afterwards. The mark is a lone surrogate, which decoded text never contains.
 _DOUBLE = "\ud800"
 _MARKED = re.compile(f'"{_DOUBLE}([^"]*)"')
 

@@ -1,4 +1,4 @@
-"""JSON Lines: one object a line, UTF-8, with every control character escaped."""
+"""JSON Lines: one object per line, UTF-8, with every control character escaped."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 import re
 from typing import Any
 
-# json escapes below U+0020 itself; DEL and the C1 controls reach a terminal as well as those, and so do the marks that
-# turn the direction of text. Lone surrogates (a path
-# that is not UTF-8) cannot be written as UTF-8.
+# json escapes only the characters below U+0020. DEL, the C1 controls, directional marks, line separators and the byte
+# order mark can also affect a terminal. Lone surrogates (from a path that is not UTF-8) cannot be encoded as UTF-8.
 _MORE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def line(value: Any) -> str:
-    """The object, or any JSON, as one line, without its end."""
+    """Return the value as one line of JSON, without a line terminator."""
     text = _encode(value)
     return text if text.isascii() and "\x7f" not in text else _MORE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)

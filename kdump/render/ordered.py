@@ -1,7 +1,7 @@
-"""Pieces of work in threads, whose output comes in order.
+"""Thread pool whose tasks write their output in submission order.
 
-Threads serve here, for codecs, checksums and the compiled core run without the interpreter lock; see
-docs/performance.md for what processes would give.
+Threads are sufficient, because codecs, checksums and the compiled core run without the interpreter lock;
+docs/performance.md compares them with processes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from kdump.render.output import Output
 
 HELD = 4 << 20
-"""Bytes that a piece of work may have ready before its turn; then it waits."""
+"""Bytes of output that a task may buffer before its turn; then it blocks."""
 
 
 class Ordered:
-    """`jobs` threads. All they write goes to `output`, which nobody else may use between `submit` and `drain`."""
+    """A pool of `jobs` threads that write to `output`. Nothing else may use `output` between `submit` and `drain`."""
 
     def __init__(self, output: Output, jobs: int) -> None:
         self.output = output
@@ -30,8 +30,8 @@ class Ordered:
         self._threads: list[threading.Thread] = []
 
     def submit(self, work: Callable[[Turn], None]) -> None:
-        """Do `work` when a thread is free; waits while as much as there are threads is waiting. Raises what an earlier
-        piece of work has raised."""
+        """Queue `work`; blocks while `jobs` tasks are waiting. Raises the exception of an earlier task, if one
+        failed."""
         with self._changed:
             self._changed.wait_for(lambda: self._error or len(self._waiting) < self.jobs)
             self._raise()
@@ -44,7 +44,7 @@ class Ordered:
             thread.start()
 
     def drain(self) -> None:
-        """Wait until everything is written. Raises what the work has raised."""
+        """Wait until all output is written. Raises the exception of a task, if one failed."""
         with self._changed:
             self._changed.wait_for(lambda: self._error or self._turn == self._submitted)
             self._raise()
@@ -70,20 +70,21 @@ class Ordered:
                 return
 
     def wait(self, number: int) -> None:
-        """Wait for a piece's turn. Raises what another has raised: there is nobody to read on."""
+        """Wait until it is this task's turn to write. Raises the exception of another task: its output will never
+        come."""
         with self._changed:
             self._changed.wait_for(lambda: self._error or self._turn == number)
             self._raise()
 
     def done(self) -> None:
-        """The turn passes to the next piece."""
+        """Pass the turn to the next task."""
         with self._changed:
             self._turn += 1
             self._changed.notify_all()
 
 
 class Turn(Output):
-    """The output of one piece of work: held back until those before it have written theirs."""
+    """Output of one task: buffered until the tasks before it have written theirs."""
 
     def __init__(self, ordered: Ordered, number: int) -> None:
         self.ordered = ordered
@@ -115,13 +116,13 @@ class Turn(Output):
         pass
 
     def end(self) -> None:
-        """The work is done."""
+        """Write what is buffered and pass on the turn."""
         self._take()
         self.ordered.output.flush()
         self.ordered.done()
 
     def _take(self) -> None:
-        """Wait for the turn, and write what was held."""
+        """Wait for the turn, then write what is buffered."""
         if self._mine:
             return
         self.ordered.wait(self.number)

@@ -1,4 +1,4 @@
-"""Standard output: what it is, and writing to it so that nothing waits for the whole file."""
+"""Standard output: its properties, and buffered writing that does not delay output until the whole file is read."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import BinaryIO
 
 BUFFER = 64 * 1024
 PIPE = 1 << 20
-"""Bytes that a pipe is given room for: as many as anybody may ask for (/proc/sys/fs/pipe-max-size)."""
+"""Requested pipe capacity in bytes: the default limit for unprivileged users (/proc/sys/fs/pipe-max-size)."""
 PATIENCE = 0.1
-"""Seconds that a finished line may wait in the buffer."""
+"""Maximum time in seconds that a finished line waits in the buffer."""
 
 
 class Output:
-    """Lines or bytes to standard output, which kdump.streams makes fit. `terminal`: a person is watching."""
+    """Writes lines or bytes to standard output, as prepared by kdump.streams. `terminal`: output goes to a terminal."""
 
     def __init__(self) -> None:
         self.terminal = sys.stdout.isatty()
         self.is_empty = True
-        """Whether nothing has been written."""
+        """Whether nothing has been written yet."""
         self.headline: Callable[[], str] | None = None
-        """Gives a line to write before all others, or an empty text: asked for when the first bytes go out, which in a
-        pipe is when there are BUFFER of them, or at the end."""
+        """Returns a line to write before all others, or an empty string. Called when the first bytes are written: in a
+        pipe, that is when BUFFER bytes are ready, or at the end."""
         self._parts: list[bytes] = []
         self._size = 0
         self._flushed = 0.0
@@ -40,7 +40,7 @@ class Output:
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal; None in a pipe, where nothing is cut."""
+        """Columns of the terminal; None for a pipe, where nothing is truncated."""
         if not self.terminal:
             return None
         import shutil
@@ -51,7 +51,8 @@ class Output:
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def wrapped(self, text: str, indent: int) -> list[str]:
-        """The text in lines that fit the terminal, all but the first with an indent; in a pipe it stays one line."""
+        """Wrap the text to the terminal's width, with an indent on all lines but the first. A pipe gets a single
+        line."""
         from textwrap import wrap
 
         return [text] if self.width is None else wrap(text, self.width, subsequent_indent=" " * indent) or [""]
@@ -65,7 +66,7 @@ class Output:
             self.tick()
 
     def write_now(self, data: bytes | memoryview) -> None:
-        """As `write`, of bytes that will not stay as they are: small ones are copied, many go out at once."""
+        """Like `write`, for a buffer that will be reused: small data is copied, large data is written immediately."""
         if len(data) < BUFFER:
             self.write(bytes(data))
             return
@@ -73,7 +74,7 @@ class Output:
         self._out(data)
 
     def tick(self) -> None:
-        """Called now and then while no line comes: what has waited long enough goes out."""
+        """Flush lines that have waited long enough. Call this regularly while no lines are written."""
         waits = self.headline is not None and self.is_empty and not self.terminal
         if self._size and not waits and time.monotonic() - self._flushed > PATIENCE:
             self.flush()
@@ -95,7 +96,7 @@ class Output:
 
 
 def _widen(stream: BinaryIO) -> None:
-    """A pipe gets more room, so that writer and reader need not take turns every 64 KiB."""
-    with suppress(OSError, AttributeError):  # it is no pipe, the user has too many large ones, or this is no Linux
+    """Enlarge a pipe's buffer, so that writer and reader need not alternate every 64 KiB."""
+    with suppress(OSError, AttributeError):  # not a pipe, the user's limit for large pipes is reached, or not Linux
         if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
             fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIPE)

@@ -1,5 +1,5 @@
-"""What `kdump ls` shows: a few lines about a log directory, then a table of its partitions, topics or segments; or the
-same as JSON Lines. The rows of a table are the JSON objects."""
+"""Output of `kdump ls`: a few lines about each log directory, then a table of its partitions, topics or segments; or
+the same as JSON Lines. Table rows are made from the JSON objects."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from kdump.state.overview import Row
 from kdump.state.partition_log import PartitionFacts
 
 SHOWN = 5
-"""Names that are told of a longer list."""
+"""Maximum names that are printed of a list."""
 
 
 def row_object(row: Row) -> Object:
-    """The JSON object of a row."""
+    """Return the JSON object of a row."""
     if row.segment is not None:
         return segment_object(row.segment, row.parts[0].clean)
     return topic_object(row.parts) if row.by_topic else partition_object(row.parts[0])
 
 
 class OverviewView(Protocol):
-    """One view a format. Rows come behind the directory, or the partition, that they are in."""
+    """Interface of the output formats. Rows follow the directory, or the partition, that contains them."""
 
     def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None: ...
 
@@ -51,14 +51,15 @@ class OverviewView(Protocol):
     def tick(self) -> None: ...
 
     def end(self, shown: int, of: int) -> None:
-        """No more rows of that directory come."""
+        """Called after the last row of a directory."""
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Called at the very end."""
 
 
 class JsonOverview:
-    """JSON Lines. A partition whose segments are the rows stands behind them, for only then its end is known."""
+    """Writes JSON Lines. A partition whose segments are listed follows them, because its end offset is known only
+    then."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -88,7 +89,7 @@ class JsonOverview:
 
 
 class TableOverview:
-    """For people."""
+    """Writes text with tables."""
 
     def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool) -> None:
         self.output = output
@@ -150,7 +151,7 @@ class TableOverview:
 
 
 def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]]:
-    """The log directory in a few lines, each with its style."""
+    """Return a few lines that describe a log directory, each with its style."""
     said = directory_object(facts)
     if said["clusterId"] is None and said["nodeId"] is None:
         lines = [("no meta.properties that says whose it is", "")]
@@ -184,7 +185,7 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
 
 
 def partition_lines(facts: PartitionFacts) -> list[str]:
-    """A partition's directory in a line or two."""
+    """Return one or two lines that describe a partition directory."""
     said = partition_object(facts)
     lines = [f"{many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
     noted = {"log start": facts.log_start, "high watermark": facts.high_watermark}
@@ -194,7 +195,7 @@ def partition_lines(facts: PartitionFacts) -> list[str]:
 
 
 def _beside(said: Object) -> str:
-    """The sizes of what is no segment."""
+    """Return the sizes of the files that are not segments."""
     text = f"; {size_text(said['besideSize'])} of indexes and other files" if said["besideSize"] else ""
     text += f"; {size_text(said['deletedSize'])} of .deleted files" if said["deletedSize"] else ""
     return text + (f"; {size_text(said['unfinishedSize'])} of .swap and .cleaned" if said["unfinishedSize"] else "")

@@ -1,4 +1,4 @@
-"""The columns of the tables of `kdump ls`. Their rows are the JSON objects, each with the `name` of its row."""
+"""Table columns of `kdump ls`. Their rows are the JSON objects, with the `name` of the row added."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kdump.render.table import Column
 from kdump.render.times import iso
 
 MORE = "+?"
-"""Behind formats and codecs that may not be all."""
+"""Suffix of formats and codecs if the list may be incomplete."""
 WIDE = 40
-"""Columns of a name from which on it is cut on a narrow terminal."""
+"""Width from which names are truncated on a narrow terminal."""
 
 
 def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0) -> list[Column]:
-    """The columns of a table of such objects: the default ones, or those named. Raises UnknownColumn."""
+    """Return the columns for objects of this type: the default ones, or those named. Raises UnknownColumn."""
     known = {key.name: _column(key.name, key.unit, zone) for key in answer_keys(ANSWERS[type_name])}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
     known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda said: printable(str(said["name"])))
@@ -57,7 +57,7 @@ RANKED = (
     ("lastOffset", "lastOffset", 8),
     ("firstOffset", "firstOffset", 4),
 )
-"""Label and rank of columns that are shown under another name, or that go before others on a narrow terminal."""
+"""Label and rank of columns that have another label, or that are omitted sooner than others on a narrow terminal."""
 DEFAULT = {
     "partitionLog": (
         *("name", "segments", "size", "logStartOffset", "highWatermark", "logEndOffset", "records"),
@@ -102,7 +102,7 @@ def _text(value: Any) -> str:
 
 
 def _notes(said: Object) -> str:
-    """What is unusual about a row."""
+    """Return what is unusual about a row."""
     start, local = said.get("logStartOffset"), said.get("localLogStartOffset")
     words = [f"here from {local} on"] if local is not None and local != start else []
     if None not in (said.get("highWatermark"), said.get("logEndOffset")):

@@ -1,21 +1,21 @@
-"""Styled text that is no terminal's: marks around what is painted, and the pieces between them."""
+"""Styled text independent of a terminal: marks around styled parts, and splitting the text at these marks."""
 
 from __future__ import annotations
 
 import re
 
 BEGIN, THEN, END = "\x01", "\x02", "\x03"
-"""Marks of painted text. None of them can be in it: it has been escaped."""
+"""Marks of styled text. The text cannot contain them, because it has been escaped."""
 PAINTED = re.compile(f"{BEGIN}([a-z]*){THEN}([^{END}]*){END}")
 
 
 def paint(text: str, style: str) -> str:
-    """Text that `parts` finds again, however it has been put together since."""
+    """Mark text with a style, so that `parts` finds it even after it has been joined with other text."""
     return f"{BEGIN}{style}{THEN}{text}{END}" if style and text else text
 
 
 def parts(text: str) -> tuple[tuple[str, str], ...]:
-    """Pieces of text and their styles."""
+    """Split text into parts, each with its style."""
     found, at = [], 0
     for match in PAINTED.finditer(text):
         if match.start() > at:

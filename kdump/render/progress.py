@@ -1,4 +1,4 @@
-"""Progress on stderr, for a person at a terminal and for work that takes long enough to wonder about."""
+"""Progress bar on stderr for long operations, if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PATIENCE = 1.0
 
 
 class Progress:
-    """A bar of bytes, rate and time left for one file. Where rows go to the same terminal there is none: they show
-    by themselves that there is progress, unless they come at the end (`always`)."""
+    """A bar with bytes, rate and remaining time for one file. No bar is shown if rows go to the same terminal, because
+    they already show progress, unless the rows come only at the end (`always`)."""
 
     def __init__(self, name: str, output: Output, *, always: bool = False) -> None:
         self.name = name
         self.wanted = sys.stderr.isatty() and (always or not output.terminal)
         self.total = 0
-        """Bytes that `more` will come to in the end; 0: not known."""
+        """Total bytes that will be passed to `more`; 0 if unknown."""
         self._done = 0
         self._started = time.monotonic()
         self._bar: Any = None
@@ -38,7 +38,7 @@ class Progress:
             self._bar.stop()
 
     def say(self, what: str) -> None:
-        """All has been read; what is done now takes a while, too."""
+        """Show what is being done after everything has been read; "" removes the text."""
         if not self.wanted:
             return
         if self._bar is not None:
@@ -48,7 +48,7 @@ class Progress:
         sys.stderr.flush()
 
     def at(self, position: int, size: int | None) -> None:
-        """The file has been read to `position` of `size` bytes (None: unknown)."""
+        """Report that the file has been read to `position` of `size` bytes (None: unknown)."""
         if not self.wanted:
             return
         if self._bar is None:
@@ -58,7 +58,7 @@ class Progress:
         self._bar.update(self._task, completed=position, total=size)
 
     def more(self, count: int) -> None:
-        """So many bytes more have been read, of `total`."""
+        """Report that `count` more bytes have been read, of `total`."""
         self._done += count
         self.at(self._done, self.total or None)
 

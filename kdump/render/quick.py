@@ -1,7 +1,7 @@
-"""`inspect --records --json`, the quick way: from columns to lines, many batches at a time.
+"""Fast path of `inspect --records --json`: converts columns to lines, many batches at a time.
 
-What it writes is what JsonView writes. Anything out of the ordinary goes there: batches whose checksum does not hold
-or whose records do not decode, control batches, the old formats.
+Its output is identical to that of JsonView. Special cases are passed to JsonView: batches whose checksum does not match
+or whose records cannot be decoded, control batches, the old formats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
 from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, needed, write, write_batches
 
-if TYPE_CHECKING:  # views are made by who shows them
+if TYPE_CHECKING:  # views are created by the caller
     from kdump.render.views import View
 
 Plain = Callable[[Target, Batch], int]
@@ -41,14 +41,14 @@ SOUND_MESSAGE = b',"crcValid":true}\n'
 
 
 def head_of(at: Target) -> bytes:
-    """How each line begins, up to the position."""
+    """Return the beginning of each line, up to the position."""
     return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(at.path)).encode(
         "utf-8", "backslashreplace"
     )
 
 
 def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> Frame:
-    """What the lines of the records of a batch, which begins at `position`, have in common."""
+    """Return what the lines of a batch's records have in common; the batch starts at `position`."""
     kind = header.timestampType
     return Frame(
         head,
@@ -65,7 +65,7 @@ def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> Fr
 def lines_of(
     at: Target, batch: BatchV2, columns: Columns, base: int, frame: Frame, room: bytearray | None = None
 ) -> Iterator[bytes | memoryview]:
-    """The lines of the columns' records, as views of `room` that are good until the next is asked for."""
+    """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested."""
     room = bytearray(ROOM) if room is None else room
     view = memoryview(room)
     row = 0
@@ -87,7 +87,7 @@ def lines_of(
 
 
 class QuickLines:
-    """The lines of batches' records that are asked for. `plain` is who writes a control batch."""
+    """Writes the lines of the batches' matching records. `plain` writes a control batch."""
 
     def __init__(self, output: Output, selection: Selection, plain: Plain) -> None:
         self.output = output
@@ -103,7 +103,7 @@ class QuickLines:
         self.only_keys = selection == Selection(keys=selection.keys)
 
     def stretch(self, at: Target, stretch: Stretch) -> None:
-        """What JsonView writes of each batch in it that may hold a match."""
+        """Write what JsonView writes for each batch of a batch run that may contain a match."""
         if stretch.checked and (self.selection.is_all or self.only_keys):
             self._stretch(at, stretch)
             return
@@ -114,7 +114,7 @@ class QuickLines:
                 write_batch(at, batch)
 
     def _stretch(self, at: Target, stretch: Stretch) -> None:
-        """Most batches by themselves, none of them as an object."""
+        """Write a checked batch run, most batches without creating an object."""
         head, created = self._head(at), MIDDLE % b"CreateTime"
         heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
         columns = Columns(stretch.buffer)
@@ -126,7 +126,7 @@ class QuickLines:
             )
             if row == len(heads):
                 break
-            if self.used and row > before:  # it may only have lacked room
+            if self.used and row > before:  # perhaps it only lacked room
                 self._flush()
                 continue
             if not self._compressed(at, stretch, heads.of(row, START), head):
@@ -137,7 +137,7 @@ class QuickLines:
         self._flush()
 
     def _head(self, at: Target) -> bytes:
-        """How the lines of a file begin; made once for it."""
+        """Return the beginning of a file's lines; computed once per file."""
         if self._path != at.path:
             self._path, self._begins = at.path, head_of(at)
         return self._begins
@@ -148,8 +148,8 @@ class QuickLines:
             self.used = 0
 
     def _compressed(self, at: Target, stretch: Stretch, place: int, head: bytes) -> bool:
-        """Write the batch at buffer[place], which is compressed, into the room. Whether that was done: not if it is out
-        of the ordinary, and nothing of it is written then."""
+        """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
+        them, for special cases."""
         header = BATCH_HEADER.read(stretch.buffer, place)
         if not header.codec or header.isControlBatch:
             return False
@@ -172,7 +172,7 @@ class QuickLines:
             row, self.used = write(self.room, self.used, columns, row, frame)
             if row < len(columns) and self.used:
                 self._flush()
-            elif row < len(columns):  # the line is too long for the room
+            elif row < len(columns):  # the line does not fit into `room`
                 rest = Columns(unpacked)
                 rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
                 for part in lines_of(at, stretch.batch(place), rest, 0, frame, self.room):
@@ -181,14 +181,14 @@ class QuickLines:
         return True
 
     def batch(self, at: Target, batch: Batch) -> int:
-        """What JsonView writes of the batch, which is none of control records; how many records."""
+        """Write what JsonView writes for a batch that is not a control batch. Returns the number of records."""
         if isinstance(batch, BatchV2):
             return self._batch(at, batch)
         assert isinstance(batch, BatchLegacy)
         return self._wrapper(at, batch, batch.inner) if batch.inner is not None else self.plain(at, batch)
 
     def _wrapper(self, at: Target, batch: BatchLegacy, inner: Columns) -> int:
-        """The messages of a wrapper."""
+        """Write the messages of a wrapper message."""
         base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
         middle = MIDDLE % batch.timestampType.encode()
         timestamp = batch.maxTimestamp if appended else None
@@ -228,8 +228,8 @@ class QuickLines:
 
 
 class Quick:
-    """Records as JSON of the selection: of a stretch in one of several threads, if `jobs` is above 1, of anything else
-    here and now. All is written in order. `other` is a view that writes what is out of the ordinary to an output."""
+    """Writes matching records as JSON, in order. If `jobs` is above 1, batch runs are processed in threads, and
+    everything else in the calling thread. `other` creates a view that writes special cases to an output."""
 
     def __init__(self, output: Output, selection: Selection, jobs: int, other: Callable[[Output], View]) -> None:
         self.selection = selection
@@ -247,7 +247,7 @@ class Quick:
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 
     def stretch(self, at: Target, stretch: Stretch) -> None:
-        if self.ordered is None or not self._several:  # a single one is not worth a thread
+        if self.ordered is None or not self._several:  # a single batch run is not worth a thread
             self._several = True
             self.here.stretch(at, stretch)
             return
@@ -264,10 +264,10 @@ class Quick:
         self._idle.append(lines)
 
     def batch(self, at: Target, batch: Batch) -> int:
-        """Here and now; how many records. To be called behind `drain`."""
+        """Write a batch in the calling thread; call `drain` first. Returns the number of records."""
         return self.here.batch(at, batch)
 
     def drain(self) -> None:
-        """Wait until all stretches are written: the output may be used."""
+        """Wait until all batch runs are written; then the output may be used."""
         if self.ordered is not None:
             self.ordered.drain()

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""JSON lines of records straight from columns: what render.objects.record_object and render.jsonl.line give, with no
-object a record. A property test holds the two together.
+"""Writes JSON lines of records directly from columns: identical to render.objects.record_object and render.jsonl.line,
+but without creating an object per record. A property test compares the two.
 
-Compiled where there is a compiler. As plain Python it is slower than the two, and serves that test alone.
+Compiled if a C compiler is available. As plain Python, it is slower than those two, and only that test uses it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ else:
 
 COMPILED: bool = cython.compiled
 ROOM = 1 << 20
-"""Bytes of lines that are gathered."""
+"""Bytes of lines that are collected before they are written."""
 MOST = 16 << 20
-"""Bytes that one line may need at worst, to be written here."""
+"""Maximum bytes that one line may need at worst; longer lines are written elsewhere."""
 FIXED = 400
-"""Bytes that the keys and numbers of a line take at most, together."""
+"""Maximum bytes of the keys and numbers of a line, together."""
 assert (WIDTH, MAX_SEQUENCE) == (11, 2147483647)
 
 PLAIN, SHORT, LONG, WIDE = 0, 1, 2, 3
-"""What JSON makes of a byte: itself, a backslash and a letter, \\u00XX, or it depends on those behind it."""
+"""How JSON encodes a byte: as itself, as a backslash and a letter, as \\u00XX, or depending on the bytes after it."""
 
 
 def _kinds() -> tuple[bytes, bytes]:
-    """For each byte, what JSON makes of it, and the letter behind the backslash (or the byte itself)."""
+    """For each byte, return how JSON encodes it, and the letter after the backslash (or the byte itself)."""
     kinds, letters = bytearray(256), bytearray(range(256))
     for byte in range(256):
         line = jsonl.line(chr(byte))
@@ -60,9 +60,10 @@ _HEX: bytes = b"0123456789abcdef"
 
 
 class Frame(NamedTuple):
-    """What all lines of a batch have in common. `head` ends behind `"position":`, `middle` begins behind the timestamp
-    and ends behind `"attributes":`, `tail` begins behind the headers, or, in magic 0 and 1, behind the checksum. All
-    records have `append_time`, if it is not None; the columns of magic 0 and 1 are those of format.message_set."""
+    """What all lines of a batch have in common. `head` ends after `"position":`. `middle` starts after the timestamp
+    and ends after `"attributes":`. `tail` starts after the headers or, for magic 0 and 1, after the checksum. If
+    `append_time` is not None, it is the timestamp of all records. The columns of magic 0 and 1 are those of
+    format.message_set."""
 
     head: bytes
     position: int
@@ -81,7 +82,7 @@ class Frame(NamedTuple):
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def put_number(out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong):
-    """`number` in decimal at out[at:]; the position behind it."""
+    """Write `number` in decimal at out[at:]. Returns the position after it."""
     rest: cython.ulonglong
     digits: cython.Py_ssize_t = 1
     if number < 0:
@@ -110,7 +111,7 @@ def put_number(out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlo
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def put_text(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_uchar, size: cython.Py_ssize_t):
-    """`text` as it is at out[at:]; the position behind it."""
+    """Write `text` unchanged at out[at:]. Returns the position after it."""
     if cython.compiled:
         memcpy(out + at, text, size)
     else:
@@ -126,7 +127,7 @@ def put_text(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_uchar, s
 def put_piece(
     out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_uchar, start: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ):
-    """text[start:stop] at out[at:]; the position behind it."""
+    """Write text[start:stop] at out[at:]. Returns the position after it."""
     if cython.compiled:
         memcpy(out + at, text + start, stop - start)
     else:
@@ -140,7 +141,7 @@ def put_piece(
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _escape(out: cython.p_uchar, at: cython.Py_ssize_t, point: cython.uint, digits: cython.p_uchar):
-    """\\uXXXX at out[at:]; the position behind it."""
+    """Write \\uXXXX at out[at:]. Returns the position after it."""
     out[at] = 92
     out[at + 1] = 117
     out[at + 2] = digits[point >> 12 & 15]
@@ -164,7 +165,7 @@ def _text(
     letters: cython.p_uchar,
     digits: cython.p_uchar,
 ):
-    """data[at:end] as a JSON string at out[to:], and the position behind it; -1 if it is not UTF-8."""
+    """Write data[at:end] as a JSON string at out[to:]. Returns the position after it; -1 if the data is not UTF-8."""
     byte: cython.uint
     kind: cython.uint
     point: cython.uint
@@ -176,7 +177,7 @@ def _text(
         byte = data[at]
         kind = kinds[byte]
         if kind < 2:
-            # Without a branch: a quote in every other word cannot be foreseen.
+            # Branch-free: quotes are frequent, and the CPU cannot predict where they occur.
             out[to] = 92
             to += kind
             out[to] = letters[byte]
@@ -210,7 +211,7 @@ def _text(
             return -1
         if more == 3 and not 0x10000 <= point <= 0x10FFFF:
             return -1
-        # As jsonl has it: controls, marks of direction, separators, and the byte order mark.
+        # Same as jsonl: control characters, directional marks, separators, and the byte order mark.
         if (
             point < 0xA0
             or (
@@ -236,7 +237,7 @@ def _text(
 def _base64(
     out: cython.p_uchar, to: cython.Py_ssize_t, data: cython.p_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ):
-    """data[at:end] as a JSON string in base64 (RFC 4648) at out[to:]; the position behind it."""
+    """Write data[at:end] as a base64 (RFC 4648) JSON string at out[to:]. Returns the position after it."""
     letters: cython.p_uchar = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     three: cython.uint
     out[to] = 34
@@ -272,8 +273,8 @@ def put_bytes(
     letters: cython.p_uchar,
     digits: cython.p_uchar,
 ):
-    """A key or a value of a record or header (null: size -1) with its JSON key, and its encoding if it is not UTF-8;
-    with a comma before it, but behind a brace. The position behind it."""
+    """Write the key or value of a record or header (null: size -1) with its JSON key, and with its encoding if it is
+    not UTF-8. A comma precedes it, except after an opening brace. Returns the position after it."""
     then: cython.Py_ssize_t
     if out[to - 1] != 123:
         out[to] = 44
@@ -296,8 +297,8 @@ def put_bytes(
 @cython.nogil
 @cython.returns((cython.longlong, cython.Py_ssize_t))
 def header_size(data: cython.p_uchar, position: cython.Py_ssize_t):
-    """The size of a header's key or value, which `decode` has found to be right, at data[position:], and the position
-    behind it."""
+    """Return the size of a header's key or value at data[position:], which `decode` has validated, and the position
+    after the size."""
     size: cython.longlong = 0
     shift: cython.Py_ssize_t = 0
     while data[position] >= 0x80:
@@ -338,8 +339,8 @@ def _lines(
     letters: cython.p_uchar,
     digits: cython.p_uchar,
 ):
-    """The lines of records row..count behind the `used` bytes of `out`, of `size`: the first record that is not
-    written, because there is no room, and the bytes that are used."""
+    """Write the lines of the records row..count after the `used` bytes of `out`, which has `size` bytes. Returns the
+    first record that is not written, because there is no room, and the number of bytes used."""
     fixed: cython.Py_ssize_t = head_size + middle_size + tail_size + 400
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t
@@ -407,9 +408,9 @@ def _lines(
 def write(
     room: bytearray, used: cython.Py_ssize_t, columns: Columns, row: cython.Py_ssize_t, frame: Frame
 ) -> tuple[int, int]:
-    """Write the lines of the columns' records from number `row` on into `room`, behind the `used` bytes: the number of
-    the first record that is not yet written, and the bytes that are used now. What does not fit stays for the next
-    call, when there is more room (see `needed`)."""
+    """Write the lines of the columns' records from number `row` on into `room`, after its `used` bytes. Returns the
+    first record that is not yet written, and the number of bytes used. Records that do not fit are left for the next
+    call, with more room (see `needed`)."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1] = columns.block
@@ -464,10 +465,10 @@ def write_batches(
     tail: bytes,
     keys: list[bytes],
 ) -> tuple[int, int]:
-    """Write the lines of all records of the batches batch..stop, which are sound: the first batch that is not written,
-    and the bytes that are used now. Not written is one that is compressed, a control batch or with append time, one
-    whose records do not decode or do not fit, and what there is no room for. `columns` are over the data of `heads`.
-    `keys`: only records with one of these; all, if there are none."""
+    """Write the lines of all records of the valid batches batch..stop. Returns the first batch that is not written, and
+    the number of bytes used. It stops at compressed batches, control batches, batches with append time, batches whose
+    records cannot be decoded, and batches that do not fit. `columns` must refer to the data of `heads`. `keys`: write
+    only records with one of these keys; empty: all."""
     buffer: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1]
@@ -527,7 +528,7 @@ def write_batches(
 
 
 def needed(columns: Columns, row: int, frame: Frame) -> int:
-    """Bytes of room that the line of record number `row` is sure to fit into."""
+    """Return a number of bytes that is certainly enough for the line of record number `row`."""
     at = row * WIDTH
     size = columns.block[at + 1] - columns.block[at]
     fixed = len(frame.head) + len(frame.middle) + len(frame.tail) + FIXED

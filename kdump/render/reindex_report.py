@@ -1,4 +1,4 @@
-"""`kdump reindex` for people: a row a segment, and below it what was wrong with its indexes."""
+"""Text report of `kdump reindex`: one row per segment, followed by what was wrong with its indexes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kdump.render.output import Output
 from kdump.render.table import Column, Table
 
 TOLD = 3
-"""Wrong entries of a file, and damaged places of a segment, that are told; all that are kept with --full."""
+"""Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
 NAMES: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 
 
 class ReindexReport:
-    """Writes one segment after the other."""
+    """Writes the results of segments, one after the other."""
 
     def __init__(self, output: Output, *, full: bool = False) -> None:
         self.full = full
@@ -34,7 +34,7 @@ class ReindexReport:
         self.written = False
 
     def write(self, made: Reindexed) -> None:
-        """A row, and what is to be said of it."""
+        """Write a segment's row, followed by its problems and notes."""
         self.written = True
         is_bad = not made.is_sound or made.is_cut or not made.is_rebuilt
         self.table.add(made, "bad" if is_bad else "")

@@ -1,4 +1,4 @@
-"""Findings for a person: the verdict first, then what is wrong by partition and by cause, then what was checked."""
+"""Text report of findings: the verdict, then the findings by partition and cause, then what was checked."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from kdump.render.style import painter
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
-"""Bytes within which damage is one story: the block of a disk."""
+"""Maximum bytes between two damaged byte ranges with a common cause: the block size of a disk."""
 PLAIN_WIDTH = 120
 TOLD_UNREAD = 20
-"""Paths that could not be read and that are named."""
+"""Maximum unread paths that are printed."""
 EVERYWHERE = 5
-"""Partitions beyond which the same warning is told once for all."""
+"""Number of partitions above which a common warning is printed only once."""
 STORIES = 200
-"""Stories of one partition that are told; of those beyond only the number."""
+"""Maximum groups of findings with one cause that are printed per partition; further findings are only counted."""
 
 
 @dataclass
 class Story:
-    """Findings with one cause: the first of them, how many there are of each code, and where they reach to."""
+    """Findings with a common cause: the first one, the number of findings by code, and how far they extend."""
 
     first: Finding
     codes: Counter[str] = field(default_factory=Counter)
     end: int = 0
     last_offset: int | None = None
     lost: str = ""
-    """Which offsets the damage has taken."""
+    """Which offsets are lost because of the damage."""
 
     def is_near(self, damage: Finding) -> bool:
-        """Whether this is damage, too, and reaches up to that."""
+        """Return True if both are damage in the same file, and at most NEAR bytes apart."""
         first = self.first
         return (
             CATALOGUE[first.code].family == "bytes" and first.file == damage.file and damage.position <= self.end + NEAR
@@ -55,7 +55,7 @@ class Story:
 
 
 class Group:
-    """What is wrong in one partition, or at the root of a log directory."""
+    """The findings of one partition, or of the root of a log directory."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class Group:
         self._by_code: dict[tuple[str, str], Story] = {}
 
     def add(self, finding: Finding) -> None:
-        """Damage that touches damage is one story; so is one code in one file."""
+        """Add a finding to a story: adjacent damage is one story, and so are findings of one code in one file."""
         damage = CATALOGUE[finding.code].family == "bytes"
         last = self.stories[-1] if self.stories else None
         if damage and last is not None and last.is_near(finding):
@@ -81,7 +81,8 @@ class Group:
         story.add(finding)
 
     def explains(self, finding: Finding) -> bool:
-        """Whether it follows from damage that has been told: then it belongs to that story."""
+        """Return True if the finding is a consequence of damage that was added before; it then becomes part of that
+        story."""
         for story in reversed(self.stories):
             first = story.first
             damage = CATALOGUE[first.code].family == "bytes" and first.file == finding.file
@@ -93,7 +94,7 @@ class Group:
 
 
 class Report:
-    """Takes the findings as they come; writes when all are known."""
+    """Collects findings; writes the report when all are known."""
 
     def __init__(self, output: Output, *, info: bool) -> None:
         self.output = output
@@ -106,7 +107,7 @@ class Report:
         self.hit: set[str] = set()
 
     def unit(self, name: str) -> None:
-        """What follows is of this partition."""
+        """Start a partition: the findings added next belong to it."""
         self.groups.append(Group(name))
 
     def add(self, finding: Finding) -> None:
@@ -143,7 +144,7 @@ class Report:
         self.output.flush()
 
     def _everywhere(self) -> dict[str, list[tuple[Group, Story]]]:
-        """Warnings that very many partitions have, by code; they are taken out of those."""
+        """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code."""
         by_code: dict[str, list[tuple[Group, Story]]] = {}
         for group in self.groups:
             for story in group.stories:
@@ -221,7 +222,7 @@ class Report:
 
 
 def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
-    """In a word, and the style of that."""
+    """Return the verdict and its style."""
     if errors:
         return "DAMAGED", "bad"
     if totals.unread and not totals.batches and not totals.files:
@@ -234,14 +235,14 @@ def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
 
 
 def incomplete(totals: Totals) -> list[str]:
-    """What is missing, and how much was not read: for the headline, whatever the verdict."""
+    """Return what is missing, and how much was not read, for the headline of any verdict."""
     unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
     return [totals.missing.text, *unread] if totals.missing else unread
 
 
 def checked(totals: Totals, seconds: float | None) -> str:
-    """12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s; `seconds` is None in a pipe, where the
-    same disk is to give the same bytes."""
+    """Format the totals: 12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s. Pass None as
+    `seconds` for a pipe, so that the same disk always gives the same output."""
     parts = [many(totals.partitions, "partition")] if totals.partitions else []
     parts += [many(totals.files, "file"), size_text(totals.bytes)]
     parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]

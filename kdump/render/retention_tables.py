@@ -1,4 +1,4 @@
-"""The columns of what `kdump retention` shows, and how their rows are marked."""
+"""Table columns of `kdump retention`, and the styles of their rows."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ RETENTION_TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("damages", "damaged", 5),
     ),
 }
-"""The columns that are shown unless others are asked for."""
+"""The default columns."""
 NO_ZERO = ("deletableBytes", "heldBytes", "tombstones", "tombstonesDue", "markers", "markersDue", "emptyBatches")
-"""Where zero is what most rows have, and says nothing."""
+"""Columns in which most rows have 0, which is therefore not shown."""
 
 
 def retention_style(value: dict[str, Any]) -> str:
-    """How a row is marked."""
+    """Return the style of a row."""
     if value["type"] == "retention":
         return {"held": "bad", "unknown": "torn"}.get(value["verdict"], "")
     if value["type"] == "retentionHold":

@@ -1,7 +1,7 @@
-"""`inspect` the quick way: rows of a table in a pipe, and JSON objects of batches, from columns, many at a time.
+"""Fast path of `inspect`: table rows in a pipe, and JSON objects of batches, from columns, many at a time.
 
-What it writes is what TableView and JsonView write. Anything out of the ordinary goes to them: what is not ASCII,
-control batches, records that do not decode, the first rows, which decide how wide a table's columns are.
+Its output is identical to that of TableView and JsonView. Special cases are passed to them: text that is not ASCII,
+control batches, records that cannot be decoded, and the first rows, which determine the widths of a table's columns.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ IN_TABLE = (
     _BATCH_KINDS | {"maxTimestamp": _BATCH_KINDS["moment"], "crcValid": _BATCH_KINDS["ok"]},
     {name: kind for kind, name in enumerate(RECORD_COLUMNS)},
 )
-"""The kinds of cells by the names of columns, in the table of batches and in that of records."""
+"""Kinds of cells by column name, for the table of batches and for that of records."""
 QUOTED = ("compression", "timestampType")
 MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
-"""Columns that a table leaves out while no row has anything in them."""
+"""Columns that a table omits while they are empty in all rows."""
 assert tuple(key.name for key in BATCH_KEYS[1:]) == BATCH_CELLS
 
 
 def json_plan(at: Target) -> Plan:
-    """The JSON object of a batch in that file, as jsonl writes what batch_object makes."""
+    """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
     texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(at.path)).encode("utf-8", "backslashreplace")]
     for key in BATCH_KEYS[1:]:
         quote = b'"' if key.name in QUOTED else b""
@@ -55,7 +55,8 @@ def json_plan(at: Target) -> Plan:
 
 
 def table_plan(placed: Placed, kinds: dict[str, int]) -> Plan | None:
-    """The rows of a table that is laid out so; None where it shows, or hides, what is no such cell."""
+    """Return the layout of a table's rows; None if the table shows or hides a column that cannot be written from
+    columns."""
     names = [column.name for column, _ in placed.shown]
     if not kinds.keys() >= set(names) or not {column.name for column in placed.hidden} <= set(MAY_BE_EMPTY):
         return None
@@ -69,8 +70,8 @@ def table_plan(placed: Placed, kinds: dict[str, int]) -> Plan | None:
 
 
 class QuickRows:
-    """Rows of batches (`records`: of records) that the selection takes. `view` has the table, if it is one, and writes
-    what is out of the ordinary."""
+    """Writes rows of the selected batches (`records`: of their records). `view` writes special cases, and the first
+    rows of a table."""
 
     def __init__(self, output: Output, view: View, selection: Selection, *, records: bool) -> None:
         self.output = output
@@ -84,7 +85,7 @@ class QuickRows:
         self._planned: object = None
 
     def stretch(self, at: Target, stretch: Stretch) -> None:
-        """What the view writes of each batch in it that the selection takes."""
+        """Write what the view writes for each selected batch in the batch run."""
         if not stretch.checked or not self.selection.is_all:
             for batch in stretch.batches():
                 if self.selection.batch(batch) != NO:
@@ -101,7 +102,7 @@ class QuickRows:
         self._flush()
 
     def _ahead(self, at: Target, heads: Heads, row: int, own: Columns) -> int:
-        """Write as many batches from number `row` on as none is out of the ordinary; which is the first that is."""
+        """Write batches from number `row` on, up to the first special case. Returns the number of that batch."""
         plan = self._current(at)
         while plan is not None and row < len(heads):
             before = self.used
@@ -117,7 +118,7 @@ class QuickRows:
         return row
 
     def batch(self, at: Target, batch: Batch) -> int:
-        """What the view writes of one batch; how many rows."""
+        """Write what the view writes for one batch. Returns the number of rows."""
         self._flush()
         ordinary = isinstance(batch, BatchV2) and batch.crcValid and not batch.problems
         if not self.records or not isinstance(batch, BatchV2) or not ordinary or batch.isControlBatch:
@@ -136,13 +137,13 @@ class QuickRows:
         return count
 
     def _rows(self, at: Target, batch: BatchV2, columns: Columns, heads: Heads, base: int) -> None:
-        """The records in the columns, whose bytes begin at `base`; those that are out of the ordinary by the view."""
+        """Write the records in the columns, whose bytes start at `base`; the view writes special cases."""
         row = 0
         while row < len(columns):
             plan = self._current(at)
             if plan is not None:
                 row, self.used = record_cells(self.room, self.used, columns, row, plan, heads, 0)
-                if row < len(columns) and self.used:  # there may have been no room
+                if row < len(columns) and self.used:  # perhaps there was no room
                     self._flush()
                     continue
             if row < len(columns):
@@ -154,7 +155,7 @@ class QuickRows:
                 row += 1
 
     def drain(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no rows are pending."""
 
     def _flush(self) -> None:
         if self.used:
@@ -162,7 +163,7 @@ class QuickRows:
             self.used = 0
 
     def _current(self, at: Target) -> Plan | None:
-        """How rows are made now; None if they cannot be made from columns."""
+        """Return the current row layout; None if rows cannot be written from columns."""
         if isinstance(self.view, TableView):
             table = self.view.table
             placed = None if table is None else table.placed

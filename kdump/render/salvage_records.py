@@ -1,4 +1,4 @@
-"""Chosen batches as JSON Lines: a `record` for each of their records, as kdump inspect --records --json writes them."""
+"""Writes selected batches as JSON Lines: one `record` object per record, as in kdump inspect --records --json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdump.render.objects import record_object
 
 
 class RecordLines:
-    """One file for a partition, topic-partition.jsonl. Records that came out of damage have `damaged`: true."""
+    """One file per partition, topic-partition.jsonl. Records recovered from damaged batches have `damaged`: true."""
 
     def __init__(self, out: OutputDirectory, job: Job) -> None:
         self.out = out
@@ -24,11 +24,11 @@ class RecordLines:
 
     @property
     def files(self) -> list[str]:
-        """The file, if there is one."""
+        """The file, if one has been started."""
         return [self.name] if self._file is not None else []
 
     def take(self, head: Head) -> tuple[str, None]:
-        """Writes the records of a batch."""
+        """Write the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))
         at = head.strand.place.at
@@ -40,10 +40,10 @@ class RecordLines:
         return self.name, None
 
     def close(self) -> None:
-        """All batches have been taken."""
+        """Complete the file after the last batch."""
         self._stack.close()
 
     def abandon(self) -> None:
-        """Nothing more comes, and what is not whole is to go."""
+        """Discard the incomplete file."""
         error = RuntimeError("abandoned")
         self._stack.__exit__(RuntimeError, error, None)

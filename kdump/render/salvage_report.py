@@ -1,4 +1,5 @@
-"""`kdump salvage` for people: what was kept of each partition, what was lost, where and why, and what to do next."""
+"""Text report of `kdump salvage`: what was kept of each partition, what was lost, where and why, and what to do
+next."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
 TOLD = 10
-"""Losses, and holes, of a partition that are told; all that are known with --full, and all there are in the ledger."""
+"""Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
 FEW = 3
-"""Open transactions that are told one by one."""
+"""Maximum transactions per partition that are listed individually unless --full is given."""
 
 
 class SalvageReport:
-    """Writes one partition after the other. `loads`: what was written is for a broker."""
+    """Writes the results of partitions, one after the other. `loads`: the output is meant for a broker."""
 
     def __init__(self, output: Output, *, full: bool = False, loads: bool = True) -> None:
         self.output = output
@@ -30,7 +31,7 @@ class SalvageReport:
         self.written = self.detailed = False
 
     def write(self, made: Salvaged) -> None:
-        """One line for a partition of which all was kept; everything about another."""
+        """Write one line for a partition that was kept completely, and all details for any other."""
         quiet = made.is_whole and not (
             made.lostPlaces or made.openTransactions or made.odd or made.mended or made.notes
         )
@@ -120,7 +121,7 @@ class SalvageReport:
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self._text("    once the broker serves it, end those whose marker is lost, each by its first offset:")
-            self.output.line(printable(f"      {command}"))  # in one piece, to be copied
+            self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
 
     def _doubtful(self, made: Salvaged) -> None:
         found = made.doubtfulTransactions
@@ -132,7 +133,7 @@ class SalvageReport:
             self._text(f"  … and {len(found) - FEW} more transactions like that: --json has them")
 
     def _loud(self, text: str, word: str) -> None:
-        """A line with a word that is not to be missed."""
+        """Write a line in which one word is highlighted."""
         for line in self.output.wrapped(text, 2):
             self.output.line(line.replace(word, self.paint(word, "bad"), 1))
 
@@ -142,7 +143,7 @@ class SalvageReport:
             self.output.line(self.paint(line, style) if style else line)
 
     def end(self, found: list[Salvaged], out: str, ledger: str) -> None:
-        """What all came to, and what to do with it."""
+        """Write the totals, and how to use the output."""
         whole = sum(each.is_whole for each in found)
         written = [each for each in found if each.is_written]
         self.output.line("")
@@ -166,7 +167,7 @@ class SalvageReport:
 
 
 def span_text(span: Span) -> str:
-    """What was lost, where and why."""
+    """Describe what was lost, where and why."""
     offsets = "" if span.offset is None else f"offsets {span.offset}..{span.lastOffset}: "
     if span.offset is not None and span.offset == span.lastOffset:
         offsets = f"offset {span.offset}: "
@@ -177,7 +178,7 @@ def span_text(span: Span) -> str:
 
 
 def hole_text(hole: Hole) -> str:
-    """offsets 5..9"""
+    """Format an offset gap: offsets 5..9."""
     if hole.lastOffset is None:
         return f"offsets from {hole.offset} on, if there were any"
     return f"offset {hole.offset}" if hole.offset == hole.lastOffset else f"offsets {hole.offset}..{hole.lastOffset}"
@@ -188,7 +189,7 @@ def _is_told(hole: Hole, losses: list[Span]) -> bool:
 
 
 def _has_unused(made: Salvaged) -> bool:
-    """Whether a replica has batches that were not wanted."""
+    """Return True if a replica has batches that were not needed."""
     return made.batches.get(UNUSED, 0) > 0
 
 

@@ -1,4 +1,4 @@
-"""What `kdump scan` prints for a person: the findings as `kdump verify` tells them, and what the fleet says as one."""
+"""Text report of `kdump scan`: the findings, as in `kdump verify`, and a summary of the whole fleet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kdump.render.times import iso
 Object = dict[str, Any]
 Cell = Callable[[Object], str]
 SHOWN = 5
-"""Rows of a list that only describes the fleet; summary.json has more."""
+"""Maximum rows of the lists that describe the fleet; summary.json has more."""
 
 
 class ScanReport:
@@ -31,7 +31,8 @@ class ScanReport:
         self.paint = painter(output.colour)
 
     def write(self, said: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
-        """`units`: each with those of its findings that are told; `counts`: the codes that are only counted."""
+        """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that
+        are only counted."""
         report = Report(self.output, info=False)
         missing = Missing()
         for name, findings in units:

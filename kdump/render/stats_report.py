@@ -1,4 +1,4 @@
-"""`kdump stats` for people: one partition in detail, or a row for each and the sum of them."""
+"""Text report of `kdump stats`: one partition in detail, or one row per partition and the totals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARGIN = 30
 
 
 def _median(counts: array[int], most: int, text: Callable[[int], str]) -> str:
-    """median 128 to 160: between the ends of its class, of which the upper is `most` at most."""
+    """Format a median as "median 128 to 160": the bounds of its size class, of which the upper is at most `most`."""
     found = median(counts)
     if found is None:
         return "median unknown"
@@ -49,7 +49,7 @@ class StatsReport:
         self.written = False
 
     def row_table(self) -> Table:
-        """A table with a row for each partition."""
+        """Return a table with one row per partition."""
 
         def time(when: int | None) -> str:
             return "" if when is None else iso(when, self.zone)
@@ -73,7 +73,7 @@ class StatsReport:
         return Table(columns, self.output, full=self.full)
 
     def write(self, stats: Stats, title: str) -> None:
-        """One in detail."""
+        """Write the statistics of one partition, or of all together, in detail."""
         if self.written:
             self._line("")
         self.written = True
@@ -91,7 +91,7 @@ class StatsReport:
         self.remarks(stats)
 
     def remarks(self, stats: Stats) -> None:
-        """What is in none of the numbers."""
+        """Write what the numbers do not include, and notes."""
         lines = [
             f"not counted: {each.place.size:,} bytes at {each.place.position} of {each.place.file}: {each.reason}"
             for each in stats.missed[: None if self.full else MOST_TOLD]
@@ -186,7 +186,7 @@ class StatsReport:
             self._pair(name, text)
 
     def _bytes(self, stats: Stats) -> None:
-        """Of what records say, unpacked."""
+        """Write how the decompressed bytes of records are divided among keys, values, headers and framing."""
         if not stats.dataRecords:
             return
         headers = stats.sums[HEADER_BYTES]
@@ -298,7 +298,7 @@ class StatsReport:
         self.output.line(self.paint(text, style) if style else text.rstrip())
 
     def _at(self, stats: Stats, evidence: Evidence | None) -> str:
-        """(offset 17, batch at 4096 of FILE)"""
+        """Format the location of a record: (offset 17, batch at 4096 of FILE)."""
         if evidence is None:
             return ""
         place = evidence.place
@@ -311,7 +311,7 @@ class StatsReport:
 
 
 def name_of(stats: Stats) -> str:
-    """topic-partition; with its state where that is not live; the path where no directory names it."""
+    """Return topic-partition, with its state if it is not live; the path if the directory's name gives no topic."""
     base = os.path.basename(os.path.abspath(stats.source))
     if stats.topic is None:
         return printable(path_text(stats.source))

@@ -1,4 +1,4 @@
-"""Structures as tables: the list of all, and the fields of one."""
+"""Prints structures as tables: the list of all, and the fields of one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kdump.render.style import cut, painter
 from kdump.render.table import GAP, Column, Table
 
 ROOM = 24
-"""Columns of the terminal that meanings get, if others that say less can go for them."""
+"""Columns of the terminal reserved for meanings; less important columns are omitted to make room."""
 
 
 def write_list(output: Output, structs: Iterable[Named]) -> None:
-    """All structures, one line each, under their headings."""
+    """Write all structures, one line each, under the headings of their groups."""
     paint = painter(output.colour)
     found = list(structs)
     widest = max(len(each.name) for each in found)
@@ -43,11 +43,11 @@ def _extent(struct: Named) -> str:
 
 
 def write_struct(output: Output, struct: Named, rows: Iterable[Row], version: int | None) -> None:
-    """One structure: what it is, and its fields; of a message those of one `version`, or of all."""
+    """Write one structure: its description and its fields; of a message, those of one `version`, or of all."""
     paint = painter(output.colour)
     output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
     texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]
-    table = Table([Column("", "", str, least=20)], output)  # wraps as the table below does
+    table = Table([Column("", "", str, least=20)], output)  # wraps like the table below
     for text in texts:
         table.line(text, "dim")
     output.line("")
@@ -84,7 +84,7 @@ def _title(struct: Named, version: int | None) -> str:
 
 
 class Cells(NamedTuple):
-    """A line of the table: a field and the one in front of it; bits and their field; or more of a meaning."""
+    """A line of the table: a field and the field before it; bits and their field; or the continuation of a meaning."""
 
     item: Row | Bits | None
     before: Row | None
@@ -108,7 +108,7 @@ def _columns(*, merged: bool) -> list[Column]:
 
 
 def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tuple[list[Column], int | None]:
-    """The columns that have something to show, as many as leave room for meanings; and that room, None in a pipe."""
+    """Return the columns that are not empty, as many as leave room for meanings; and that room, None for a pipe."""
     columns = [column for column in columns if any(column.cell(line) for line in lines)]
     if width is None or columns[-1].name != "meaning":
         return columns, None
@@ -174,6 +174,6 @@ def _default(cells: Cells) -> str:
 
 def _bits_meaning(bits: Bits) -> str:
     values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
-    # Where only the 1 has a name, that is the name of the bit again.
+    # If only the 1 has a name, it repeats the name of the bit.
     told = values if len(bits.meanings) > 1 or not bits.about else ""
     return f"{bits.about} ({told})" if bits.about and told else bits.about or told

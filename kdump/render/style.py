@@ -1,4 +1,4 @@
-"""Colour, where a terminal shows it. Styles have names; what they look like stands here alone."""
+"""Colors on terminals that support them. The only place that defines how the named styles look."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ STYLES = {
 }
 
 Paint = Callable[[str, str], str]
-"""(text, style name) -> text as it goes out."""
+"""(text, style name) -> text to write."""
 
 
 def painter(colour: bool) -> Paint:
-    """With colour, rich writes the escape sequences that this terminal knows; without, text stays as it is."""
+    """Return a function that applies styles: rich's escape sequences for this terminal, or none if not `colour`."""
     if not colour:
         return lambda text, style: text
     from rich.console import Console
@@ -37,7 +37,7 @@ def painter(colour: bool) -> Paint:
 
 
 def width(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """Return the number of terminal columns that the text occupies."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -46,7 +46,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, room: int) -> str:
-    """The text in at most `room` columns, with … where something is missing."""
+    """Truncate the text to at most `room` columns; … marks truncated text."""
     if width(text) <= room:
         return text
     if room <= 0:

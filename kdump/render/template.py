@@ -1,4 +1,4 @@
-"""Format strings as in kcat: `-f '%o %k %s\\n'`."""
+"""Format strings like those of kcat: `-f '%o %k %s\\n'`."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ _PIECE = re.compile(r"%(?P<token>.?)|\\x(?P<hex>[0-9a-fA-F]{2})|\\(?P<escape>.?)
 
 
 class TemplateError(ValueError):
-    """A format string with a token that is not known."""
+    """Raised for a format string with an unknown token or escape."""
 
 
 def compile_template(text: str, decoding: Decoding | None = None) -> list[bytes | Part]:
-    """The parts of a format string: its own text, and what gives a record's. Raises TemplateError."""
+    """Return the parts of a format string: literal text, and functions that return a field of a record. Raises
+    TemplateError."""
     parts: list[bytes | Part] = []
     for match in _PIECE.finditer(text):
         if match["token"] is not None:
@@ -76,12 +77,12 @@ def compile_template(text: str, decoding: Decoding | None = None) -> list[bytes 
 
 
 def shows_decoded(text: str) -> bool:
-    """Whether a format string has a place for decoded keys or values."""
+    """Return True if a format string contains tokens for decoded keys or values."""
     return any(match["token"] in DECODED for match in _PIECE.finditer(text))
 
 
 def _decoded(name: str, decoding: Decoding | None) -> Part:
-    """What a decoder says of the key or value, in a line of JSON."""
+    """Return a function that formats the decoded key or value as one line of JSON."""
 
     def part(target: Target, record: Record) -> bytes:
         reading = decoding.read(target, record) if decoding else None
@@ -96,14 +97,14 @@ def _decoded(name: str, decoding: Decoding | None) -> Part:
 
 
 def render(parts: list[bytes | Part], target: Target, record: Record, *, terminal: bool) -> bytes:
-    """The record by the format string: exact bytes, except on a terminal, where what a terminal would obey is
-    escaped in what comes from the log (the format string's own text is the user's)."""
+    """Format a record with a format string: exact bytes, except on a terminal, where control characters in data from
+    the log are escaped. The literal text of the format string comes from the user and is not escaped."""
     out = []
     for part in parts:
         if isinstance(part, bytes):
             out.append(part)
         else:
-            # Each header is escaped by itself: one that is binary does not hide the text of the others.
+            # Headers are escaped one by one, so that a binary one does not hide the text of the others.
             plain = part is not HEADERS
             data = part(target, record) if plain or not terminal else _headers(record, _escaped)
             out.append(_escaped(data) if plain and terminal else data)

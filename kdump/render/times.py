@@ -1,4 +1,4 @@
-"""Epoch milliseconds for people."""
+"""Formats epoch milliseconds for display."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def iso(milliseconds: int | None, zone: tzinfo = timezone.utc) -> str:
-    """ISO-8601 with milliseconds in `zone`; a timestamp outside the calendar (years 1 to 9999) stays a number, and so
-    does -1, which is Kafka's "no timestamp"."""
+    """Format a timestamp as ISO-8601 with milliseconds in `zone`. Timestamps outside the years 1 to 9999 remain
+    numbers, as does -1, Kafka's "no timestamp"."""
     if milliseconds is None:
         return "-"
     if milliseconds == -1:

@@ -1,1 +1,1 @@
-"""The page of a post-mortem, and its charts as files."""
+"""The post-mortem page, and its charts as files."""

@@ -1,4 +1,4 @@
-"""Who wrote: transactions as bars from their first offset to their marker, producers and their epochs."""
+"""Charts of transactions, as bars from their first offset to their marker, and of producers with their epochs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tips, zoom
 from kdump.render.postmortem.names import clean, short
 
 ROWS = 30
-"""Producers in one chart."""
+"""Maximum producers in one chart."""
 STEP = 20
 BREAKS = {
     "sequence-gap": "gap in the sequence",
@@ -23,7 +23,7 @@ BREAKS = {
     "sequence-epoch-start": "epoch that does not begin with 0",
     "producer-epoch-decreased": "older epoch",
 }
-"""Findings that are drawn at their offset in the chart of the producers."""
+"""Findings that are drawn at their offset in the producer chart."""
 
 BREAK = {
     "type": "point",
@@ -53,7 +53,7 @@ def _end(facts: PartitionFacts, *others: int) -> int:
 
 
 def transactions(facts: PartitionFacts, name: str) -> Chart | None:
-    """The transactions of a partition; those without a marker reach to the edge."""
+    """Draw the transactions of a partition; those without a marker extend to the log end offset."""
     rows = [row for row in facts.transactions if row.firstOffset is not None or row.markerOffset is not None]
     if not rows:
         return None
@@ -124,7 +124,7 @@ def _bar(row: Transaction, first: int, end: int) -> dict[str, Any]:
 
 
 def _stable(facts: PartitionFacts, first: int, end: int) -> list[Spec]:
-    """Where a read_committed consumer has to stop, if that is before the end."""
+    """Draw the last stable offset, if it is below the log end offset: read_committed consumers stop there."""
     stable = facts.ended.lastStableOffset if facts.ended else None
     if stable is None or not first <= stable < end:
         return []
@@ -159,7 +159,7 @@ def _told(facts: PartitionFacts, drawn: int) -> str:
 
 
 def producers(facts: PartitionFacts, name: str) -> Chart | None:
-    """The producers of a partition, a bar for each epoch from its first offset to its last."""
+    """Draw the producers of a partition, with one bar per epoch from its first to its last offset."""
     sizes: Counter[int] = Counter()
     for row in facts.producers:
         sizes[row.producerId] += row.bytes
@@ -234,12 +234,12 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
 
 
 def _names(facts: PartitionFacts) -> dict[int, str]:
-    """Producers with a transactional id by that."""
+    """Return the labels of producers with a transactional ID, by producer ID."""
     return {row.producerId: _who(row) for row in facts.transactions if row.transactionalId is not None}
 
 
 def _fits(row: ProducerEpoch, first: int, end: int) -> bool:
-    """Whether there is room for its epoch in its bar."""
+    """Return True if the bar is wide enough for the epoch's label."""
     return (row.last - row.first + 1) / max(1, end - first) * WIDTH > 52
 
 

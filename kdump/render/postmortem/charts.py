@@ -1,4 +1,4 @@
-"""Which charts there are of what was read, in the order of the page."""
+"""Selects and creates the charts, in the order of the page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kdump.render.postmortem.chart import Chart
 from kdump.render.postmortem.names import Names
 
 FOCUS = 6
-"""Partitions that have charts of their own of one kind."""
+"""Maximum partitions that have their own chart of one kind."""
 
 
 @dataclass
 class Drawn:
-    """The charts by their part of the page, and what is to be said beside them."""
+    """The charts by section of the page, and the text next to them."""
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
     map_first: str = ""
@@ -34,13 +34,13 @@ class Drawn:
 
     @property
     def charts(self) -> list[Chart]:
-        """All of them."""
+        """All charts."""
         found = [chart for charts in self.maps.values() for chart in charts]
         return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
 def draw(made: PostMortem, names: Names) -> Drawn:
-    """The charts of everything that there is something of."""
+    """Create the charts of everything for which there is data."""
     drawn = Drawn()
     strips = maps.Maps(made, names)
     if strips.rows:
@@ -75,7 +75,7 @@ def draw(made: PostMortem, names: Names) -> Drawn:
 def _focus(
     partitions: list[PartitionFacts], wanted: Callable[[PartitionFacts], bool], *, by_producers: bool = False
 ) -> list[PartitionFacts]:
-    """Those that tell most: with findings, then with most of what is drawn."""
+    """Return the most interesting partitions: those with findings, then those with most of what is drawn."""
     found = [facts for facts in partitions if wanted(facts)]
 
     def weight(facts: PartitionFacts) -> tuple[int, ...]:

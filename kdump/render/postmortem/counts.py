@@ -1,4 +1,4 @@
-"""How full batches are, what compression does, and which keys and producers write most: what `kdump stats` counts."""
+"""Charts of what `kdump stats` counts: batch fill, compression, and the top keys and producers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kdump.render.postmortem.names import key_name, short
 
 TOP = 20
 HALF = 380
-"""Pixels of one of two charts side by side."""
+"""Width in pixels of each of two adjacent charts."""
 
 
 def batch_fill(stats: Stats) -> Chart | None:
-    """How many batches have how many records, and how many bytes."""
+    """Draw how many batches have how many records, and how many bytes."""
     if not stats.soundBatches:
         return None
     sizes = (
@@ -31,7 +31,7 @@ def batch_fill(stats: Stats) -> Chart | None:
 
 
 def _brief(size: int) -> str:
-    """A power of two in few letters."""
+    """Format a power of two briefly: 512, 64k, 1M."""
     for unit in ("", "k", "M"):
         if size < 1024:
             return f"{size}{unit}"
@@ -60,7 +60,7 @@ def _histogram(title: str, counts: array[int], show: Any) -> Spec:
 
 
 def compression(stats: Stats) -> Chart | None:
-    """Bytes of records as they are stored and as they are unpacked, by codec."""
+    """Draw the stored and the decompressed bytes of records, by codec."""
     data: list[dict[str, Any]] = []
     for name, codec in codecs_of(stats):
         ratio = f"{codec.ratio:.2f}× smaller" if name != "none" and codec.ratio else ""
@@ -112,7 +112,7 @@ def compression(stats: Stats) -> Chart | None:
 
 
 def top_keys(stats: Stats) -> Chart | None:
-    """The keys with most records."""
+    """Draw the keys with the most records."""
     rows = []
     for each in stats.keys.top(TOP):
         topic, key = key_name(stats, each.item)
@@ -121,7 +121,7 @@ def top_keys(stats: Stats) -> Chart | None:
 
 
 def top_producers(stats: Stats) -> Chart | None:
-    """The producers with most records."""
+    """Draw the producers with the most records."""
     rows = [(f"producer {each.item}", each) for each in stats.producers.top(TOP)]
     return _top("top-producers", "Producers with most records", rows, stats.producers)
 

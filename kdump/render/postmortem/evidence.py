@@ -1,5 +1,5 @@
-"""The findings for the page: those with one cause as one story, with the bytes that they are about, what a broker or a
-consumer does, and what to do."""
+"""Findings for the page: grouped by cause, with the bytes concerned, the consequence for brokers and consumers, and the
+fix."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from kdump.render.postmortem.names import Names, clean, file_name
 from kdump.render.report import EVERYWHERE, Group, Story
 
 DUMPED = 60
-"""Stories with a hexdump."""
+"""Maximum groups of findings with a hexdump."""
 TOLD = 300
-"""Stories on the page."""
+"""Maximum groups of findings on the page."""
 OF_ONE_CODE = 10
-"""Stories of one code in one partition that are told."""
+"""Maximum groups of findings of one code in one partition."""
 Chosen = tuple[PartitionFacts, Story, list[PartitionFacts]]
 
 
 @dataclass
 class Told:
-    """A story as it stands on the page. All of it has been escaped for a terminal; the page escapes it for itself."""
+    """A group of findings as shown on the page. All text has been escaped for a terminal; the page also escapes it for
+    HTML."""
 
     id: str
     severity: str
@@ -46,8 +47,8 @@ class Told:
 
 @dataclass
 class Evidence:
-    """What is told of the findings. `untold`: stories for which there is no room; `codes`: how many findings there are
-    of each code, by severity."""
+    """The findings section of the page. `untold`: the number of groups for which there was no room; `codes`: severity,
+    code, number of findings and meaning."""
 
     told: list[Told]
     untold: int
@@ -55,7 +56,8 @@ class Evidence:
 
 
 def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
-    """Errors first, then warnings, then what is legal and unusual; the first of them with their bytes."""
+    """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
+    bytes."""
     found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
     stories, untold = _folded(found)
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
@@ -81,8 +83,9 @@ def _stories(facts: PartitionFacts) -> list[Story]:
 
 
 def _folded(found: list[tuple[PartitionFacts, Story]]) -> tuple[list[Chosen], int]:
-    """The stories that are told, each with the partitions that it is of: what is no error and many partitions have is
-    one story; of one code in one partition no more are told than one reads. And how many are not."""
+    """Return the groups of findings to show, each with its partitions, and the number of groups left out. Groups that
+    are not errors and occur in more than EVERYWHERE partitions are merged by code. Of one code in one partition, at
+    most OF_ONE_CODE groups are shown."""
     places: dict[str, dict[int, PartitionFacts]] = {}
     for facts, story in found:
         if story.first.severity != ERROR:

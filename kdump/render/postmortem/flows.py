@@ -1,4 +1,4 @@
-"""Bytes and records over time, and over the offsets of a partition, with the gaps between them."""
+"""Charts of bytes and records over time, and over the offsets of a partition with its offset gaps."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kdump.render.postmortem.names import clean, second, short
 from kdump.render.times import iso
 
 BUCKETS = 200
-"""Bars of a chart."""
+"""Maximum bars of a chart."""
 OTHERS = "other topics"
 BYTES, RECORDS = "bytes", "records"
 GAPS = {"damage": palette.NO_BATCH, "no damage beside it": palette.ORANGE, "compacted": palette.GREY}
 HOUR = 3_600_000
 CALENDAR_END = 253_402_300_800_000
-"""Epoch ms of the year 10000, from which on nobody writes dates."""
+"""The year 10000 in epoch ms: later times cannot be formatted as dates."""
 FAR = 5
-"""Far-off buckets that are named."""
+"""Maximum distant buckets that are listed."""
 
 
 def facet(data: list[dict[str, Any]], x: Spec, inner: list[Spec], heights: int) -> Spec:
-    """Two charts of the same width, one below the other: bytes above, records below; they are zoomed as one."""
+    """Combine two charts of the same width, bytes above records; zooming applies to both."""
     return {
         "data": {"values": data},
         "facet": {
@@ -46,7 +46,8 @@ def facet(data: list[dict[str, Any]], x: Spec, inner: list[Spec], heights: int) 
 
 
 def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
-    """The times at which batches were written, those that are far off, and the width of a bucket."""
+    """Return the times at which batches were written, those that are too distant to draw, and the step of the bucket
+    widths."""
     total = Buckets(of_time)
     for _, time in made.series:
         total.merge(time)
@@ -56,8 +57,8 @@ def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
 
 
 def over_time(made: PostMortem) -> tuple[list[Chart], list[str]]:
-    """Bytes and records by the time of their batches, the largest topics apart: a chart for each time at which there is
-    something; and what is so far off that it is not drawn, in words."""
+    """Draw bytes and records by the time of their batches, with one color per large topic: one chart for each period
+    with data. Also returns text about what is too distant to draw."""
     kept, far, step = when(made)
     told = [f"{many(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
     told += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
@@ -113,7 +114,7 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
 
 
 def _time_format(span: int) -> str:
-    """How ticks are written, so that one knows the day, or the hour."""
+    """Return the tick format, so that the day or the hour is visible."""
     return "%H:%M:%S" if span < HOUR else "%m-%d %H:%M" if span < 72 * HOUR else "%Y-%m-%d"
 
 
@@ -137,7 +138,8 @@ def _amount(field: str) -> Spec:
 
 
 def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[str]]:
-    """Bytes and records of a partition by offset, its gaps beside them, and what is too far off to be drawn."""
+    """Draw the bytes and records of a partition by offset, with its offset gaps. Also returns text about what is too
+    distant to draw."""
     kept, far = main_part(list(facts.offsets))
     told = [f"{many(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
     if not kept:
@@ -183,7 +185,7 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
 
 
 def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
-    """No more than a chart has bars."""
+    """Merge buckets until there are at most BUCKETS."""
     span = buckets[-1].last - buckets[0].first + 1
     while span > width * BUCKETS:
         width *= 2

@@ -1,4 +1,4 @@
-"""The map of the segments: their regions in file order, coloured by codec, producer, transaction or finding."""
+"""Map of the segments: their regions in file order, colored by codec, producer, transaction or finding."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kdump.render.postmortem.chart import LABELS, WIDTH, Chart, colour, tips, zo
 from kdump.render.postmortem.names import Names, file_name
 
 ROWS = 36
-"""Segments in one chart: as many as a printed page holds."""
+"""Maximum segments in one chart: as many as fit on a printed page."""
 SEGMENTS = 120
-"""Segments that are drawn."""
+"""Maximum segments that are drawn."""
 CELLS = 6000
-"""Cells of all of them."""
+"""Maximum cells of all segments together."""
 LEAST = 0.35
-"""Per cent of its row that damage and findings take at least, however small they are: one sees three pixels."""
+"""Minimum width of damage and findings, in percent of the row: three pixels, which are still visible."""
 HEIGHT = 15
 
 DAMAGE, ZEROS = "not a sound batch", "zeros"
@@ -38,7 +38,7 @@ TITLES = {
 
 
 class Maps:
-    """Draws the segments of the partitions that are drawn, the worst first."""
+    """Draws the segments of partitions, those with errors first."""
 
     def __init__(self, made: PostMortem, names: Names) -> None:
         self.names = names
@@ -52,7 +52,7 @@ class Maps:
 
     @property
     def first(self) -> str:
-        """What is shown first: where nothing was found, what there is."""
+        """The map that is shown first: findings or, if there are none, codecs."""
         return "finding" if any(segment.marks for _, segment in self.rows) else "codec"
 
     @property
@@ -69,7 +69,7 @@ class Maps:
         return palette.series(top, OTHER if len(sizes) > len(top) else "") | {NOBODY: palette.PALE}
 
     def charts(self, by: str) -> list[Chart]:
-        """The map by one of BY, in charts of a page each."""
+        """Draw the map by one of BY, as charts of one page each."""
         return [self._chart(by, number, self.rows[at : at + ROWS]) for number, at in enumerate(self._starts())]
 
     def _starts(self) -> range:
@@ -93,7 +93,7 @@ class Maps:
                         "what": mark.code + (f" and {mark.findings - 1:,} more findings" if mark.findings > 1 else ""),
                     }
                     for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity))
-                ]  # what is drawn last is seen: the worst
+                ]  # the worst is drawn last, so that it is visible
         used = {row["is"] for row in data}
         colours = {name: code for name, code in self._colours(by).items() if name in used}
         spec = {
@@ -120,7 +120,8 @@ class Maps:
         return Chart(f"map-{by}{more}", title, "", spec)
 
     def _cells(self, by: str, facts: PartitionFacts, segment: SegmentFacts) -> list[Cell]:
-        """Few enough; where nothing is to be seen between neighbours, they are one."""
+        """Return the segment's cells, with a bounded number; in the map of findings, adjacent valid cells are
+        merged."""
         cells = coarser(segment.cells, self.most)
         if by != "finding":
             return cells
@@ -179,13 +180,14 @@ class Maps:
 
 
 def _worst(facts: PartitionFacts) -> tuple[int, int, int]:
-    """Those with errors first, then with warnings; else the order of the disk stays."""
+    """Sort key: partitions with errors first, then with warnings, then with open transactions; otherwise in disk
+    order."""
     errors, warnings, held, _ = facts.weight
     return -min(1, errors), -min(1, warnings), -min(1, held)
 
 
 def _chosen(drawn: list[PartitionFacts]) -> list[tuple[PartitionFacts, SegmentFacts]]:
-    """Of each partition its segments with findings and its newest, as many as there is room for."""
+    """Return each partition's segments with findings and its newest segments, as many as there is room for."""
     room = max(1, SEGMENTS // max(1, len(drawn)))
     found: list[tuple[PartitionFacts, SegmentFacts]] = []
     for left, facts in zip(range(len(drawn), 0, -1), drawn):
@@ -198,7 +200,7 @@ def _chosen(drawn: list[PartitionFacts]) -> list[tuple[PartitionFacts, SegmentFa
 
 
 def _base(segment: SegmentFacts) -> str:
-    """The offset that the file is named after, without its zeros."""
+    """Return the base offset in the file's name, without leading zeros."""
     stem = file_name(segment.path).partition(".")[0]
     return stem.lstrip("0") or "0" if stem.isdigit() else file_name(segment.path)[:30]
 

@@ -1,4 +1,4 @@
-"""What things are called on the page. All that comes from a disk passes through here, or through escape.printable."""
+"""Names and labels on the page. All text from a disk passes through here, or through escape.printable."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kdump.render.stats_objects import split
 from kdump.render.times import iso
 
 LONGEST = 60
-"""Characters of a key, or of a name, that are shown."""
+"""Maximum characters that are shown of a key or a name."""
 SHOWN_KEY = 48
 STDIN = "standard input"
 
 
 def clean(text: str) -> str:
-    """A text of the disk for the page."""
+    """Escape text from the disk for the page."""
     return printable(path_text(text)) if text != "-" else STDIN
 
 
 def short(text: str, most: int = LONGEST) -> str:
-    """No longer than that; what is missing is in the middle."""
+    """Shorten text to at most `most` characters, by omitting its middle."""
     if len(text) <= most:
         return text
     half = (most - 1) // 2
@@ -32,7 +32,7 @@ def short(text: str, most: int = LONGEST) -> str:
 
 
 class Names:
-    """The partitions' names; where two log directories have one, with the directory's name before it."""
+    """Names of the partitions. If two log directories have the same partition, the directory's name is added."""
 
     def __init__(self, made: PostMortem) -> None:
         counts = Counter(_name(facts) for facts in made.partitions)
@@ -49,7 +49,7 @@ class Names:
 
 
 def _name(facts: PartitionFacts) -> str:
-    """Without the unique part that a directory has that is not live."""
+    """Return the partition's name without the unique suffix of a directory that is not live."""
     if facts.path == "-":
         return STDIN
     is_named = facts.state and facts.topic is not None
@@ -57,18 +57,18 @@ def _name(facts: PartitionFacts) -> str:
 
 
 def second(milliseconds: int | None) -> str:
-    """A time without its milliseconds; what is no time stays a number."""
+    """Format a time without milliseconds; a value that is not a valid time remains a number."""
     text = iso(milliseconds)
     return text[:19] + "Z" if text.endswith("Z") else text
 
 
 def file_name(path: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return clean(os.path.basename(path) or path)
 
 
 def key_name(stats: Stats, item: Hashable) -> tuple[str, str]:
-    """Topic and key of something counted among the keys."""
+    """Return topic and key of an item in the key counts."""
     topic, key, size, is_cut = split(stats, item)
     told = shown(key, SHOWN_KEY)
     return clean(topic or "?"), f"{told}… ({size:,} bytes)" if is_cut and not told.endswith("…") else told

@@ -1,5 +1,5 @@
-"""The page: one file that needs nothing else. What is on it comes from here, how it looks from page.html and page.css,
-what it does from page.js."""
+"""The page: one self-contained HTML file. This module provides the content, page.html and page.css the appearance, and
+page.js the behavior."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from kdump.render.report import checked, incomplete, verdict
 from kdump.render.times import iso
 
 STYLES = {"bad": "bad", "torn": "warn", "name": "sound"}
-"""The page's word for the style of the verdict."""
+"""CSS class for the style of the verdict."""
 ROWS = 1000
-"""Partitions in the table."""
+"""Maximum partitions in the table."""
 GAPS = 40
 SHORT = 6
-"""Findings that are told in a line each below the verdict."""
+"""Maximum findings that are listed, one line each, below the verdict."""
 UNREAD = 50
 
 
 class Figure(NamedTuple):
-    """A chart on the page: as it is without a script, and what the script needs."""
+    """A chart on the page: the static picture, and what the script needs to make it interactive."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ def figure(chart: Chart) -> Figure:
 
 
 def page(made: PostMortem, drawn: Drawn, told: Evidence, names: Names, title: str) -> str:
-    """The page as text of HTML."""
+    """Return the page as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -101,7 +101,7 @@ def page(made: PostMortem, drawn: Drawn, told: Evidence, names: Names, title: st
 
 
 def _hash(script: str) -> str:
-    """What the page's policy lets run."""
+    """Return the hash that lets the page's Content-Security-Policy run a script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
@@ -148,7 +148,7 @@ def _by_severity(told: Evidence) -> list[tuple[str, list[Told]]]:
 
 
 def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
-    """Numbers that one wants first: what, the number, more of it."""
+    """Yield the key figures: label, number and details."""
     stats, totals = made.stats, made.totals
     yield "partitions", f"{totals.partitions or len(made.partitions):,}", many(stats.files, "segment")
     yield "bytes", size_text(stats.bytes), "of segments"
@@ -173,12 +173,12 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
 
 
 def _spaced(milliseconds: int) -> str:
-    """A time that may go on in the next line."""
+    """Format a time with a space between date and time, so that it can wrap."""
     return second(milliseconds).replace("T", " ")
 
 
 def _held(made: PostMortem, names: Names) -> Iterator[str]:
-    """Partitions whose read_committed consumers do not get to the end."""
+    """Yield a text for each partition in which read_committed consumers cannot reach the end."""
     for facts in made.partitions:
         ended = facts.ended
         if ended is None or ended.lastStableOffset is None or ended.logEndOffset is None:
@@ -227,7 +227,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
 
 
 def _gaps(made: PostMortem, names: Names) -> list[tuple[str, str, str, str]]:
-    """Partition, offsets, how many, and why; those beside damage first, then the widest."""
+    """Return partition, offsets, size and reason of each offset gap: gaps at damage first, then the largest."""
     found = [(facts, gap) for facts in made.partitions for gap in facts.gaps]
     found.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))
     rows = []

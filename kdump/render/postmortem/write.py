@@ -1,4 +1,4 @@
-"""`kdump.report`: read what is at some paths, and write the page and its charts."""
+"""`kdump.report`: reads the given paths, and writes the page and its charts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ FORMATS = ("png", "svg")
 
 @dataclass
 class ReportFiles:
-    """What was written: `out` of `size` bytes, `charts` by their paths; and of what, `told`."""
+    """What was written: the page `out` of `size` bytes, and the paths of the `charts`. `told` is the data on the
+    page."""
 
     out: str
     size: int
@@ -49,16 +50,17 @@ def report(
     total: Callable[[int], None] = lambda size: None,
     step: Callable[[str], None] = lambda what: None,
 ) -> ReportFiles:
-    """Write a page for a post-mortem of `paths` to the new file `out`, and its charts as files of `chart_format` (png
-    or svg) into the new directory `charts`.
+    """Write a post-mortem page for `paths` to the new file `out`, and its charts as files of `chart_format` (png or
+    svg) into the new directory `charts`.
 
-    `paths`: segments, directories of partitions, log directories, or directories above. `title` is the page's;
-    `topics` chooses by the topic's name. `jobs`: processes that read side by side; `max_rate`: bytes a second, of all
-    together. `met` hears of bytes that have been read, of `total`; `step` of what is done then.
+    `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
+    page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
+    bytes per second that they read together. `total` is called with the number of bytes to read, `met` with the number
+    of bytes read since its previous call, and `step` with the name of each step after reading.
 
-    Raises OutputError where something cannot be written, before anything is read if that is known; SourceError where
-    the packages that draw are missing, and for a path that cannot be read, unless `refused` is told of it; ValueError
-    for another format.
+    Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
+    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `refused` is None;
+    otherwise `refused` is called with that error. Raises ValueError for an unknown `chart_format`.
     """
     if chart_format not in FORMATS:
         raise ValueError(f"no format {chart_format!r}; there are {', '.join(FORMATS)}")
