@@ -15,9 +15,11 @@ import pytest
 
 import kdump
 from kdump.forensics.restart.checkpoint_file import number
+from kdump.forensics.restart.identity import is_reserved
 from kdump.forensics.restart.log_files import padded
 from kdump.forensics.restart.plan import RestartPlan
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
+from kdump.format.messages import uuid_text
 from tests import command, craft
 from tests.conftest import FIXTURES, sample
 from tools.trials.foretell import as_user, public_directory
@@ -358,3 +360,12 @@ def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.Monkey
     assert (found.verdict, exceptions(found)) == ("stopped", ["FileSystemException"])
     assert "mounted read-only" in found.allStops[0].message
     assert [each.logEndOffset for each in found.partitions] == [376, 65]  # a snapshot of a disk still has its plan
+
+
+@pytest.mark.parametrize(
+    ("number", "reserved"),
+    [(0, True), (3, True), (4, True), (99, True), (100, False), (1 << 63, True), (1 << 64, False)],
+)
+def test_reserved_directory_ids(number: int, reserved: bool) -> None:
+    """The first hundred, and by their sign those whose lower half is negative: DirectoryId.reserved."""
+    assert is_reserved(uuid_text(number.to_bytes(16, "big"))) is reserved

@@ -5,6 +5,7 @@ Source: MetaPropertiesEnsemble (load, verify), MetaProperties.Builder, KafkaRaft
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 
@@ -18,8 +19,6 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.image import Metadata
 
 META = "meta.properties"
-RESERVED = {"A" * 21 + suffix for suffix in ("A", "Q", "g", "w")}
-"""The first four of the hundred directory IDs that Kafka reserves (DirectoryId.reserved)."""
 
 
 def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights) -> None:
@@ -138,7 +137,7 @@ def _agree(directories: list[DirectoryPlan]) -> None:
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id: it has none"))
             continue
-        if directory.directoryId in RESERVED:
+        if is_reserved(directory.directoryId):
             message = f"directory.id {directory.directoryId} is reserved"
             what = "RuntimeException: Invalid reserved directory ID"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
@@ -172,3 +171,12 @@ def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: Resta
                 f"{directory.nodeId} ({', '.join(known)}): partitions that are assigned to another id are not served "
                 "until the controller has reassigned them; a wrong id in meta.properties is to be put right"
             )
+
+
+def is_reserved(directory_id: str) -> bool:
+    """Return True if it is one of the first hundred IDs, which no directory may have (DirectoryId.reserved)."""
+    try:
+        data = base64.urlsafe_b64decode(f"{directory_id}==")
+    except ValueError:
+        return False
+    return len(data) == 16 and not any(data[:8]) and int.from_bytes(data[8:], "big", signed=True) < 100
