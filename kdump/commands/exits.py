@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from kdump.commands.files import complain
+from kdump.commands.files import complain, sum_up_gone
 from kdump.commands.topics import unmatched
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_gone
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
@@ -22,7 +22,8 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
         sys.exit(130)
     except errors as error:
         complain(str(error))
-        sys.exit(2)
+        sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
+    sum_up_gone()
     for text in unmatched():
         complain(text)
         status = status or 2

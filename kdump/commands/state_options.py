@@ -127,8 +127,7 @@ class Teller:
             self.json({"type": "note", "source": path_text(source), "message": path_text(message)})
 
     def refuse(self, error: SourceError) -> None:
-        refuse(error)
-        self.failed = True
+        self.failed |= refuse(error)
 
 
 def column_names(text: str | None, as_json: bool) -> list[str] | None:

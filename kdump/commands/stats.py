@@ -92,8 +92,7 @@ class _Run:
         return bool(place.segments) and self.chosen(partition_facts(place))
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.failed = True
+        self.failed |= refuse(error)
 
     def _found(self, found: Stats) -> None:
         for text in found.unread:

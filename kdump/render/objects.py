@@ -145,7 +145,7 @@ SUMMARY_KEYS = (
     Key("findings", "object", "", "how many of each severity: error, warning, info"),
     Key("known", "number", "", "findings that the baseline has, and that are not told"),
     Key("unread", "array", "", "what could not be read, and why"),
-    Key("notes", "array", "", "what else is to be said: files that grew, or went away"),
+    Key("notes", "array", "", "what else is to be said: files that grew, went away, or kept changing"),
     Key("seconds", "number", "s", "how long it took"),
 )
 

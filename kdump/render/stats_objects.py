@@ -10,6 +10,7 @@ from kdump.forensics.sketch import Counted, Frequent, LongKey
 from kdump.forensics.spread import Class, late_classes, size_classes
 from kdump.forensics.stats import Evidence, Stats, TopicKey, codecs_of
 from kdump.forensics.tally import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.log.errors import is_gone
 from kdump.render.escape import path_text
 
 Object = dict[str, Any]
@@ -127,7 +128,7 @@ def stats_object(stats: Stats, most: int, put_bytes: PutBytes, *, is_total: bool
         "damagedPlaces": stats.damaged,
         "damagedBytes": stats.damagedBytes,
         "paddingBytes": stats.padding,
-        "unread": [path_text(text) for text in stats.unread],
+        "unread": [path_text(text) for text in stats.unread if not is_gone(text)],
         "notes": [path_text(text) for text in stats.notes],
     }
 
