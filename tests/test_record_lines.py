@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kdump.log.paths import Target, target
 from kdump.log.payload import columns_of, records
 from kdump.log.region import Batch, BatchV2
-from kdump.render import jsonl, long_record
+from kdump.render import jsonl, long_record, long_value
 from kdump.render.objects import record_object
 from kdump.render.quick import DAMAGED, SOUND, frame_of, head_of, lines_of
 from tests import craft
@@ -102,5 +102,6 @@ def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_record, "LARGE", large)
         patch.setattr(long_record, "PIECE", 3)
+        patch.setattr(long_value, "PIECE", 3)
         found = [b"".join(long_record.record_line(AT, record)) for record in records(batch)]
     assert [line[:-1] for line in found] == plain(AT, batch)

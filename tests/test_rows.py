@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import show
-from kdump.render import cells, quick, rows
+from kdump.render import cells, long_value, quick, rows, views
 from kdump.render.times import iso
 from tests import craft
 from tests.conftest import each_segment, seeded
@@ -169,3 +169,31 @@ def test_moments(milliseconds: int) -> None:
     else:
         assert not 0 <= milliseconds < 253402300800000
         assert milliseconds != -1
+
+
+@pytest.mark.parametrize("options", [[], ["--full"], ["--columns", "offset,value"], ["--columns", "value,offset"]])
+@given(
+    values=st.lists(
+        st.binary(max_size=40)
+        | st.text("aé \n\u202e\U00010000\u3000", max_size=30).map(str.encode)
+        | st.sampled_from([b"v" * 300, "é".encode() * 150, b"x" + b" " * 50, b"\xff" * 90]),
+        min_size=1,
+        max_size=5,
+    ),
+    large=st.integers(1, 100),
+    magic=st.integers(0, 2),
+)
+def test_large_values_are_written_in_pieces(
+    tmp_path_factory: pytest.TempPathFactory, options: list[str], values: list[bytes], large: int, magic: int
+) -> None:
+    path = tmp_path_factory.mktemp("large") / f"{0:020}.log"
+    if magic < 2:
+        path.write_bytes(b"".join(craft.message(magic, value, offset=i) for i, value in enumerate(values)))
+    else:
+        path.write_bytes(craft.batch([craft.record(i, b"key", value) for i, value in enumerate(values)]))
+    expected = inspect(path, "--records", *options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "LARGE", large)
+        patch.setattr(long_value, "PIECE", 9)
+        patch.setattr(show, "COMPILED", False)
+        assert inspect(path, "--records", *options) == expected

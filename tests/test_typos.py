@@ -8,6 +8,7 @@ import click
 import pytest
 
 from kdump.cli import COMMANDS, cli
+from kdump.commands.topics import MAX_NAMES, Wanted, nearest
 from tests import craft
 from tests.command import run
 from tests.conftest import FIXTURES, sample
@@ -157,6 +158,93 @@ def test_an_offset_that_does_not_exist(form: list[str], tmp_path: Path) -> None:
 def test_an_offset_that_does_not_exist_as_of() -> None:
     assert run("cluster", DISK, "--as-of", "999999").exit_code == 2
     assert run("groups", DISK / "__consumer_offsets-0", "--as-of", "999999").exit_code == 2
+
+
+IDS = {"--producer-id": ("9", "-1"), "--transactional-id": ("tx-a", "tx-")}
+"""An option that selects by name, with a value that exists in payments-0 of DISK, and one that does not."""
+
+
+@pytest.mark.parametrize("option", IDS)
+@pytest.mark.parametrize("command", ["transactions", "producers"])
+def test_a_producer_that_is_not_there(command: str, option: str) -> None:
+    """One line that names those that are there, whatever the form of the answer; beside one that exists, too."""
+    there, missing = IDS[option]
+    column = "producerId"
+    for path in (DISK, DISK / "payments-0"):
+        for form in ([], ["--json"], ["--columns", column]):
+            result = run(command, path, option, missing, *form)
+            (line,) = result.stderr.splitlines()
+            assert (result.exit_code, line.partition(";")[0]) == (2, f"kdump: {option} {missing}: no match")
+            assert there in line.partition("there are ")[2].replace(",", "").split()
+            both = run(command, path, option, missing, option, there, *form)
+            assert (both.exit_code, both.stderr) == (2, result.stderr)
+            assert run(command, path, option, there, *form).exit_code == 0
+    assert run("producers", DISK, option, missing, "--history").exit_code == 2
+    assert run("transactions", DISK, option, missing, "--coordinator").exit_code == 2
+
+
+def test_every_option_that_names_something_is_tried() -> None:
+    """A new option of such a name has to report what it does not find: there is a test of each here."""
+    tried = {"--topic", "--group", *IDS}
+    named = {"--topic", "--group", "--partition", *IDS}
+    found = {
+        opt
+        for name, command in commands().items()
+        if name not in ("inspect", AS_KAFKA)  # where they select records, as grep does
+        for param in command.params
+        for opt in param.opts
+    }
+    assert found & named == tried
+
+
+def test_the_nearest_names_come_first() -> None:
+    assert nearest("paymnts", ["__consumer_offsets", "a", "b", "c", "d", "e", "payments"])[0] == "payments"
+    assert "__consumer_offsets" not in nearest("zzz", ["__consumer_offsets", "a", "b", "c", "d", "e"])
+    assert nearest(4711, [1, 2, 3, 4, 5, 4710, 4800]) == ["3", "4", "5", "4710", "4800"]
+    many = Wanted([7], "--producer-id")
+    for number in range(100, 100 + 2 * MAX_NAMES):
+        many.add(number)
+    assert len(many._there) == MAX_NAMES
+    many.add(7)
+    assert not [*many.unmatched()]
+
+
+@pytest.mark.parametrize("command", of_topics())
+def test_a_topic_of_files_that_name_none(command: str, tmp_path: Path) -> None:
+    """No success with --topic: nothing says whether the file is of it. What is wrong with the path comes first."""
+    (tmp_path / "renamed").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
+    more = [text.replace("OUT", str(tmp_path / "out")) for text in MORE.get(command, ())]
+    paths = [tmp_path / "renamed"] * (2 if command == "diff" else 1)
+    result = run(command, *paths, "--topic", "payments", *more)
+    lines = [line for line in result.stderr.splitlines() if ASSUMES not in line]
+    assert (result.exit_code, len(lines)) == (2, 1), result.stderr
+
+
+def test_a_topic_before_there_was_any() -> None:
+    result = run("cluster", DISK, "--as-of", "0", "--topic", "payments")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, "kdump: --topic payments: no match")
+
+
+@pytest.mark.parametrize("command", ["transactions", "producers", "diff", "stats", "retention", "reindex", "inspect"])
+def test_a_partition_without_a_segment(command: str, tmp_path: Path) -> None:
+    """The bytes are there, under a name of which no broker makes a segment: not an empty partition, nor two equal."""
+    path = tmp_path / "t-0"
+    path.mkdir()
+    (path / "99999999999999999999.log").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
+    assert "no " in refused(command, *([path] * (2 if command == "diff" else 1)), out=tmp_path / "out")
+
+
+def test_a_log_of_records_that_are_no_metadata(tmp_path: Path) -> None:
+    (tmp_path / "copied").mkdir()
+    (tmp_path / "copied" / f"{0:020}.log").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
+    assert "no metadata of a cluster" in refused("cluster", tmp_path / "copied", out=Path("unused"))
+
+
+@pytest.mark.parametrize("command", ["ls", "stats"])
+def test_a_kind_of_topics_of_which_there_is_none(command: str) -> None:
+    """No name that may be wrong: a question, and its answer is that there are none."""
+    result = run(command, DISK / "payments-0", "--internal")
+    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's own topics here\n")
 
 
 def test_a_group_that_is_not_there() -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.decode.decoding import Decoding
+from kdump.format.varint import Bytes
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render.explain import Words
@@ -117,7 +118,7 @@ class Annotated(Hexdump):
         super()._record(record)
         self.captured.record = HEADER
 
-    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+    def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
         is_bit = name.startswith("  bit")  # it is of the field before
         if is_bit and self.brief:
             return
@@ -126,7 +127,7 @@ class Annotated(Hexdump):
             captured.field = len(self.fields)
             told = name.strip() or "bytes"
             size = len(data)
-            self.fields.append(Field(told, position, size, *words, captured.record, inner, data[:SHOWN]))
+            self.fields.append(Field(told, position, size, *words, captured.record, inner, bytes(data[:SHOWN])))
         super()._bytes(position, data, name, words, inner)
 
     def _words(self, name: str, words: Words) -> Iterator[str]:

@@ -97,7 +97,8 @@ def record_findings(target: Target, record: Record) -> Iterator[Finding]:
     if not record.is_control:
         return
     control = decode_control(record.key, record.value)
-    if control.problem is not None:
+    is_marker = control.type in ("COMMIT", "ABORT")  # whose value has six bytes
+    if control.problem is not None and (is_marker or not record.is_cut):
         problem = control.problem
         message = f"offset {record.offset}: {problem.struct}.{problem.field}: {problem.reason}"
         yield _of_record(target, batch, problem.code, message)

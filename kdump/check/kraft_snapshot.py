@@ -69,4 +69,4 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
 
 
 def _control_types(batch: Batch) -> tuple[str, ...]:
-    return tuple(decode_control(record.key, record.value).type for record in records(batch))
+    return tuple(decode_control(record.key, record.value).type for record in records(batch, values=False))

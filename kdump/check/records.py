@@ -119,7 +119,7 @@ def _bad_header(columns: Columns) -> tuple[int, str] | None:
 def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
     count = 0
     markers = False
-    for record in records(batch):
+    for record in records(batch, values=False):
         count += 1
         yield from record_findings(part.target, record)
         control = decode_control(record.key, record.value)
@@ -145,7 +145,7 @@ def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Itera
         seen = survey(ordinary, 0, 0, 0)
         last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
-    for record in legacy.messages(batch) if ordinary is None else ():
+    for record in legacy.messages(batch, keys=False, values=False) if ordinary is None else ():
         count += 1
         yield from record_findings(part.target, record)
         last = record.offset

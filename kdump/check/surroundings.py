@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 
 from kdump.check.batch import file_finding
@@ -15,6 +14,7 @@ from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck, missing_indexes
 from kdump.check.rule import Known
 from kdump.check.totals import Totals
+from kdump.format.numbers import parse_long
 from kdump.log import kinds
 from kdump.log.disk import Partition
 from kdump.log.entries import Entry, entries
@@ -38,13 +38,13 @@ STATES = {
         "the broker serves nothing from it, and keeps it until you delete it",
     ),
 }
+PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
+"""How the names end of files whose offset a broker takes from the name at startup."""
 
 SWAPS = (
     "at the next startup the broker deletes the segments that it replaces, without checking it, and renames it to take "
     "their place"
 )
-PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
-LONG = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
 class Surroundings:
@@ -87,15 +87,14 @@ class Surroundings:
             what, follows = STATES[partition.state]
             at = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
             yield found("directory-stray", at, f"a -{partition.state} directory: {what}", consequence=follows)
+        for at in (*partition.unfinished, *partition.others):
+            yield from misnamed(at)
         for at in partition.unfinished:
-            if stops_startup(at.path):
-                yield _unparsable(at)
-            else:
+            if not any(misnamed(at)):
                 does = SWAPS if at.path.endswith(".swap") else "at the next startup the broker deletes it"
                 yield found("compaction-interrupted", at, os.path.basename(at.path), consequence=does)
         for at in partition.others:
-            if stops_startup(at.path):
-                yield _unparsable(at)
+            if any(misnamed(at)):
                 continue
             deleted = at.path.endswith(".deleted")
             consequence = "the broker deletes it at startup" if deleted else "the broker ignores it"
@@ -208,20 +207,33 @@ def transaction_index(at: Target, options: Options, totals: Totals) -> Iterator[
         last = max(last, values["lastOffset"])
 
 
-def stops_startup(path: str) -> bool:
-    """Return True if a broker exits because a name of its own does not start with an offset, a 64-bit number up to the
-    first dot (LogFileUtils.offsetFromFile)."""
-    name = os.path.basename(path)
-    stem = name.partition(".")[0]
-    is_long = LONG.fullmatch(stem) is not None and -(1 << 63) <= int(stem) < 1 << 63
-    return name.endswith(PARSED) and not is_long
+def misnamed(at: Target) -> Iterator[Finding]:
+    """Yields a finding if a broker parses the file's name at startup and it does not start with an offset, or if the
+    broker creates the log again under the name that the offset should have.
 
-
-def _unparsable(at: Target) -> Finding:
+    Source: LogFileUtils.offsetFromFile, LogLoader.removeTempFilesAndCollectSwapFiles and loadSegmentFiles,
+    ProducerStateManager.listSnapshotFiles.
+    """
     name = os.path.basename(at.path)
-    message = f"{name}: the name does not start with an offset"
-    consequence = "the broker exits at startup with a NumberFormatException: move the file out of the directory"
-    return found("file-unknown", at, message, severity=ERROR, consequence=consequence)
+    if not name.endswith(PARSED):
+        return
+    text = name.partition(".")[0]
+    offset = parse_long(text)
+    if offset is None:
+        follows = (
+            f'the broker exits at startup with a NumberFormatException (For input string: "{text}"): move the file out '
+            "of the directory"
+        )
+        yield found(
+            "file-unknown", at, f"{name}: the name does not start with an offset", severity=ERROR, consequence=follows
+        )
+    elif name.endswith(".log") and text != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
+        follows = (
+            f"the broker creates an empty {padded}.log at startup, consumers get nothing of this file, and what other"
+            " segments have from that offset on may be lost"
+        )
+        message = f"{name}: not the name of the segment at offset {offset}"
+        yield found("file-unknown", at, message, severity=ERROR, consequence=follows)
 
 
 def stranger(path: str) -> str:

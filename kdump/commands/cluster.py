@@ -12,6 +12,7 @@ from kdump.commands.state_options import Teller, as_of, carry_out, column_names,
 from kdump.commands.topics import matcher, topic_option
 from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.region import Limits
 from kdump.render.cluster_objects import PARTS, cluster_object, configs
 from kdump.render.cluster_report import write_summary
@@ -127,6 +128,8 @@ class _Run:
     def _copy(self, files: MetadataFiles, around: LogDirectory | None) -> None:
         told = self._history(files) if self.options["history"] else None
         metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
+        if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
+            raise SourceError(f"{files.path}: no metadata of a cluster could be read: {metadata.problems[0]}")
         if self.moment == Moment():
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from kdump.commands.files import complain, sum_up_gone
+import click
+
+from kdump.commands.files import COMPLAINED, complain, sum_up_gone
 from kdump.commands.topics import unmatched
 from kdump.log.errors import SourceError, is_gone
 
@@ -24,7 +26,8 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
         complain(str(error))
         sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
     sum_up_gone()
-    for text in unmatched():
+    context = click.get_current_context()
+    for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
         complain(text)
         status = status or 2
     sys.exit(status)

@@ -18,9 +18,15 @@ from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 
+COMPLAINED = "kdump.commands.files.complained"
+"""Key of click's context: whether this run has written a line to stderr."""
+
 
 def complain(text: str) -> None:
     """One line on stderr."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[COMPLAINED] = True
     click.echo(f"kdump: {printable(path_text(text))}", err=True)
 
 

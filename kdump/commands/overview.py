@@ -51,14 +51,24 @@ class OverviewOptions:
     zone: tzinfo | None = None
 
 
+NONE_OF_KIND = {
+    True: "no partition of Kafka's own topics here",
+    False: "no partition of a topic other than Kafka's own topics here",
+}
+"""The answer to --internal, and to --no-internal, where there is none."""
+
+
+def is_of_kind(facts: PartitionFacts, internal: bool | None) -> bool:
+    """Return True if --internal or --no-internal, whichever was given, selects the partition."""
+    return internal is None or (facts.topic in INTERNAL_TOPICS) == internal
+
+
 def wanted(options: OverviewOptions) -> Wanted:
     """Whether a partition is asked for. Raises click.UsageError."""
     of_topic = matcher(options.topics)
 
     def is_wanted(facts: PartitionFacts) -> bool:
-        if options.internal is not None and (facts.topic in INTERNAL_TOPICS) != options.internal:
-            return False
-        return of_topic(facts.topic)
+        return is_of_kind(facts, options.internal) and of_topic(facts.topic)
 
     return is_wanted
 
@@ -103,7 +113,7 @@ class Overview:
             self._files(directory, found)
         self._view.finish()
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:
-            complain(f"no partition of {'' if self.options.internal else 'a topic other than '}Kafka's own topics here")
+            complain(NONE_OF_KIND[self.options.internal])
         if self._damaged:
             shows = "1 place shows" if self._damaged == 1 else f"{self._damaged} places show"
             complain(f"{shows} damage: kdump verify says what it is, and what a broker and a consumer do about it")

@@ -71,7 +71,9 @@ def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int
             output.line(jsonl.line(directory_object(directory)))
         output.line(jsonl.line(plan_object(plan, time.monotonic() - began)))
     elif not options["quiet"]:
-        RestartReport(output, full=options["full"], everything=options["everything"]).write(plan)
+        of_topics = bool(options["topics"])
+        report = RestartReport(output, full=options["full"], everything=options["everything"], of_topics=of_topics)
+        report.write(plan)
     elif plan.unread:
         for text in plan.unread:
             complain(text)

@@ -180,11 +180,13 @@ class Show:
             offsets = f"{first.offset} and {more.offset}"
             raise click.UsageError(f"more than one record matches (offsets {offsets} …): choose one by --offset")
         else:
-            data = first.key if part == "key" else first.value
-            if data is not None:
+            start, size = first.key_start, first.keySize
+            if part == "value":
+                start, size = first.value_start, first.valueSize
+            if size >= 0:
                 if not first.batch.crcValid:
                     complain(f"the batch at {first.position} fails its checksum: these may not be the bytes written")
-                self.output.write(data)
+                self.output.write_now(memoryview(first.data)[start : start + size])
                 self.output.flush()
                 return
             complain(f"the {part} of the record at offset {first.offset} is null")

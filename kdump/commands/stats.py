@@ -8,7 +8,7 @@ import click
 
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, output_for, refuse
-from kdump.commands.overview import OverviewOptions, wanted
+from kdump.commands.overview import NONE_OF_KIND, OverviewOptions, is_of_kind, wanted
 from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
@@ -72,6 +72,8 @@ class _Run:
         self.table = self.report.row_table()
         chosen = wanted(OverviewOptions(topics=options["topics"], internal=options["internal"]))
         self.chosen = chosen
+        self.is_other_kind = False
+        """Whether there is a partition that --internal or --no-internal leaves out."""
 
     def run(self) -> int:
         """Show everything that is asked for; the exit status."""
@@ -89,7 +91,11 @@ class _Run:
         return 2 if self.failed else 0
 
     def _is_wanted(self, place: Partition) -> bool:
-        return bool(place.segments) and self.chosen(partition_facts(place))
+        if not place.segments:
+            return False
+        facts = partition_facts(place)
+        self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options["internal"])
+        return self.chosen(facts)
 
     def _refused(self, error: SourceError) -> None:
         self.failed |= refuse(error)
@@ -121,7 +127,9 @@ class _Run:
     def _end(self) -> None:
         count = self.total.partitions
         if not count:
-            if not self.failed and not self.options["topics"]:
+            if self.is_other_kind:
+                complain(NONE_OF_KIND[self.options["internal"]])
+            elif not self.failed and not self.options["topics"]:
                 complain("no partition with a segment here")
                 self.failed = True
             return

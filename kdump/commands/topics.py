@@ -1,21 +1,37 @@
-"""--topic: which topics are asked for; a pattern that no topic matches is reported, and is exit status 2."""
+"""Options that select by name, as --topic and --producer-id do: what matches nothing is reported, with the nearest
+names that there are, and is exit status 2."""
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
 import click
 
 from kdump.log.errors import SourceError
 
 F = TypeVar("F", bound=Callable[..., Any])
+Name = TypeVar("Name", int, str)
 MATCHERS = "kdump.commands.topics"
-"""Key of click's context: the matchers of the run."""
+"""Key of click's context: the selections of the run."""
 SHOWN = 5
-"""Names that are there and that the report of a pattern lists."""
+"""Existing names that the report of a missing one lists."""
+MAX_NAMES = 10_000
+"""Existing names that are kept for such a report."""
+
+
+class Selection(Protocol):
+    """What an option selects by name. `is_named`: whether any name has been seen."""
+
+    @property
+    def is_named(self) -> bool: ...
+
+    def unmatched(self) -> Iterator[str]:
+        """A line for each value of the option that has matched no name so far."""
+        ...
 
 
 def topic_option(what: str) -> Callable[[F], F]:
@@ -43,12 +59,15 @@ class Matcher:
             self._known[name] = found
         return found
 
+    @property
+    def is_named(self) -> bool:
+        return any(self._known)
+
     def unmatched(self) -> Iterator[str]:
-        """A line for each pattern that has matched no name so far; none if there was no name, as of a renamed file."""
-        names = sorted(filter(None, self._known))
-        there = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-        for text in self._unmatched if self._known else ():
-            yield f"{self.option} {text}: no match" + (f"; there are {there}" if names else "")
+        """A line for each pattern that has matched no name so far."""
+        names = [name for name in self._known if name]
+        for text in self._unmatched:
+            yield _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
 
     def refuse_unmatched(self) -> None:
         """Raises SourceError if there are names, and no pattern has matched one: before anything is shown that could
@@ -57,21 +76,77 @@ class Matcher:
             raise SourceError(next(self.unmatched()))
 
 
+class Wanted(Generic[Name]):
+    """The values of an option that selects by whole names or numbers; `add` is called with each that exists."""
+
+    def __init__(self, values: Iterable[Name], option: str) -> None:
+        self.option = option
+        self._missing: dict[Name, None] = dict.fromkeys(values)
+        self._there: dict[Name, None] = {}
+
+    @property
+    def is_named(self) -> bool:
+        return bool(self._there)
+
+    def add(self, name: Name | None) -> None:
+        if not self._missing or name is None:
+            return
+        self._missing.pop(name, None)
+        if len(self._there) < MAX_NAMES:
+            self._there[name] = None
+
+    def unmatched(self) -> Iterator[str]:
+        """A line for each value that has not been added so far."""
+        for value in self._missing:
+            yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
+
+
+def nearest(asked: int | str, names: Iterable[Any]) -> list[str]:
+    """A few of the names, those first that are most like the one asked for, or the nearest numbers."""
+    found = sorted(names)
+    if isinstance(asked, int):
+        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - asked))[:SHOWN])]
+    alike = difflib.get_close_matches(asked, found, SHOWN)
+    others = sorted((name for name in found if name not in alike), key=lambda name: name.startswith("__"))
+    return [*alike, *others][:SHOWN]
+
+
+def _no_match(option: str, text: str, names: list[str], count: int) -> str:
+    """--topic paymnts: no match; there are payments, users"""
+    there = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
+    if not there:
+        return f"{option} {text}: no match"
+    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {there}"
+
+
 def matcher(patterns: tuple[str, ...], option: str = "--topic") -> Matcher:
-    """The matcher of an option's values, to whose patterns the end of the run looks (see kdump.commands.exits). Raises
+    """The matcher of an option's values, whose patterns the end of the run checks (see kdump.commands.exits). Raises
     click.UsageError for a regular expression that is invalid."""
-    made = Matcher(patterns, option)
+    return _registered(Matcher(patterns, option))
+
+
+def wanted(values: Iterable[Name], option: str) -> Wanted[Name]:
+    """The values of an option, which the end of the run checks."""
+    return _registered(Wanted(values, option))
+
+
+S = TypeVar("S", bound=Selection)
+
+
+def _registered(made: S) -> S:
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta.setdefault(MATCHERS, []).append(made)
     return made
 
 
-def unmatched() -> Iterator[str]:
-    """What Matcher.unmatched has, of all matchers of the run."""
+def unmatched(*, is_answered: bool) -> Iterator[str]:
+    """What Selection.unmatched has, of all selections of the run. If it has no answer for another reason, only where
+    there are names: a path that is missing has none."""
     context = click.get_current_context(silent=True)
     for made in context.meta.get(MATCHERS, ()) if context is not None else ():
-        yield from made.unmatched()
+        if is_answered or made.is_named:
+            yield from made.unmatched()
 
 
 def _compiled(text: str, option: str) -> re.Pattern[str]:

@@ -208,5 +208,7 @@ def _list(output: Output, as_json: bool) -> None:
         for code in CATALOGUE.values():
             table.add(code)
         table.flush()
-        output.line("\n* milder in some cases, and worse in none but checkpoint-beyond-log: see docs/findings.md")
+        output.line(
+            "\n* milder in some cases, and worse in checkpoint-beyond-log and file-unknown: see docs/findings.md"
+        )
     output.flush()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kdump.check.known import Surrounds, alone
 from kdump.check.options import Options
 from kdump.check.rule import EpochStart, Known
-from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
+from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import BATCHES, by_content
 from kdump.log.listing import is_url
@@ -65,6 +65,8 @@ def side(path: str, options: Options, refused: Refused) -> Side:
     if isinstance(only, Target):
         return Side(path, _of_file(only, options), {}, frozenset())
     if isinstance(only, Partition) and os.path.abspath(only.path) == os.path.abspath(path):
+        if not only.segments:
+            raise SourceError(f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[Key, Copy] = {}
     identities: set[str] = set()

@@ -16,6 +16,7 @@ from kdump.forensics.cursor import Cursor
 from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, Difference, Standing
 from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.at_work import PAUSES
+from kdump.log.disk import NO_SEGMENT
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
 
 LITTLE = frozenset({"offsets"})
@@ -134,6 +135,9 @@ def diff(
             continue
         if len(group.copies) < 2:
             lone(group, one_disk)
+        elif not any(copy.segments for copy in group.copies):
+            for copy in group.copies:
+                refused(SourceError(f"{copy.path}: {NO_SEGMENT}"))
         else:
             yield _settled(group.copies, options, met)
 

@@ -13,7 +13,7 @@ from kdump.check.run import Unit, units
 from kdump.check.second_look import Looking
 from kdump.check.workers import careful_source
 from kdump.log import kinds
-from kdump.log.disk import LogDirectory, Partition, Segment, current, partition
+from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, Segment, current, partition
 from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
@@ -73,6 +73,8 @@ def asked(
                 refused(SourceError(problem))
             if place.segments and (is_wanted or was_named):
                 found.append(Asked(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
+            elif not place.segments and was_named:
+                refused(SourceError(f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
             at = unit.target
             key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))

@@ -33,7 +33,9 @@ TOLD_BY_EVENTS = ("sequence-", "producer-")
 
 class Question(NamedTuple):
     """What is asked. `now`: epoch ms that ages are reckoned from, None for the clock; `expiration`:
-    producer.id.expiration.ms; `topic`: whether a topic is asked for, by its name; `events`: answer ProducerEvent."""
+    producer.id.expiration.ms; `topic`: whether a topic is asked for, by its name; `events`: answer ProducerEvent.
+    `on_producer` is called with the producer ID and the transactional ID of each producer that there is, whether it is
+    selected or not."""
 
     now: int | None = None
     expiration: int = EXPIRATION
@@ -45,8 +47,10 @@ class Question(NamedTuple):
     """Only producers with a batch that does not follow."""
     events: bool = False
     limits: Limits = Limits()
+    on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
 
     def wants(self, row: Producer | ProducerEvent) -> bool:
+        self.on_producer(row.producerId, row.transactionalId)
         if self.producer_ids and row.producerId not in self.producer_ids:
             return False
         if self.transactional_ids and row.transactionalId not in self.transactional_ids:

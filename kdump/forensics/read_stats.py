@@ -29,6 +29,7 @@ from kdump.format.errors import DecodeError
 from kdump.log.disk import Partition, current
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
+from kdump.log.legacy_skim import Skimmed
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, records
 from kdump.log.reader import CHECKED, regions
@@ -329,9 +330,10 @@ class Reader:
         look_inside(batch)
         before = stats.sums[RECORD_BYTES]
         decoded = 0
-        for record in records(batch):
+        for record in records(batch, values=False):
             decoded += 1
             columns = Columns(bytes(record.data[record.start : record.end]))
+            columns.digest = record.data.digest if isinstance(record.data, Skimmed) else b""
             start = record.start
             end = record.end - start
             stamp = -1 if record.timestamp is None else record.timestamp

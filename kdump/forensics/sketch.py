@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable
-from hashlib import blake2b
 from typing import NamedTuple
+
+from kdump.log.skim import key_digest
 
 ROOM = 1 << 14
 LONGEST = 128
@@ -108,6 +109,8 @@ class Frequent:
         self.error += other.error
 
 
-def known_by(key: bytes) -> bytes | LongKey:
-    """What stands for a key in a table."""
-    return key if len(key) <= LONGEST else LongKey(key[:KEPT], len(key), blake2b(key, digest_size=16).digest())
+def known_by(key: bytes, size: int | None = None, digest: bytes = b"") -> bytes | LongKey:
+    """What stands for a key in a table. Of a very large one, `key` is the beginning, with the size and the digest of
+    all (log.skim.key_digest)."""
+    size = len(key) if size is None else size
+    return key if size <= LONGEST else LongKey(key[:KEPT], size, digest or key_digest(key))

@@ -204,7 +204,7 @@ def tally(
             slot = near[place] - 1 if key_size <= kept else -1
             if slot < 0 or sizes[slot] != key_size or not _same(view, start, texts, slot * kept, key_size):
                 key = data[start : start + key_size]
-                item = key if key_size <= kept else known_by(key)
+                item = key if key_size <= kept else known_by(key, key_size, columns.digest)
                 found = slots.get(item)
                 slot = keys.new(item) if found is None else found
                 if key_size <= kept:

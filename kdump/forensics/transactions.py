@@ -42,7 +42,8 @@ TOLD = ("transaction-", "txn-index-", "snapshot-")
 
 class Question(NamedTuple):
     """What is asked. `now`: epoch ms that ages are reckoned from, None for the clock; `timeout`: ms after which an open
-    transaction is old; `topic`: whether a topic is asked for, by its name."""
+    transaction is old; `topic`: whether a topic is asked for, by its name. `on_producer` is called with the producer ID
+    and the transactional ID of each transaction that there is, whether it is selected or not."""
 
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
@@ -51,8 +52,10 @@ class Question(NamedTuple):
     producer_ids: frozenset[int] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
     limits: Limits = Limits()
+    on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
 
     def wants(self, row: Transaction) -> bool:
+        self.on_producer(row.producerId, row.transactionalId)
         if row.state not in self.states or (self.producer_ids and row.producerId not in self.producer_ids):
             return False
         return not self.transactional_ids or row.transactionalId in self.transactional_ids
@@ -88,7 +91,8 @@ def transactions(
     )
     found, _ = asked([paths] if isinstance(paths, str) else paths, options, refused)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
-    yield from _coordinators(found, question, now)
+    if chosen or not found:
+        yield from _coordinators(found, question, now)
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
@@ -106,6 +110,7 @@ def _coordinators(found: list[Asked], question: Question, now: int) -> Iterator[
             yield Note("", problem)
         for name, record in coordinator.by_id.items():
             told = coordinator.history.told.get(name)
+            question.on_producer(record.producerId, name)
             if told is None or (question.producer_ids and record.producerId not in question.producer_ids):
                 continue
             if question.transactional_ids and name not in question.transactional_ids:

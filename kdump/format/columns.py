@@ -39,15 +39,16 @@ class Columns:
 
     `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, its length field included.
 
-    `skimmed`: one large record of which `data` has no more than the key (log.skim); `odd`: why a header key of it is no
-    text, empty if all are.
+    `skimmed`: one large record of which `data` has the key and how the value begins, and no more (log.skim); `digest`:
+    of its key, where that is cut, too; `odd`: why a header key of it is no text, empty if all are.
     """
 
-    __slots__ = ("block", "count", "data", "odd", "skimmed")
+    __slots__ = ("block", "count", "data", "digest", "odd", "skimmed")
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.skimmed = False
+        self.digest = b""
         self.odd = ""
         self.block = array("q")
         self.count = 0

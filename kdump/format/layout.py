@@ -88,6 +88,10 @@ class Field(NamedTuple):
         return texts
 
 
+LARGE = 1 << 20
+"""Bytes of a field above which its value is not copied, if the bytes are those of a memoryview."""
+
+
 class Span(NamedTuple):
     """Bytes of one field: where they lie, in the address space of the buffer that was walked, and what they are."""
 
@@ -137,7 +141,8 @@ class Layout(Generic[T]):
         return self.cls._make(values)  # type: ignore[attr-defined,no-any-return]
 
     def walk(self, data: Bytes, position: int, end: int, depth: int = 0) -> Iterator[Span]:
-        """A Span for each field from `position` on, those of array elements one deeper.
+        """A Span for each field from `position` on, those of array elements one deeper. The value of a large field of
+        a memoryview is a memoryview, too.
 
         Raises DecodeError at the first field that does not fit before `end`; what came before has been yielded.
         """
@@ -164,7 +169,9 @@ class Layout(Generic[T]):
                     reason = f"{field.sized_by} is {size}, {end - position} bytes are left"
                     raise DecodeError(self.name, field.name, position, reason)
                 else:
-                    value, position = bytes(data[position : position + size]), position + size
+                    value, position = data[position : position + size], position + size
+                    if size <= LARGE or not isinstance(value, memoryview):
+                        value = bytes(value)
             else:
                 width = field.wire.size or 0
                 if position + width > end:

@@ -143,12 +143,19 @@ def body(header: MessageHeader, data: Bytes, position: int = 0) -> Body:
     if problem:
         raise problem
     size_at = header.headerSize + max(0, header.keySize)
+    return body_of(header, data[position + size_at : position + size_at + VALUE_SIZE.size], position)
+
+
+def body_of(header: MessageHeader, value_size: Bytes, position: int = 0) -> Body:
+    """The body of a message at `position` whose keySize is right, from the bytes of its field valueSize. Raises
+    DecodeError."""
+    size_at = header.headerSize + max(0, header.keySize)
     name = f"MessageV{header.magic}"
-    if len(data) - position < size_at + VALUE_SIZE.size:
+    if len(value_size) < VALUE_SIZE.size:
         raise DecodeError(name, "valueSize", position + size_at, "the bytes end before the value")
-    (value_size,) = VALUE_SIZE.unpack_from(data, position + size_at)
+    (size,) = VALUE_SIZE.unpack(value_size)
     value_at = size_at + VALUE_SIZE.size
-    if value_size < -1 or value_at + max(0, value_size) != header.size:
-        reason = f"valueSize {value_size}, {header.size - value_at} bytes left"
+    if size < -1 or value_at + max(0, size) != header.size:
+        reason = f"valueSize {size}, {header.size - value_at} bytes left"
         raise DecodeError(name, "valueSize", position + size_at, reason)
-    return Body(header.headerSize, header.keySize, value_at, value_size)
+    return Body(header.headerSize, header.keySize, value_at, size)

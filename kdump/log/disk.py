@@ -26,6 +26,8 @@ LOCK = ".lock"
 CLEAN_MARK = ".kafka_cleanshutdown"
 """What a broker leaves that shut down cleanly, and deletes when it starts (CleanShutdownFileHandler)."""
 BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
+NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
+"""Why a partition's directory that was named cannot be read."""
 
 
 @dataclass

@@ -16,8 +16,8 @@ from kdump.log.kinds import Kind
 from kdump.log.region import JUNK, PADDING, TORN, Problem, Region
 from kdump.log.window import Window
 
-LARGEST_TEXT = 64 * 1024 * 1024
-"""Bytes of a text file that are read: a checkpoint of a million partitions has half as many."""
+LARGEST_TEXT = 16 * 1024 * 1024
+"""Bytes of a text file that are read: a checkpoint of 100,000 partitions has half as many."""
 
 
 class Entry(NamedTuple):

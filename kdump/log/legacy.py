@@ -16,15 +16,19 @@ from kdump.format.errors import DecodeError
 from kdump.format.message import (
     MAGIC_POSITION,
     MESSAGES,
+    VALUE_SIZE,
     Body,
     MessageHeader,
     body,
+    body_of,
     key_problem,
     read_header,
     size_problem,
 )
 from kdump.format.message_set import read_set
 from kdump.format.numbers import int64
+from kdump.format.varint import Bytes
+from kdump.log.legacy_skim import Skimmed, cut, skim
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem
 
@@ -33,11 +37,14 @@ KEEP = 4 * 1024 * 1024
 a larger wrapper is decompressed twice, for memory must not grow with it."""
 
 
-def messages(batch: Batch) -> Iterator[Record]:
-    """The inner messages of a wrapper, or the message itself. What is wrong is added to batch.problems."""
+def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterator[Record]:
+    """The inner messages of a wrapper, or the message itself. What is wrong is added to batch.problems.
+
+    Without `values`, a large message comes without its value; without `keys`, too, without its key: no memory is taken
+    for them."""
     assert isinstance(batch, BatchLegacy)
     if not batch.is_compressed:
-        yield from _lone(batch)
+        yield from _lone(batch) if values or batch.size <= KEEP else _skimmed_lone(batch, keys)
         return
     kept = look_inside(batch)
     if batch.recordCount is None:
@@ -47,7 +54,7 @@ def messages(batch: Batch) -> Iterator[Record]:
         return
     base = batch.inner_base
     known = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
-    for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch)):
+    for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch, keys, values)):
         record = _record(batch, header, inner, data, start, space)
         record.index = index
         if batch.magic == 1:
@@ -69,15 +76,15 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
     if batch.inner is not None:
         offsets = batch.inner.offset_delta
         kept, first, last, count = None, offsets[0], offsets[-1], len(batch.inner)
-    for item in _inner(batch) if batch.inner is None else ():
+    for item in _inner(batch, False, False) if batch.inner is None else ():
         first = item[0].offset if first is None else first
         last = item[0].offset
         count += 1
         size += item[0].size
-        if kept is not None:
+        if size > KEEP:  # and this one may be without its value
+            kept = None
+        elif kept is not None:
             kept.append(item)
-            if size > KEEP:
-                kept = None
     if first is None or last is None:
         if not batch.problems:
             batch.recordCount = 0
@@ -140,19 +147,32 @@ def _ordinary(batch: BatchLegacy, columns: Columns) -> Iterator[Record]:
         yield record
 
 
-Inner = tuple[MessageHeader, Body, bytes, int, int]
+Inner = tuple[MessageHeader, Body, Bytes, int, int]
 """A message inside a wrapper: header, body, the bytes it stands in, where in them, and where in the payload."""
 
 
 def _lone(batch: BatchLegacy) -> Iterator[Record]:
-    data = b"".join(batch.chunks(0, batch.size))
+    data = bytearray()  # which is extended in place: pieces to be joined would be as much again
+    for piece in batch.chunks(0, batch.size):
+        data += piece
     try:
         yield _record(batch, batch.header, body(batch.header, data), data, 0, batch.position)
     except DecodeError as error:
         batch.note(Problem.of(error, batch.position))
 
 
-def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: bytes, start: int, space: int) -> Record:
+def _skimmed_lone(batch: BatchLegacy, keys: bool) -> Iterator[Record]:
+    try:
+        inner = value_bounds(batch)
+    except DecodeError as error:
+        batch.note(Problem.of(error, batch.position))
+        return
+    pieces = map(bytes, batch.chunks(0, batch.size))
+    _, _, data, _ = skim(next(pieces), pieces, batch.size, keys)
+    yield _record(batch, batch.header, inner, data, 0, batch.position)
+
+
+def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: Bytes, start: int, space: int) -> Record:
     record = Record()
     record.batch = batch
     record.index = 0
@@ -167,6 +187,8 @@ def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: bytes,
     record.key_start, record.keySize = start + inner.keyPosition, inner.keySize
     record.value_start, record.valueSize = start + inner.valuePosition, inner.valueSize
     record.header_start = record.header_count = 0
+    if isinstance(data, Skimmed):
+        record._crc_valid = data.crc == header.crc
     return record
 
 
@@ -175,12 +197,13 @@ def value_bounds(batch: BatchLegacy) -> Body:
     problem = key_problem(batch.header, 0)
     if problem:
         raise problem
-    needed = batch.header.headerSize + max(0, batch.header.keySize) + 4
-    return body(batch.header, b"".join(batch.chunks(0, needed)))
+    size_at = batch.header.headerSize + max(0, batch.header.keySize)
+    return body_of(batch.header, b"".join(batch.chunks(size_at, VALUE_SIZE.size)))
 
 
-def _inner(batch: BatchLegacy) -> Iterator[Inner]:
-    """The messages in a wrapper's value, as a stream; the first error ends it and is noted in batch.problems."""
+def _inner(batch: BatchLegacy, keys: bool, values: bool) -> Iterator[Inner]:
+    """The messages in a wrapper's value, as a stream; the first error ends it and is noted in batch.problems. Without
+    `values`, the bytes of a large one are Skimmed."""
     space = ""
     try:
         bounds = value_bounds(batch)
@@ -198,7 +221,7 @@ def _inner(batch: BatchLegacy) -> Iterator[Inner]:
             ignore_header_checksum=batch.magic == 0,
         )
         space = batch.compression
-        yield from _parsed(pieces, batch.limits.max_decompressed_size)
+        yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)
     except DecodeError as error:
         if error.code in ("decompression-failed", "lz4-frame-unsupported"):
             batch.note(Problem.of(error, batch.position + bounds.valuePosition))
@@ -206,8 +229,8 @@ def _inner(batch: BatchLegacy) -> Iterator[Inner]:
             batch.note(Problem.of(error, 0 if space else batch.position, space))
 
 
-def _parsed(pieces: Iterator[bytes], limit: int) -> Iterator[Inner]:
-    rest = b""
+def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> Iterator[Inner]:
+    rest: Bytes = b""
     done = 0  # position of rest in the decompressed payload
     pending = bytearray()
     wanted = 0
@@ -216,7 +239,7 @@ def _parsed(pieces: Iterator[bytes], limit: int) -> Iterator[Inner]:
             pending += piece
             if len(pending) < wanted:
                 continue
-            rest, pending, wanted = bytes(pending), bytearray(), 0
+            rest, pending, wanted = pending, bytearray(), 0
         else:
             rest = piece
         at = 0
@@ -227,28 +250,34 @@ def _parsed(pieces: Iterator[bytes], limit: int) -> Iterator[Inner]:
                 reason = f"messageSize {size - LOG_OVERHEAD} runs past the limit of the payload"
                 raise DecodeError("Message", "messageSize", done + at + 8, reason)
             message = MESSAGES.get(rest[at + MAGIC_POSITION])
-            wanted = max(size, message.size if message else 0)
+            skims = size > KEEP and (message is None or not values)
+            wanted = max(0 if skims else size, message.size if message else 0)
             if wanted > len(rest) - at:
                 break
+            start, data = at, rest
             try:
-                header = read_header(rest, at)
-                problem = size_problem(header, at)
-                if problem:
-                    raise problem
-                inner = body(header, rest, at)
+                if skims:
+                    header, inner, data, rest = skim(bytes(rest[at:]), pieces, size, keys)
+                    start = 0
+                else:
+                    header = read_header(rest, at)
+                    problem = size_problem(header, at)
+                    if problem:
+                        raise problem
+                    inner = body(header, rest, at)
             except DecodeError as error:
-                raise error.moved(done) from None
+                raise error.moved(done + (at if skims else 0)) from None
             if header.codec:
                 reason = "a compressed message inside a wrapper"
                 raise DecodeError("Message", "attributes", done + at + 17, reason, "message-set-invalid")
-            yield header, inner, rest, at, done + at
+            yield header, inner, data, start, done + at
             at += size
+            if skims:
+                done, at = done + at, 0
             wanted = LOG_OVERHEAD + 5
         pending = bytearray(rest[at:])
         done += at
         if not pending:
             wanted = 0
     if pending:
-        # Java's reader takes a message cut at the end for the end of the set; a broker that validates does not.
-        reason = f"{len(pending)} bytes behind the last inner message"
-        raise DecodeError("Message", "offset", done, reason)
+        raise cut(len(pending)).moved(done)

@@ -15,29 +15,31 @@ from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
-from kdump.log.skim import LARGE, Skim
+from kdump.log.skim import HEAD, LARGE, Skim
 
 MOST_AHEAD = 4 * 1024 * 1024
 """Bytes of one record that are gathered only to learn whether it is one."""
 
 
-def records(batch: Batch) -> Iterator[Record]:
+def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
     """The records of `batch`, in order. What is wrong is noted in batch.problems when the iteration gets there, and
-    ends it: what lies behind the first bad byte of a payload cannot be found again."""
+    ends it: what lies behind the first bad byte of a payload cannot be found again.
+
+    Without `values`, a large record is cut (Record.is_cut): no memory is taken for its value and headers."""
     if isinstance(batch, BatchV2):
         batch.records_seen = 0
-        for columns, base in columns_of(batch):
+        for columns, base in columns_of(batch, values=values):
             yield from rows_of(batch, columns, base, batch.records_seen)
             batch.records_seen += len(columns)
     else:
-        yield from legacy.messages(batch)
+        yield from legacy.messages(batch, values=values)
 
 
 def columns_of(batch: BatchV2, *, keys: bool = True, values: bool = True) -> Iterator[tuple[Columns, int]]:
     """The records as columns, a piece at a time, and where the piece begins: the index of its first record is
     the number of records before it; its bytes' position is in the file or in the decompressed payload.
 
-    Without `values`, a large record comes without its value and headers (log.skim); without `keys`, too, without its
+    Without `values`, of a large record there is how its value begins, and no header (log.skim); without `keys`, too, no
     key: no memory is taken for them."""
     size = batch.size - BATCH_HEADER.size
     space = batch.compression if batch.is_compressed else ""
@@ -230,5 +232,7 @@ def rows_of(batch: BatchV2, columns: Columns, base: int, index: int) -> Iterator
         record.crc = None
         record.data = columns.data
         record.space_position = base + record.start
+        if columns.skimmed:
+            record.key_start, record.value_start = 0, min(max(0, record.keySize), HEAD)
         index += 1
         yield record

@@ -72,6 +72,11 @@ class Record:
     header_count: int
 
     @property
+    def is_cut(self) -> bool:
+        """True for a large record read without its value: key and value are incomplete, there are no headers."""
+        return self.end > len(self.data)
+
+    @property
     def key(self) -> bytes | None:
         if self.keySize < 0:
             return None
@@ -103,7 +108,8 @@ class Record:
         try:
             return self._crc_valid
         except AttributeError:  # asked for the first time: a row, its style and its finding all ask
-            self._crc_valid = zlib.crc32(self.data[self.start + 16 : self.end]) == self.crc
+            covered = memoryview(self.data)[self.start + 16 : self.end]
+            self._crc_valid = zlib.crc32(covered) == self.crc
             return self._crc_valid
 
     @property

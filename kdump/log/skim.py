@@ -9,15 +9,28 @@ from __future__ import annotations
 import codecs
 from array import array
 from collections.abc import Iterator
+from hashlib import blake2b
 
 from kdump.format.columns import Columns, past_end, walk_headers
 from kdump.format.errors import DecodeError
-from kdump.format.varint import read_varint, read_varlong
+from kdump.format.varint import Bytes, read_varint, read_varlong
 
+HEAD = 64 * 1024
+"""Bytes of the value that are kept, and of a key that is longer."""
 LARGE = 2 * 1024 * 1024
 """Bytes of a record above which it is read like this."""
 VARINT = 10
 """Bytes that any variable-length integer takes at most."""
+
+
+def key_digest(key: Bytes) -> bytes:
+    """What tells one long key from another: 16 bytes."""
+    return hasher(key).digest()
+
+
+def hasher(data: Bytes) -> blake2b:
+    """For a key_digest of what comes in pieces, of which this is the first."""
+    return blake2b(data, digest_size=16)
 
 
 class Skim:
@@ -67,10 +80,11 @@ class Skim:
         timestamp_delta = self._varint("timestampDelta", VARINT, stop)
         offset_delta = self._varint("offsetDelta", 5, stop)
         key_size = self._size("keySize")
-        key = self._take(key_size) if self.keeps_key and key_size > 0 else self._skip(key_size)
+        key, digest = self._key(key_size) if self.keeps_key else (self._skip(key_size), b"")
         value_size = self._size("valueSize")
         value_start = self.position - self.start
-        self._skip(value_size)
+        value = self._take(min(value_size, HEAD))
+        self._skip(value_size - len(value))
         at = self.position
         count = self._varint("headersCount", 5, stop)
         headers_start = self.position - self.start
@@ -81,8 +95,8 @@ class Skim:
         if self.position != stop:
             reason = f"{stop - self.position} bytes are left over in the record"
             raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
-        found = Columns(key)
-        found.skimmed, found.odd, found.count = True, self.odd, 1
+        found = Columns(key + value)
+        found.skimmed, found.digest, found.odd, found.count = True, digest, self.odd, 1
         signed = attributes - 256 if attributes > 127 else attributes
         row = (0, stop - self.start, signed, timestamp_delta, offset_delta, 0, key_size, value_start, value_size)
         found.block = array("q", (*row, headers_start, count))
@@ -120,6 +134,16 @@ class Skim:
         for _ in self._parts(count):
             pass
         return b""
+
+    def _key(self, size: int) -> tuple[bytes, bytes]:
+        """The key; of a long one how it begins, and a digest of all."""
+        key = self._take(min(size, HEAD))
+        if size <= HEAD:
+            return key, b""
+        digest = hasher(key)
+        for part in self._parts(size - len(key)):
+            digest.update(part)
+        return key, digest.digest()
 
     def _take(self, count: int) -> bytes:
         return b"".join(self._parts(count))

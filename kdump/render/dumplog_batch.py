@@ -180,6 +180,7 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                     line += shown(offset, key, value)
                 elif metadata:
                     line += _control(form, offset, key, value)
+                key = value = None  # which may be large
             lines.append(line)
             offsets.append(offset)
         yield lines, offsets
@@ -212,7 +213,7 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], l
     lines: list[str] = []
     offsets: list[int] = []
     size = 0
-    for record in messages(batch):
+    for record in messages(batch, values=form.contents is not None):
         offset = None if record.offset is None else int64(record.offset)
         sizes = (record.keySize, record.valueSize)
         line = _message_line(form, batch, offset, record.timestamp, sizes, bool(record.crcValid), record.crc)

@@ -9,6 +9,8 @@ from kdump.render.output import Output
 
 TOGETHER = 500
 """Lines that go out at a time: a call for each would cost more than the line."""
+LONG = 1 << 20
+"""Characters of a line above which it is written in pieces."""
 
 
 class Out:
@@ -23,7 +25,13 @@ class Out:
         """Exact in a pipe; without control characters on a terminal, each item on one line."""
         if self.output.terminal:
             lines = [printable(_bytes(line).decode("utf-8", "backslashreplace")) for line in lines]
-        self.output.write(_bytes("\n".join(lines) + "\n"))
+        if max(map(len, lines), default=0) <= LONG:
+            self.output.write(_bytes("\n".join(lines) + "\n"))
+            return
+        for line in lines:
+            for start in range(0, len(line), LONG):
+                self.output.write(_bytes(line[start : start + LONG]))
+            self.output.write(b"\n")
 
     def each(self, lines: Iterable[str]) -> None:
         """As lines, some together."""

@@ -20,6 +20,10 @@ SHORT, LONGEST = 14, 256
 """Characters of a text that has room where the values stand; and of one that is shown at all."""
 
 
+SHOWN = 256
+"""Bytes of a field that are shown as what they mean."""
+
+
 class Words(NamedTuple):
     """A field in words: the value, what it means, and, if it is wrong, what should be there."""
 
@@ -31,7 +35,7 @@ class Words(NamedTuple):
 def plain_value(span: Span) -> str:
     """The value alone, as its unit wants it."""
     value, unit = span.value, span.field.unit
-    if isinstance(value, bytes):
+    if isinstance(value, (bytes, memoryview)):
         return "1 byte" if len(value) == 1 else f"{len(value)} bytes"
     if value is None:
         return "null"
@@ -47,8 +51,8 @@ def plain_value(span: Span) -> str:
 def general(span: Span, zone: tzinfo) -> Words:
     """What can be said of any field without its surroundings."""
     value, field = span.value, span.field
-    if isinstance(value, bytes):
-        return Words(plain_value(span), shown(value, 256))
+    if isinstance(value, (bytes, memoryview)):
+        return Words(plain_value(span), shown(bytes(value[: SHOWN + 1]), SHOWN))
     if field.bits:
         return Words(plain_value(span), ", ".join(field.describe_bits(value)) or "none set")
     if field.unit == "epoch ms" and isinstance(value, int):

@@ -14,9 +14,10 @@ from kdump.decode.decoding import Decoding
 from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control import control_spans
 from kdump.format.errors import DecodeError
-from kdump.format.layout import Layout, Span
+from kdump.format.layout import LARGE, Layout, Span
 from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
+from kdump.format.varint import Bytes
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.legacy import messages, value_bounds
@@ -222,7 +223,8 @@ class Hexdump:
             self._text(f"record {record.index}: offset {offset}, {_when(record, self.zone)}", "head")
         words = RecordWords(record, self.zone) if record.magic == 2 or inner else BatchWords(record.batch, self.zone)
         layout: Layout[Any] = RECORD if record.magic == 2 else MESSAGES[record.magic]
-        data = record.raw
+        data: Bytes = record.raw if record.end - record.start <= LARGE else memoryview(record.data)
+        data = data[record.start : record.end] if isinstance(data, memoryview) else data
         parts: dict[str, tuple[list[Span], Callable[[Span], Words]]] = {}
         reading = None
         decoder = self.decoding.decoder(self.at) if self.decoding and self.at else None
@@ -246,7 +248,7 @@ class Hexdump:
         for text, style in lines(reading) if reading else ():
             self._text(text, style)
 
-    def _part(self, part: Span, of: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool) -> None:
+    def _part(self, part: Span, of: Span, data: Bytes, base: int, words: Callable[[Span], Words], inner: bool) -> None:
         """A field inside a key or value, whose own span `of` is."""
         named = part.field._replace(name=f"{of.field.name}.{part.field.name}")
         moved = part._replace(position=of.position + part.position, field=named)
@@ -264,7 +266,7 @@ class Hexdump:
                 end = span.position + span.size
         return end
 
-    def _span(self, span: Span, data: bytes, base: int, words: Callable[[Span], Words], inner: bool = False) -> None:
+    def _span(self, span: Span, data: Bytes, base: int, words: Callable[[Span], Words], inner: bool = False) -> None:
         own = data[span.position : span.position + span.size]
         self._bytes(base + span.position, own, "  " * span.depth + span.field.name, words(span), inner)
         if span.field.name == "attributes" and isinstance(span.value, int):
@@ -273,7 +275,7 @@ class Hexdump:
                 place = f"  bit {last}" if bits.width == 1 else f"  bits {bits.shift}-{last}"
                 self._bytes(0, b"", place, bit_words(bits, span.value))
 
-    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+    def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
         """Lines for one field: bytes and ASCII on the left, words on the right, each as long as it needs."""
         mark = "!" if words.wrong else " "
         nothing = ("", "", "")
@@ -285,7 +287,7 @@ class Hexdump:
                 start = self.paint(start, "bad")
             self.output.line((start + (right or "")).rstrip())
 
-    def _rows(self, position: int, data: bytes, inner: bool) -> Iterator[tuple[str, str, str]]:
+    def _rows(self, position: int, data: Bytes, inner: bool) -> Iterator[tuple[str, str, str]]:
         cut_at = len(data) if self.full or len(data) <= CUT else CUT
         for at in range(0, cut_at, self.per_line):
             row = data[at : at + self.per_line]

@@ -4,7 +4,6 @@ no second copy of its value, nor an object for each of its headers."""
 from __future__ import annotations
 
 import base64
-import codecs
 from collections.abc import Iterator
 
 from kdump.decode.said import Reading
@@ -12,12 +11,8 @@ from kdump.format.columns import each_header
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render import jsonl
+from kdump.render.long_value import LARGE, PIECE, is_text, texts
 from kdump.render.objects import Object, after_headers, before_key, put_bytes
-
-LARGE = 1 << 20
-"""Bytes of a record above which its line is written in pieces."""
-PIECE = 3 << 18
-"""Bytes of a key or value that are written at once: a multiple of three, which base64 makes four letters of."""
 
 
 def record_line(target: Target, record: Record, reading: Reading | None = None) -> Iterator[bytes]:
@@ -76,23 +71,11 @@ def _member(name: str, data: memoryview | None) -> Iterator[bytes]:
         yield _encoded(small)[1:-1]
         return
     yield b'"%s":"' % name.encode()
-    if _is_text(data):
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        for start in range(0, len(data), PIECE):
-            yield jsonl.line(decoder.decode(data[start : start + PIECE])).encode()[1:-1]
+    if is_text(data):
+        for text in texts(data):
+            yield jsonl.line(text).encode()[1:-1]
         yield b'"'
         return
     for start in range(0, len(data), PIECE):
         yield base64.b64encode(data[start : start + PIECE])
     yield b'","%sEncoding":"base64"' % name.encode()
-
-
-def _is_text(data: memoryview) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        for start in range(0, len(data), PIECE):
-            decoder.decode(data[start : start + PIECE])
-        decoder.decode(b"", True)
-    except UnicodeDecodeError:
-        return False
-    return True

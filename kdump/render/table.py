@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+from kdump.render.long_value import without_end
 from kdump.render.output import Output
 from kdump.render.style import cut, painter, width
 
@@ -76,6 +78,21 @@ class Table:
             self._head()
         self._write(row)
 
+    def add_long(self, item: Any, end: Iterator[str], style: str = "") -> None:
+        """A row whose last cell, with `least`, comes in pieces; not where cells are cut."""
+        row = Row([*[column.cell(item) for column in self.columns[:-1]], "…"], style)
+        if self._widths is None:
+            self.flush([row])
+        elif self._would_hide(row):
+            self._layout([row])
+            self.output.line("")
+            self._head()
+        start = GAP.join([self._pad(i, row.cells[i]) for i in self._shown[:-1]]) + GAP
+        for piece in without_end(chain((start,), end)):
+            text = self.paint(piece, style) if style else piece
+            self.output.write(text.encode("utf-8", "backslashreplace"))
+        self.output.line("")
+
     def line(self, text: str, style: str = "") -> None:
         """Text of its own, in the place of a row."""
         if self._widths is None and self._waiting:
@@ -91,12 +108,12 @@ class Table:
                 self.flush()
         self.output.tick()
 
-    def flush(self) -> None:
-        """Write what still waits for the widths to be known."""
-        if not self._waiting:
+    def flush(self, more: Sequence[Row] = ()) -> None:
+        """Write what still waits for the widths to be known; `more` rows come next."""
+        if not self._waiting and not more:
             return
         waiting, self._waiting = self._waiting, []
-        self._layout([row for row in waiting if isinstance(row, Row)])
+        self._layout([*(row for row in waiting if isinstance(row, Row)), *more])
         self._head()
         for item in waiting:
             if isinstance(item, Row):
@@ -130,6 +147,8 @@ class Table:
                     break
                 shown.remove(lowest)
             self._share(shown, widths, self.room)
+        elif shown and not self.columns[shown[-1]].right:
+            widths[shown[-1]] = width(self.columns[shown[-1]].label)  # nothing stands behind it
         self._shown, self._widths = shown, widths
         if self.room is None:
             hidden = [column for i, column in enumerate(self.columns) if i not in shown]

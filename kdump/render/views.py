@@ -20,7 +20,8 @@ from kdump.render.columns import DECODED, Decodes, columns_of, refuse_unknown
 from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
-from kdump.render.long_record import LARGE, record_line
+from kdump.render.long_record import record_line
+from kdump.render.long_value import LARGE, shown_in_pieces
 from kdump.render.objects import batch_object, entry_object, finding_object, record_object, region_object
 from kdump.render.output import Output
 from kdump.render.style import painter
@@ -152,7 +153,7 @@ class TableView:
         rows = 0
         for record in records:
             bad = "bad" if record.crcValid is False else ""
-            table.add(record, style or bad or ("control" if record.is_control else ""))
+            self._add(table, record, style or bad or ("control" if record.is_control else ""))
             self._findings(record_findings(target, record))
             reading = decoding.read(target, record) if decoding else None
             if self.below:
@@ -165,7 +166,16 @@ class TableView:
 
     def record(self, record: Record) -> None:
         """One record of a sound batch, that nothing decodes."""
-        self._for("record").add(record)
+        self._add(self._for("record"), record)
+
+    def _add(self, table: Table, record: Record, style: str = "") -> None:
+        is_long = record.end - record.start > LARGE and table.room is None and record.valueSize > LARGE
+        if not is_long or table.columns[-1].name != "value" or record.is_control:
+            table.add(record, style)
+            return
+        with memoryview(record.data) as data:
+            value = data[record.value_start : record.value_start + record.valueSize]
+            table.add_long(record, shown_in_pieces(value), style)
 
     def _value_below(self, table: Table, column: Column, record: Record) -> None:
         """The value in lines of its own, for the terminal has no room for it beside the key."""

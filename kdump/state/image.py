@@ -188,6 +188,13 @@ class Metadata:
     problems: list[str] = field(default_factory=list)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no record has said anything of a cluster."""
+        some = self.topics or self.configs or self.brokers or self.controllers or self.features or self.quotas
+        more = self.acls or self.scram or self.tokens or self.producer_ids or self.zk_migration or self.voters
+        return not (some or more) and self.leader is None and self.kraft_version is None
+
+    @property
     def broker_configs(self) -> dict[str, dict[str, str]]:
         """The dynamic configs of the brokers by node id as text, "" for the cluster-wide defaults."""
         return {name: configs for (kind, name), configs in self.configs.items() if kind == BROKER}

@@ -28,7 +28,7 @@ def marker_of(batch: Batch) -> Marker | None:
     transaction is left then, and a broker passes it over."""
     if not isinstance(batch, BatchV2) or not batch.isControlBatch or not batch.isTransactional:
         return None
-    for record in records(batch):
+    for record in records(batch, values=False):
         control = decode_control(record.key, record.value)
         if control.type in (COMMIT, ABORT):
             return Marker(control.type, control.coordinatorEpoch, record.timestamp)

@@ -7,6 +7,7 @@ import os
 
 import lz4.frame
 import pytest
+import snappy
 import zstandard
 
 from kdump.format.codec import decompress
@@ -19,6 +20,7 @@ LIMIT = 1 << 16
 TEXT = b"".join(b"some words and %d " % i for i in range(700))
 SMALL = {codec: craft.compress(codec, TEXT[:300]) for codec in ("gzip", "snappy", "lz4", "zstd")}
 LARGE = {codec: craft.compress(codec, TEXT) for codec in SMALL}
+RAW = bytes(snappy.compress(TEXT[:300]))
 
 
 def streamed(codec: str, payload: bytes) -> bytes | None:
@@ -33,6 +35,7 @@ def check(codec: str, payload: bytes) -> bool:
     """Whether it came at one go; what came is right."""
     found = whole(codec, memoryview(payload), LIMIT)
     if found is not None:
+        assert isinstance(found, bytes)
         assert found == streamed(codec, payload)
     return found is not None
 
@@ -42,9 +45,19 @@ def test_real_payloads_come_at_one_go(path: os.PathLike[str]) -> None:
     for batch in batches(read_regions(path)):  # type: ignore[arg-type]
         if batch.magic == 2 and batch.is_compressed:
             payload = b"".join(batch.chunks(craft.HEADER, batch.size))
-            raw_snappy = batch.compression == "snappy" and not payload.startswith(b"\x82SNAPPY\0")
             flags = payload[4] if batch.compression == "lz4" else 0x60
-            assert check(batch.compression, payload) or raw_snappy or flags not in (0x60, 0x64)
+            assert check(batch.compression, payload) or flags not in (0x60, 0x64)
+
+
+def test_damage_of_a_raw_snappy_block() -> None:
+    assert check("snappy", RAW)
+    for bit in range(8 * len(RAW)):
+        check("snappy", craft.flip(RAW, bit))
+    for cut in range(len(RAW)):
+        check("snappy", RAW[:cut])
+        check("snappy", RAW[:cut] + RAW[cut + 1 :])
+    for behind in (b"\0", b"x" * 9, RAW):
+        check("snappy", RAW + behind)
 
 
 @pytest.mark.parametrize("codec", SMALL)

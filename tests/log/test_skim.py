@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.check.batch import record_findings
 from kdump.check.records import _bad_header
+from kdump.forensics.sketch import known_by
 from kdump.format.columns import survey
-from kdump.log import payload
-from kdump.log.payload import columns_of
-from kdump.log.region import BatchV2
+from kdump.log import legacy, legacy_skim, payload, skim
+from kdump.log.legacy import messages
+from kdump.log.paths import target
+from kdump.log.payload import columns_of, records
+from kdump.log.region import BatchLegacy, BatchV2
 from tests import craft
 from tests.conftest import iter_regions
 
@@ -71,3 +75,70 @@ def test_the_same_is_said(
         assert said(data, 61, values=False) == whole
         without_keys = said(data, 1 << 20, keys=False, values=False)
         assert without_keys[1:] == whole[1:]
+
+
+MESSAGES = st.lists(
+    st.builds(
+        craft.message,
+        magic=st.sampled_from([0, 1, 1]),
+        value=DATA | st.just(b"v" * 300),
+        key=DATA | st.just(b"k" * 300),
+        offset=st.integers(0, 9),
+        attributes=st.sampled_from([0, 0, 0, 1, 8, 0x40]),
+        timestamp=st.integers(-1, 1 << 40),
+    ),
+    max_size=4,
+)
+
+
+def inside(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
+    """What is said of the messages in a wrapper, or of a lone one; and its problems."""
+    (batch,) = iter_regions(data, window)
+    assert isinstance(batch, BatchLegacy)
+    rows = []
+    for found in messages(batch, **options):
+        key = found.data[found.key_start : found.key_start + max(0, found.keySize)]
+        name = known_by(bytes(key), max(0, found.keySize), getattr(found.data, "digest", b""))
+        numbers = found.offset, found.timestamp, found.attributes, found.keySize, found.valueSize, found.crcValid
+        rows.append((found.timestampType, *numbers, found.end - found.start, found.space_position, name))
+    return rows, batch.problems, batch.recordCount, batch.baseOffset, batch.inner_last
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
+@given(inner=MESSAGES, magic=st.integers(0, 1), cut=st.integers(0, 60), damage=DAMAGE, limit=st.integers(20, 200))
+def test_the_same_is_said_of_messages(
+    codec: str, inner: list[bytes], magic: int, cut: int, damage: list[tuple[int, int]], limit: int
+) -> None:
+    content = bytearray(b"".join(inner))
+    for position, byte in damage:
+        if position < len(content):
+            content[position] = byte
+    content = content[: len(content) - cut] if cut < 30 else content
+    data = craft.wrapper(magic, bytes(content), codec, offset=9)
+    if codec == "none":
+        data = craft.message(magic, bytes(content), key=b"k" * (limit * 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(legacy, "_columns", lambda batch: None)
+        whole = inside(data, 61)
+        patch.setattr(legacy, "KEEP", limit)
+        patch.setattr(legacy_skim, "HEAD", 200)
+        assert inside(data, 61, values=False) == whole
+        assert inside(data, 1 << 20, values=False) == whole
+        without_keys = inside(data, 1 << 20, keys=False, values=False)
+        assert [row[:-1] for row in without_keys[0]] == [row[:-1] for row in whole[0]]  # type: ignore[attr-defined]
+        assert without_keys[1:] == whole[1:]
+
+
+@pytest.mark.parametrize("value", [b"\0\0\0\0\0\7", b"\0\0\0\0\0\7" + b"rest" * 100, b"\0\0", None])
+def test_a_marker_is_read_of_a_record_that_is_cut(value: bytes | None) -> None:
+    made = craft.record(key=b"\0\0\0\1", value=value, headers=[(b"large", b"h" * 300)])
+    data = craft.batch([made], attributes=0x30, producerId=1, producerEpoch=0)
+    whole = next(records(next(iter_regions(data, 61))))  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payload, "LARGE", 1)
+        patch.setattr(skim, "HEAD", 64)
+        cut = next(records(next(iter_regions(data, 61)), values=False))  # type: ignore[arg-type]
+    assert cut.is_cut
+    assert not whole.is_cut
+    assert (cut.key, cut.value) == (whole.key, value and value[:64])
+    assert list(record_findings(target("x"), cut)) == list(record_findings(target("x"), whole))

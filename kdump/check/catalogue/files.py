@@ -300,9 +300,11 @@ FILES = (
         INFO,
         "A .deleted file, or a file whose name Kafka does not know.",
         "the broker deletes .deleted files at startup and ignores others",
-        "Do nothing; if you need a .deleted segment, copy it before the broker starts",
+        "If it is an error, move the file out of the directory before the broker starts; otherwise do nothing. If you "
+        "need a .deleted segment, copy it before the broker starts",
         "LogLoader.removeTempFilesAndCollectSwapFiles, LogFileUtils.offsetFromFile",
-        "error for a segment, an index or a snapshot whose name does not start with an offset: the broker exits at "
-        "startup",
+        "error if the broker parses the name at startup (.log, an index, .snapshot, .cleaned, .swap) and it does not "
+        "start with an offset: the broker exits; and for a .log whose offset does not have 20 digits: its records are "
+        "not served",
     ),
 )

@@ -186,7 +186,7 @@ class IndexBuilder:
 def _marker(batch: Batch) -> Marker | None:
     """What a control batch of a producer says: COMMIT or ABORT. None for one without records: nothing of what it ends
     is left. Raises RecoveryStop for what EndTransactionMarker.deserialize does not take."""
-    for record in records(batch):
+    for record in records(batch, values=False):
         control = decode_control(record.key, record.value)
         if control.problem is not None:
             raise RecoveryStop(f"a control record that cannot be decoded: {control.problem.reason}", TRUNCATES)

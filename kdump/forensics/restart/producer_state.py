@@ -169,7 +169,7 @@ def _ends_transaction(window: Window, head: Head, file: str) -> bool:
     """Whether a control batch holds a marker; False for one that compaction has emptied."""
     assert head.header is not None
     batch: Batch = BatchV2(window, head.position, head.size, Limits(), head.header)
-    record = next(iter(records(batch)), None)
+    record = next(iter(records(batch, values=False)), None)
     if record is None:
         if head.header.recordCount > 0 and batch.problems:
             raise CorruptRecord(head.position, f"Invalid record: {batch.problems[0].reason}", invalid=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from hashlib import blake2b
 from typing import NamedTuple
 
 from kdump.check.options import Options
@@ -19,9 +18,11 @@ from kdump.forensics.retention.segments import SegmentFacts
 from kdump.format.columns import each_row
 from kdump.log.errors import SourceError
 from kdump.log.legacy import look_inside
+from kdump.log.legacy_skim import Skimmed
 from kdump.log.payload import columns_of, records
 from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.skim import key_digest
 
 MOST_KEYS = 500_000
 """Different keys that are kept in mind: about 75 MB."""
@@ -47,8 +48,10 @@ class Drop(NamedTuple):
 
 
 class _Row(NamedTuple):
+    """A record. `name` stands for its key; None for a null key."""
+
     offset: int
-    key: bytes | None
+    name: int | None
     has_value: bool
     size: int
 
@@ -85,9 +88,9 @@ def drop(
                 reached = batch.lastOffset
                 continue
             for row in _rows(batch):
-                if row.key is None or row.offset < first_dirty:
+                name = row.name
+                if name is None or row.offset < first_dirty:
                     continue
-                name = _hash(row.key)
                 # So it is there: a known key, too, has no place in a full map.
                 if len(newest) >= capacity:
                     full = True
@@ -123,13 +126,14 @@ def drop(
 
 
 def _goes(row: _Row, newest: Mapping[int, int], is_due: bool) -> bool:
-    if row.key is None or row.offset < newest.get(_hash(row.key), -1):
+    if row.name is None or row.offset < newest.get(row.name, -1):
         return True
     return is_due and not row.has_value
 
 
-def _hash(key: bytes) -> int:
-    return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")
+def _name(key: bytes, digest: bytes) -> int:
+    """Eight bytes that stand for a key, or for one that is cut and has that digest."""
+    return int.from_bytes((digest or key_digest(key))[:8], "big")
 
 
 def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
@@ -157,11 +161,15 @@ def _rows(batch: Batch) -> Iterator[_Row]:
         for columns, _ in columns_of(batch, values=False):
             data = columns.data
             for start, end, _, _, delta, key_start, key_size, _, value_size, _, _ in each_row(columns):
-                key = bytes(data[key_start : key_start + key_size]) if key_size >= 0 else None
-                yield _Row(base + delta, key, value_size >= 0, end - start)
+                name = None
+                if key_size >= 0:
+                    name = _name(bytes(data[key_start : key_start + key_size]), columns.digest)
+                yield _Row(base + delta, name, value_size >= 0, end - start)
         return
     if isinstance(batch, BatchLegacy):
         look_inside(batch)
-    for record in records(batch):
+    for record in records(batch, values=False):
         if record.offset is not None:
-            yield _Row(record.offset, record.key, record.valueSize >= 0, record.end - record.start)
+            digest = record.data.digest if isinstance(record.data, Skimmed) else b""
+            name = None if record.key is None else _name(record.key, digest)
+            yield _Row(record.offset, name, record.valueSize >= 0, record.end - record.start)

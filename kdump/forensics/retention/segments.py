@@ -194,7 +194,7 @@ def _tombstones(batch: Batch) -> int:
     """How many of its records have no value. What of it does not decode is in its problems."""
     if isinstance(batch, BatchV2):
         return sum(list(columns.value_size).count(-1) for columns, _ in columns_of(batch, keys=False, values=False))
-    return sum(record.valueSize < 0 for record in records(batch))
+    return sum(record.valueSize < 0 for record in records(batch, values=False))
 
 
 class Latest(NamedTuple):
@@ -219,7 +219,7 @@ def latest(facts: SegmentFacts, options: Options) -> Latest | None:
                 return None
             if isinstance(batch, BatchLegacy):
                 look_inside(batch)
-            for record in records(batch):
+            for record in records(batch, values=False):
                 if record.timestamp == facts.largest and record.offset is not None:
                     return Latest(batch.position, record.offset, facts.largest)
         except SourceError:

@@ -80,9 +80,11 @@ def _gzip(payload: memoryview, most: int) -> bytes | None:
 
 
 def _snappy(payload: memoryview, most: int) -> bytes | None:
-    if bytes(payload[:8]) != snappy.MAGIC:
-        return None
     unpack = library("cramjam", "python-snappy", snappy.STREAM).snappy.decompress_raw
+    if bytes(payload[:8]) != snappy.MAGIC:
+        stated = snappy.stated_length(payload, len(payload), 0, most, most)
+        raw = bytes(unpack(payload))  # the library has a type of its own
+        return raw if len(raw) == stated else None
     found: list[bytes] = []
     at, end, left = snappy.HEADER_SIZE, len(payload), most
     while at + 4 < end:

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
+from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
 from typing import Any
 
 from kdump.extras import how_to_install
@@ -96,9 +97,18 @@ def complete(chart: Chart, *, alone: bool = False) -> Spec:
     return spec
 
 
+ADDRESSES = 80 << 30
+"""Bytes of address space with which the engine of vl-convert, V8, is sure to start; it takes no such memory. With too
+few it ends the process."""
+
+
 @cache
 def converter() -> Any:
-    """vl-convert. Raises SourceError where it is not installed."""
+    """vl-convert. Raises SourceError where it is not installed, or where a limit would keep it from starting."""
+    limit = getrlimit(RLIMIT_AS)[0]
+    if limit != RLIM_INFINITY and limit < ADDRESSES:
+        need = f"the charts of a report need {ADDRESSES >> 30} GiB of address space"
+        raise SourceError(f"not enough memory: {need}, and ulimit -v is {limit >> 20} MiB")
     try:
         import jinja2  # noqa: F401  the page needs it: told before a disk is read
         import vl_convert

@@ -8,6 +8,7 @@ from contextlib import closing
 from kdump.check.diagnosis import UNKNOWN, diagnose
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.format.varint import Bytes
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
@@ -68,7 +69,7 @@ class _Dump(Hexdump):
         self.damage = UNKNOWN
         """What the damage to the batch looks like, where that is known."""
 
-    def _bytes(self, position: int, data: bytes, name: str, words: Words, inner: bool = False) -> None:
+    def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
         at = self.damage.position
         if at is not None and not inner and not words.wrong and position <= at < position + len(data):
             words = words._replace(wrong=self.damage.text)

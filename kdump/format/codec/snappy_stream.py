@@ -1,0 +1,108 @@
+"""A large raw Snappy block, decompressed in pieces: neither the block nor its output is ever together in memory.
+
+Encoders (in C++, Java, Go, Rust) compress each 64 KiB on their own, so that no copy reaches back farther; the format
+allows 4 GiB. The last HISTORY bytes of the output are kept for copies. The library makes each piece, from some of the
+block's elements after a literal with the bytes that they reach back for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.format.codec.snappy_tags import LONG_LITERAL, ZERO_OFFSET, literal, walk
+from kdump.format.codec.source import failed
+
+BLOCK = "SnappyBlock"
+HISTORY = 8 << 20
+"""Bytes of output that a copy can reach back for."""
+STEP = 1 << 20
+"""Bytes of output that the library makes at once, about."""
+LITERAL = 63 << 2
+"""The tag of a literal whose length, less one, is in the next four bytes."""
+
+END = bytes([3 << 2, 0, 0, 0, 0])
+"""A literal of four bytes: the library refuses a literal at the end whose length, of three bytes, it reads as four."""
+
+
+def pieces(parts: Iterator[bytes], position: int, length: int, library: Any) -> Iterator[bytes]:
+    """The output, in pieces of at most about STEP. Raises DecodeError, after what comes before the damage.
+
+    `length` is what the block states; `parts` are its bytes after that, from `position` of the payload on; `library` is
+    cramjam."""
+    output = _Output(length, library)
+    copied = 0
+    """Bytes of a long literal that are still to come."""
+    rest = b""
+    for part in parts:
+        data, at = rest + part, 0
+        while at < len(data):
+            if copied:
+                stop = min(len(data), at + min(copied, STEP))
+                copied -= stop - at
+                yield output.keep(data[at:stop], position + at)
+            else:
+                stop, made, reach = walk(data, at, STEP)
+                if stop > at:
+                    yield output.expand(data[at:stop], made, reach, position + at)
+                else:
+                    begun = literal(data, at)
+                    if begun is None or begun[1] <= LONG_LITERAL:
+                        break  # the rest of it is in the next part
+                    stop, copied = begun
+            at = stop
+        rest = data[at:]
+        position += at
+    if rest or copied:
+        raise failed(BLOCK, "data", position, "the block ends inside an element")
+    if output.size != length:
+        raise failed(BLOCK, "length", position, f"length {length}, but {output.size} bytes came out")
+
+
+class _Output:
+    """What came out so far: its size, and its last bytes."""
+
+    def __init__(self, length: int, library: Any) -> None:
+        self.length = length
+        self.library = library
+        self.size = 0
+        self.last = bytearray()
+
+    def keep(self, piece: bytes, position: int) -> bytes:
+        """Add a piece, made of what is at `position`, and return it. Raises DecodeError if it is too much."""
+        self._check(len(piece), position)
+        self.size += len(piece)
+        self.last += piece
+        if len(self.last) > 2 * HISTORY:
+            del self.last[:-HISTORY]
+        return piece
+
+    def expand(self, elements: bytes, made: int, reach: int, position: int) -> bytes:
+        """Add the `made` bytes of these elements and return them. Raises DecodeError."""
+        if reach > self.size:
+            offset = "an offset of 0" if reach >= ZERO_OFFSET else "an offset that is before the block's first byte"
+            raise failed(BLOCK, "data", position, f"a copy with {offset}")
+        if reach > len(self.last):
+            raise failed(BLOCK, "data", position, f"a copy reaches back more than the {HISTORY} bytes that kdump keeps")
+        self._check(made, position)
+        head = self.last[len(self.last) - reach :] if reach else b""
+        block = bytearray()
+        size = reach + made + len(END) - 1
+        while size >= 0x80:
+            block.append(size & 0x7F | 0x80)
+            size >>= 7
+        block.append(size)
+        if reach:
+            block.append(LITERAL)
+            block += (reach - 1).to_bytes(4, "little") + head
+        block += elements + END
+        found = bytearray(reach + made + len(END) - 1)
+        try:
+            self.library.snappy.decompress_raw_into(block, found)
+        except self.library.DecompressionError as error:
+            raise failed(BLOCK, "data", position, str(error)) from None
+        return self.keep(bytes(memoryview(found)[reach : reach + made]), position)
+
+    def _check(self, more: int, position: int) -> None:
+        if self.size + more > self.length:
+            raise failed(BLOCK, "length", position, f"length {self.length}, but more bytes come out")

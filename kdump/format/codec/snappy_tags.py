@@ -1,0 +1,79 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The elements of a raw Snappy block, walked without making their output: where a block can be cut in two.
+
+Source: https://github.com/google/snappy/blob/main/format_description.txt, section 2. Compiled where there is a
+compiler, and otherwise run as it is.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+LONG_LITERAL = 1 << 16
+"""Bytes of a literal above which `walk` stops in front of it: it need not be together with what is around it."""
+ZERO_OFFSET = 1 << 40
+"""The reach of a copy with an offset of 0, which no decoder accepts."""
+
+
+def walk(data: bytes, start: cython.Py_ssize_t, most: cython.Py_ssize_t) -> tuple[int, int, int]:
+    """Walk whole elements from data[start] on until their output is `most` bytes or more; stop before a long literal.
+
+    Return where the next element begins, bytes of output, and how many bytes before that output the copies reach.
+    """
+    buffer: cython.const[cython.uchar][::1] = data
+    at: cython.Py_ssize_t = start
+    stop: cython.Py_ssize_t = len(data)
+    tag: cython.int
+    extra: cython.int
+    i: cython.int
+    size: cython.longlong
+    offset: cython.longlong
+    made: cython.longlong = 0
+    reach: cython.longlong = 0
+    while made < most and at < stop:
+        tag = buffer[at]
+        if tag & 3 == 0:
+            extra = 0 if tag < 240 else (tag >> 2) - 59
+            if extra > stop - at - 1:
+                break
+            size = (tag >> 2) + 1
+            if extra:
+                size = 1
+                for i in range(extra):
+                    size += cython.cast(cython.longlong, buffer[at + 1 + i]) << (8 * i)
+            if size > LONG_LITERAL or size > stop - at - 1 - extra:
+                break
+            at += 1 + extra + size
+        else:
+            extra = 4 if tag & 3 == 3 else tag & 3
+            if extra > stop - at - 1:
+                break
+            if extra == 1:
+                size = (tag >> 2 & 7) + 4
+                offset = (tag >> 5) << 8 | buffer[at + 1]
+            else:
+                size = (tag >> 2) + 1
+                offset = 0
+                for i in range(extra):
+                    offset += cython.cast(cython.longlong, buffer[at + 1 + i]) << (8 * i)
+            if offset == 0:
+                offset = ZERO_OFFSET + made
+            if offset - made > reach:
+                reach = offset - made
+            at += 1 + extra
+        made += size
+    return at, made, reach
+
+
+def literal(data: bytes, start: int) -> tuple[int, int] | None:
+    """Return where the bytes of the literal at data[start] begin and how many they are; None if it is no literal, or
+    its length is not there yet."""
+    tag = data[start] if start < len(data) else 1
+    extra = max(0, (tag >> 2) - 59)
+    if tag & 3 or len(data) - start - 1 < extra:
+        return None
+    begin = start + 1 + extra
+    return begin, 1 + (int.from_bytes(data[start + 1 : begin], "little") if extra else tag >> 2)

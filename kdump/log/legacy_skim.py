@@ -1,0 +1,74 @@
+"""A large message of format v0 or v1 inside a wrapper without its value, as log.skim reads a record of format v2."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from kdump.format.errors import DecodeError
+from kdump.format.message import (
+    CRC_START,
+    VALUE_SIZE,
+    Body,
+    MessageHeader,
+    body_of,
+    key_problem,
+    read_header,
+    size_problem,
+)
+from kdump.log.skim import HEAD, hasher
+
+
+class Skimmed(bytearray):
+    """The first bytes of a message, up to its key or behind it; the value is not there. `crc`: the checksum of all;
+    `digest`: of its key, where no more than HEAD bytes of that are there."""
+
+    crc: int = 0
+    digest: bytes = b""
+
+
+def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[MessageHeader, Body, Skimmed, bytes]:
+    """A message of `size` bytes of which `head` are the first, its fixed fields among them, and `pieces` follow; with
+    `keys`, its key is kept. The last bytes returned are those after it. Raises DecodeError, once it has been read."""
+    found = Skimmed()
+    size_at, kept = size, 0
+    value_size = bytearray()
+    problem: DecodeError | None = None
+    digest = None
+    key_at = 0
+    try:
+        header = read_header(head)
+        problem = size_problem(header, 0) or key_problem(header, 0)
+        size_at = header.headerSize + max(0, header.keySize)
+        kept = key_at = header.headerSize
+        if keys and not problem:
+            kept = min(size_at, key_at + HEAD)
+            digest = hasher(b"") if kept < size_at else None
+    except DecodeError as error:
+        problem = error
+    at = 0
+    piece = head
+    while True:
+        part = piece[: size - at]
+        found += part[: max(0, kept - at)]
+        if digest is not None:
+            digest.update(part[max(0, key_at - at) : max(0, size_at - at)])
+        value_size += part[max(0, size_at - at) : max(0, size_at + VALUE_SIZE.size - at)]
+        found.crc = zlib.crc32(part[max(0, CRC_START - at) :], found.crc)
+        at += len(part)
+        if at == size:
+            break
+        piece = next(pieces, b"")
+        if not piece:
+            raise cut(at)
+    if problem:
+        raise problem
+    if digest is not None:
+        found.digest = digest.digest()
+    return header, body_of(header, value_size), found, piece[len(part) :]
+
+
+def cut(count: int) -> DecodeError:
+    """The error for a payload that ends with `count` bytes of a message."""
+    # Java's reader takes a message cut at the end for the end of the set; a broker that validates does not.
+    return DecodeError("Message", "offset", 0, f"{count} bytes behind the last inner message")

@@ -1,0 +1,118 @@
+"""`verify` and `restart-plan` do not contradict each other about one disk.
+
+The relation, over every recipe of damage, and pairs of them on one disk:
+
+- Where `restart-plan` predicts that a partition loses records, or that the broker exits or a log directory goes offline
+  because of a file in a partition's directory, the first line of `verify` is neither SOUND nor NO DAMAGE. (What a
+  startup does for other reasons, `restart-plan` alone reports: strays, identities of directories, rights of users.)
+- Where `verify` reports an error, `restart-plan` ends with another status than 0, or its first line says that it did
+  not look at everything, and names `kdump verify`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from filecmp import cmpfiles, dircmp
+from pathlib import Path
+
+import pytest
+
+import kdump
+from tests.command import run
+from tests.conftest import DISKS, FIXTURES, seeded
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, copy_disk
+
+RECIPES = [*DAMAGES, *DOUBTS]
+COMFORT = ("SOUND", "NO DAMAGE")
+
+
+def pairs(count: int, dice: random.Random) -> list[tuple[Damage, Damage]]:
+    """Recipes for one disk, and of most pairs for one partition."""
+    found = []
+    for _ in range(count):
+        one = dice.choice(RECIPES)
+        found.append((one, dice.choice([each for each in RECIPES if each.disk == one.disk])))
+    return found
+
+
+def names(recipes: Sequence[Damage]) -> str:
+    return "+".join(each.name for each in recipes)
+
+
+def contradiction(root: Path) -> str:
+    """What of the relation does not hold for a disk; empty if all does."""
+    others = [path for path in root.parent.iterdir() if path.is_dir() and path != root]
+    roots = sorted(map(str, [root, *others]))
+    check, start = run("verify", *roots), run("restart-plan", *roots)
+    said, predicted = (result.stdout.partition("\n")[0] for result in (check, start))
+    if check.exit_code == 1 and start.exit_code == 0 and "kdump verify" not in predicted:
+        return f"verify: {said}; restart-plan: {predicted}"
+    if not said.startswith(COMFORT) or start.exit_code not in (1, 3):
+        return ""
+    for each in kdump.restart_plan(roots).partitions:
+        if each.loses and not each.stray:
+            return f"restart-plan: {each.name} loses records; verify: {said}"
+        for stop in each.stops:
+            if os.path.dirname(stop.file) == each.path:
+                return f"restart-plan: {stop.message}; verify: {said}"
+    return ""
+
+
+def leave_out_the_unchanged(root: Path, source: Path) -> None:
+    """Partitions that are as they were take most of the time, and say nothing."""
+    for place in root.iterdir():
+        before = source / place.name
+        if place.is_dir() and not place.name.startswith("__") and before.is_dir():
+            found = dircmp(place, before)
+            differ = cmpfiles(place, before, found.common_files, shallow=False)
+            if not (found.left_only or found.right_only or differ[1] or differ[2]):
+                shutil.rmtree(place)
+
+
+def drawn(count: int, of_pairs: int, name: str) -> list[tuple[Damage, ...]]:
+    """So many recipes, and pairs of them."""
+    dice = seeded(name)
+    return [*((each,) for each in dice.sample(RECIPES, count)), *pairs(of_pairs, dice)]
+
+
+@pytest.mark.parametrize(
+    "recipes",
+    [
+        *(pytest.param(each, id=names(each)) for each in drawn(2, 1, "verdicts")),
+        *(
+            pytest.param(each, id=f"{number}-{names(each)}", marks=pytest.mark.every_disk)
+            for number, each in enumerate(drawn(40, 60, "more verdicts"))
+        ),
+    ],
+)
+def test_damage(recipes: Sequence[Damage], tmp_path: Path) -> None:
+    source = DISKS / DISK_PATHS[recipes[0].disk]
+    root = copy_disk(source, tmp_path / "disk")
+    for number, each in enumerate(recipes):
+        with suppress(*((OSError, IndexError, ValueError, AssertionError) if number else ())):  # what it needs is gone
+            each.apply(root)
+    leave_out_the_unchanged(root, source)
+    assert not contradiction(root)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["99999999999999999999.log", "notes.log", "x.index", ".snapshot", "zero.log.swap", "9" * 20 + ".cleaned", "5.log"],
+)
+@pytest.mark.parametrize("clean", [True, False])
+def test_names_that_a_broker_parses(name: str, clean: bool, tmp_path: Path) -> None:
+    """Whatever Long.parseLong makes of them (docs/restart-trials.json has the real broker's word for several)."""
+    root = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
+    if not clean:
+        (root / ".kafka_cleanshutdown").unlink()
+    (root / "ledger-0" / name).write_bytes((root / "ledger-0" / f"{0:020}.log").read_bytes())
+    assert not contradiction(root)
+    said = run("verify", root).stdout
+    assert "file-unknown" in said
+    parsed = name == "5.log"
+    assert (run("restart-plan", root).exit_code == 3) == (not parsed)
+    assert ("NumberFormatException" in said) == (not parsed)
