@@ -36,7 +36,7 @@ TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Pyth
 # Hundreds of tests start a Python of their own, which would compile all that it imports each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo incident test test-all sanitize lint docs site trials bench wheel pex clean
+.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex clean
 .NOTPARALLEL:
 
 # The runtime dependencies, and what compiles the core.
@@ -105,6 +105,11 @@ test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex sanitize
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS) --compare --only $(SALVAGED)
+	$(BIN)/python -m tools.at_work $(JARS) --minutes 3
+
+# Every command over the disk of a broker that is changing it all the time.
+at-work: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(JARS)
+	$(BIN)/python -m tools.at_work $(JARS) --minutes $(or $(MINUTES),3)
 
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))

@@ -68,6 +68,13 @@ settings.register_profile(
 settings.load_profile("kdump")
 """No test fails because the machine is busy with something else."""
 
+
+@pytest.fixture(autouse=True)
+def quiet_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No broker writes to the disks of tests, though their files are young: nothing is looked at twice for that."""
+    monkeypatch.setattr("kdump.log.at_work.YOUNG", 0)
+
+
 IN_SESSION = ("delta", "docs", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""
 

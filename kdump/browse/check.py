@@ -86,7 +86,7 @@ def run(
 ) -> None:
     """Do it, telling each finding as it comes. Raises Cancelled from `met`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
-    work = units((check.path,), options, lambda error: check.totals.unread.append(str(error)))
+    work = units((check.path,), options, check.totals.refused)
     size(sum(unit.size for unit in work))
     for unit in work:
         unit.options = replace(unit.options, open_source=careful_source)

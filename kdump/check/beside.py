@@ -47,14 +47,14 @@ class Beside(Carrier):
         try:
             window = self.options.open(at)
         except SourceError as error:
-            self.totals.refused(at.path, error)
+            self.totals.refused(error)
             return
         self.totals.files += 1
         self.totals.bytes += window.source.size or 0
         try:
             yield from read_entries(kind, window, at.name_offset or 0)
         except SourceError as error:
-            self.totals.refused(at.path, error)
+            self.totals.refused(error)
         finally:
             window.source.close()
 
@@ -78,7 +78,7 @@ class Beside(Carrier):
                     if isinstance(item, Entry) and item.type:
                         yield item.position, item.values
         except SourceError as error:
-            self.totals.refused(at.path, error)
+            self.totals.refused(error)
 
     def aborted(self, part: Part) -> Aborted:
         """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.

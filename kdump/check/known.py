@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +11,13 @@ from kdump.check.options import Options
 from kdump.check.rule import EpochStart, Known, Noted
 from kdump.format.numbers import parse_int
 from kdump.log import kinds
+from kdump.log.at_work import Watch, identity
 from kdump.log.disk import LogDirectory, Partition
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
-from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
-from kdump.log.paths import Target
+from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.log.listing import is_url
+from kdump.log.paths import Target, segments_in
 
 if TYPE_CHECKING:  # who checks a single file does without the cluster's state
     from kdump.state.coordinator import Coordinator
@@ -28,7 +32,10 @@ class Surrounds:
 
     def __init__(self, directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> None:
         self.directory = directory
+        self.watch = Watch()
+        """The files that all this is from."""
         self.options = options
+        options = replace(options, open_source=self.watch.opening(options.open_source))
         self.ids = ids(directory, options)
         self.checkpoints: dict[str, Checkpoint] = {}
         for name, at in directory.files.items():
@@ -37,6 +44,8 @@ class Surrounds:
         from kdump.state.metadata import read_metadata
 
         everything = [directory, *siblings]
+        for each in everything:
+            self._watch_log(os.path.join(each.path, f"{METADATA_TOPIC}-0"))
         self.metadata: Metadata | None = None
         for each in everything:
             self.metadata = self.metadata or read_metadata(each.path, options.limits)
@@ -46,12 +55,24 @@ class Surrounds:
             for partition in each.partitions
             if partition.topic == TRANSACTION_TOPIC and not partition.state
         ]
+        for path in states if "transactions" in options.chosen else ():
+            self._watch_log(path)
         self.coordinator: Coordinator | None = None
         if states and "transactions" in options.chosen:
             from kdump.state.coordinator import read_coordinator
 
             topic = self.metadata.topics.get(TRANSACTION_TOPIC) if self.metadata else None
             self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)
+
+    def _watch_log(self, directory: str) -> None:
+        """A log of Kafka's own is another once its directory, or its newest segment, has changed."""
+        if is_url(directory):
+            return
+        self.watch.look(directory, identity(directory))
+        with suppress(OSError):
+            for name in segments_in(directory)[-1:]:
+                path = os.path.join(directory, name)
+                self.watch.look(path, identity(path))
 
     def known(self, partition: Partition) -> Known:
         """Of one partition of the directory."""

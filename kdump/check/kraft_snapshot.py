@@ -28,7 +28,7 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
     try:
         window = options.open(at)
     except SourceError as error:
-        totals.refused(at.path, error)
+        totals.refused(error)
         return
     totals.files += 1
     totals.bytes += window.source.size or 0
@@ -54,7 +54,7 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
             last = said[0][-1] if said[0] else last
             position = region.position
     except SourceError as error:
-        totals.refused(at.path, error)
+        totals.refused(error)
         return
     finally:
         window.source.close()

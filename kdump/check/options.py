@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.check.catalogue import CATALOGUE, families
-from kdump.log.paths import Target, refuse_pipe
+from kdump.log.at_work import open_target
+from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.source import Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
@@ -29,8 +30,7 @@ class Options:
 
     def open(self, at: Target) -> Window:
         """A window over the file. Raises SourceError."""
-        refuse_pipe(at)
-        window = Window(self.open_source(at.path), self.window)
+        window = Window(open_target(at, self.open_source), self.window)
         window.is_nameless = at.kind is None
         return window
 

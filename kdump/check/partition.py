@@ -161,7 +161,7 @@ class PartitionCheck(Carrier):
 
     def _unread(self, at: Target, error: SourceError) -> None:
         """What follows from bytes that were not read follows from nothing: no rule judges across them."""
-        self.totals.refused(at.path, error)
+        self.totals.refused(error)
         self.log_end = None
         for rule in self._rules:
             rule.unread()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.rule import Known, Part, Rule
+from kdump.check.second_look import settled
 from kdump.check.surroundings import (
     Surroundings,
     absent,
@@ -26,7 +27,8 @@ from kdump.check.surroundings import (
 )
 from kdump.check.totals import Totals
 from kdump.log import kinds
-from kdump.log.disk import LogDirectory, Partition, Place, Segment, place_of, places
+from kdump.log.at_work import Watch
+from kdump.log.disk import LogDirectory, Partition, Place, Segment, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
 from kdump.log.listing import length, parent
 from kdump.log.paths import Target, target
@@ -59,6 +61,10 @@ class Unit:
     """Told of the check of a partition before that begins."""
     kind_of_check: type[PartitionCheck] = PartitionCheck
     """What goes through a partition, or a segment: one that sees more, where more is asked than findings."""
+    siblings: tuple[str, ...] = ()
+    """The broker's other log directories."""
+    around: Watch = field(default_factory=Watch)
+    """The files of the log directory that `known` is from."""
 
     @property
     def topic(self) -> str | None:
@@ -67,17 +73,61 @@ class Unit:
         return None if of is None else of.topic
 
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
-        """The findings that are asked for."""
-        for finding in self._run(totals, met):
-            if self.options.wants(finding.code):
-                yield finding
+        """The findings that are asked for, and that hold though a broker may be at work (kdump.check.second_look)."""
+        at_once = self.watcher is not None or self.prepare is not None or self.kind_of_check is not PartitionCheck
+        yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
+
+    def look(self, totals: Totals, met: Met, watch: Watch) -> Iterator[Finding]:
+        """The findings of one look; `watch` sees the files that it opens."""
+        options = self.options
+        self.options = replace(options, open_source=watch.opening(options.open_source))
+        try:
+            for finding in self._run(totals, met):
+                if options.wants(finding.code):
+                    yield finding
+        finally:
+            self.options = options
+
+    def again(self, *, around: bool) -> Unit | None:
+        """The same unit as it is on the disk now, with nobody watching; None if it is gone. `around`: look at the log
+        directory's files again, too."""
+        if self.directory is not None:
+            place = place_of(self.directory.path)
+            if not isinstance(place, LogDirectory):
+                return None
+            return next(_of_directory(place, self.options, self._beside()), None)
+        if self.partition is None:
+            return Unit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
+        here = partition(self.partition.path, self.partition.source)
+        if here.refused or not any(here.files()):
+            return None
+        directory = place_of(parent(here.path)) if around and self.around.first else None
+        if isinstance(directory, LogDirectory):
+            surrounds = Surrounds(directory, self.options, self._beside())
+            return Unit(
+                self.name,
+                self.size,
+                surrounds.known(here),
+                self.options,
+                here,
+                siblings=self.siblings,
+                around=surrounds.watch,
+            )
+        now = alone(here, self.options)
+        known = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at)
+        return Unit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
+
+    def _beside(self) -> list[LogDirectory]:
+        found = (place_of(path) for path in self.siblings)
+        return [place for place in found if isinstance(place, LogDirectory)]
 
     def _run(self, totals: Totals, met: Met) -> Iterator[Finding]:
         if self.directory is not None:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
             totals.partitions += 1
-            totals.unread += self.partition.refused
+            for problem in self.partition.refused:
+                totals.problem(problem)
             check = self.kind_of_check(self.partition, self.known, self.options, totals)
             self._begin(check, met)
             yield from check.findings()
@@ -122,12 +172,12 @@ class Unit:
             try:
                 window = options.open(at)
             except SourceError as error:
-                totals.unread.append(str(error))
+                totals.refused(error)
                 return
             try:
                 kind = kinds.by_content(window)
             except SourceError as error:
-                totals.unread.append(str(error))
+                totals.refused(error)
                 return
             finally:
                 window.source.close()
@@ -201,6 +251,7 @@ def units_of(found_places: list[Place], options: Options) -> list[Unit]:
 
 def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> Iterator[Unit]:
     surrounds = Surrounds(directory, options, siblings)
+    others = tuple(each.path for each in siblings)
     live = [each for each in directory.partitions if not each.state]
     here = frozenset((each.topic or "", each.partition or 0) for each in live)
     duplicates = []
@@ -221,9 +272,12 @@ def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogD
             here=here,
             duplicates=tuple(duplicates),
             metadata=surrounds.metadata,
+            siblings=others,
+            around=surrounds.watch,
         )
     for each in directory.partitions:
-        yield Unit(each.path, _size(each), surrounds.known(each), options, partition=each)
+        known = surrounds.known(each)
+        yield Unit(each.path, _size(each), known, options, partition=each, siblings=others, around=surrounds.watch)
 
 
 def _known(place: Partition, options: Options) -> Known:

@@ -19,5 +19,5 @@ class CheckSummary(NamedTuple):
     findings: Annotated[dict[str, int], Doc("how many of each severity: error, warning, info")]
     known: Annotated[int, Doc("findings that the baseline has, and that are not told")]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
-    notes: Annotated[list[PathText], Doc("what else is to be said: files that grew, or went away")]
+    notes: Annotated[list[PathText], Doc("what else is to be said: files that grew, went away, or kept changing")]
     seconds: Annotated[float, Doc("how long it took", "s")]

@@ -159,7 +159,7 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
         window = options.open(at)
         kind = at.kind or kinds.by_content(window)
     except SourceError as error:
-        totals.refused(at.path, error)
+        totals.refused(error)
         return
     if count:
         totals.files += 1
@@ -167,7 +167,7 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
     try:
         yield from entries(kind, window, at.name_offset or 0)
     except SourceError as error:
-        totals.refused(at.path, error)
+        totals.refused(error)
     finally:
         window.source.close()
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 
 from kdump.check.missing import Missing
-from kdump.log.errors import SourceError
-from kdump.log.listing import is_url
+from kdump.log.errors import SourceError, is_gone
 
 
 @dataclass
@@ -28,12 +26,13 @@ class Totals:
     notes: list[str] = field(default_factory=list)
     missing: Missing = field(default_factory=Missing)
 
-    def refused(self, path: str, error: SourceError) -> None:
+    def refused(self, error: SourceError) -> None:
         """A file could not be opened, or read on."""
-        if is_url(path) or os.path.lexists(path):
-            self.unread.append(str(error))
-        else:
-            self.notes.append(f"{path}: went away while this ran, as retention or compaction does")
+        self.problem(str(error))
+
+    def problem(self, text: str) -> None:
+        """Why something could not be read; what went away is only noted."""
+        (self.notes if is_gone(text) else self.unread).append(text)
 
     def add(self, other: Totals) -> None:
         self.partitions += other.partitions

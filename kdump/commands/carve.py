@@ -100,8 +100,8 @@ class _Run:
         return int(not self.counts["batches"])
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.unread.append(str(error))
+        if refuse(error):
+            self.unread.append(str(error))
 
     def _batch(self, found: CarvedBatch) -> None:
         self.counts["batches"] += 1

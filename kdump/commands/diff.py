@@ -77,6 +77,8 @@ class _Run:
         self.report = DiffReport(output, options["zone"], full=options["full"])
         self.counts: Counter[str | None] = Counter()
         self.unread: list[str] = []
+        self.gone = 0
+        """Relations that are not known because segments went away meanwhile."""
         self.lone: list[str] = []
         self.lone_differ = False
         self.of_topic = matcher(options["topics"])
@@ -92,13 +94,13 @@ class _Run:
                 self._found(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts[None] or not sum(self.counts.values()):
+        if self.unread or self.counts[None] > self.gone or not sum(self.counts.values()):
             return 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.unread.append(str(error))
+        if refuse(error):
+            self.unread.append(str(error))
 
     def _lone(self, group: Group, is_difference: bool) -> None:
         assert group.key is not None
@@ -107,6 +109,7 @@ class _Run:
 
     def _found(self, found: Diff) -> None:
         self.counts[found.relation] += 1
+        self.gone += found.relation is None and found.has_gone
         for copy in found.copies:
             for text in copy.unread:
                 if text not in self.unread:

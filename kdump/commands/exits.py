@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import click
 
-from kdump.commands.files import COMPLAINED, complain
+from kdump.commands.files import COMPLAINED, complain, sum_up_gone
 from kdump.commands.topics import unmatched
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_gone
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
@@ -24,7 +24,8 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
         sys.exit(130)
     except errors as error:
         complain(str(error))
-        sys.exit(2)
+        sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
+    sum_up_gone()
     context = click.get_current_context()
     for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
         complain(text)

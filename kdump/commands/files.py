@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from kdump.log.errors import SourceError
+from kdump.format.counted import many
+from kdump.log.errors import SourceError, is_gone
 from kdump.log.kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, Kind, by_content
 from kdump.log.paths import Target, targets
 from kdump.log.scan import Scan
@@ -29,14 +30,43 @@ def complain(text: str) -> None:
     click.echo(f"kdump: {printable(path_text(text))}", err=True)
 
 
+GONE = "kdump.commands.files.gone"
+"""Key of click's context: how many files and directories went away in this run."""
+MOST_GONE = 5
+"""So many are named."""
+
+
+def note_gone(error: SourceError) -> None:
+    """One line on stderr for what went away meanwhile; of many, for the first few."""
+    context = click.get_current_context(silent=True)
+    count = 1 if context is None else context.meta.get(GONE, 0) + 1
+    if context is not None:
+        context.meta[GONE] = count
+    if count <= MOST_GONE:
+        complain(str(error))
+
+
+def sum_up_gone() -> None:
+    """At the end: how many more went away."""
+    context = click.get_current_context(silent=True)
+    more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
+    if more > 0:
+        complain(f"{many(more, 'more file')} went away while this ran, as retention or compaction does")
+
+
 UNREAD = "kdump.commands.files"
 """Key of click's context: what could not be read in this run."""
 
 
-def refuse(error: SourceError) -> None:
-    """One line on stderr for what could not be read; the first line of the answer will say so, too."""
+def refuse(error: SourceError) -> bool:
+    """One line on stderr for what could not be read; the first line of the answer will say so, too. Return False for
+    what went away meanwhile, which is no more than noted."""
+    if is_gone(error):
+        note_gone(error)
+        return False
     complain(str(error))
     note_unread(str(error))
+    return True
 
 
 def note_unread(text: str) -> None:
@@ -119,8 +149,11 @@ class Files:
 
     def refused(self, error: SourceError) -> None:
         """A path, or a device, that could not be read: it is complained about, and the others go on."""
-        complain(str(error))
-        self.failed = True
+        if is_gone(error):
+            note_gone(error)
+        else:
+            complain(str(error))
+            self.failed = True
 
     def ended(self, at: Target, window: Window, kind: Kind, found: int) -> None:
         """What is to be said of a file once it has been read, with so many batches, or entries and what is none."""

@@ -192,9 +192,8 @@ class Overview:
 
     def _refused(self, error: SourceError) -> None:
         if str(error) not in self._told:  # a directory is refused by the search and by itself
-            refuse(error)
+            self.failed |= refuse(error)
         self._told.add(str(error))
-        self.failed = True
 
 
 def _refusal(path: str) -> str:

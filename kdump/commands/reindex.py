@@ -93,8 +93,8 @@ class _Run:
         return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.unread.append(str(error))
+        if refuse(error):
+            self.unread.append(str(error))
 
     def _made(self, made: Reindexed) -> None:
         self.counts["segments"] += 1

@@ -121,5 +121,4 @@ class _Run:
         return 2 if self.failed else 0
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.failed = True
+        self.failed |= refuse(error)

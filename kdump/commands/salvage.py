@@ -105,8 +105,8 @@ class _Run:
         return int(bool(self.unread) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.unread.append(str(error))
+        if refuse(error):
+            self.unread.append(str(error))
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if self.options["quiet"]:

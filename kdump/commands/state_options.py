@@ -128,8 +128,7 @@ class Teller:
             self.output.line(answer_line(Note(source, message)))
 
     def refuse(self, error: SourceError) -> None:
-        refuse(error)
-        self.failed = True
+        self.failed |= refuse(error)
 
 
 def column_names(text: str | None, as_json: bool) -> list[str] | None:

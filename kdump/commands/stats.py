@@ -97,8 +97,7 @@ class _Run:
         return self.chosen(facts)
 
     def _refused(self, error: SourceError) -> None:
-        refuse(error)
-        self.failed = True
+        self.failed |= refuse(error)
 
     def _found(self, found: Stats) -> None:
         for text in found.unread:

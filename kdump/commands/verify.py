@@ -184,7 +184,7 @@ class _Run:
             self.report.add(finding)
 
     def _refused(self, error: SourceError) -> None:
-        self.totals.unread.append(str(error))
+        self.totals.refused(error)
 
     def _families(self) -> str:
         if self.options["headers_only"]:

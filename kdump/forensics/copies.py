@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kdump.check.known import Surrounds, alone
 from kdump.check.options import Options
 from kdump.check.rule import EpochStart, Known
-from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, place_of, places
+from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import BATCHES, by_content
+from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
@@ -97,6 +98,14 @@ def _copy(place: Partition, known: Known) -> Copy:
     segments = [segment.log for segment in place.segments if segment.log is not None]
     said = properties(place.text("partition.metadata"))
     return Copy(place.path, segments, known, said.get("topic_id"))
+
+
+def relisted(copy: Copy) -> Copy:
+    """The copy with the segments that its directory has now."""
+    if is_url(copy.path) or not os.path.isdir(copy.path):
+        return copy
+    here = partition(copy.path, copy.segments[0].source if copy.segments else "")
+    return replace(copy, segments=[segment.log for segment in here.segments if segment.log is not None])
 
 
 def _of_file(at: Target, options: Options) -> Copy:

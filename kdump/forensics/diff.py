@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
@@ -9,13 +10,14 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.forensics.compare import compare
-from kdump.forensics.copies import Copy, Group, Side, groups, side
+from kdump.forensics.copies import Copy, Group, Side, groups, relisted, side
 from kdump.forensics.copy_facts import CopyFacts, facts_of
 from kdump.forensics.cursor import Cursor
 from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, Difference, Standing
 from kdump.forensics.truncation import Truncation, truncation
+from kdump.log.at_work import PAUSES
 from kdump.log.disk import NO_SEGMENT
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import Refused, SourceError, is_gone, raise_it
 
 LITTLE = frozenset({"offsets"})
 """The families of rules for which as little is read around a partition as this needs."""
@@ -54,6 +56,11 @@ class Diff:
     def is_read(self) -> bool:
         """Whether all of it could be read."""
         return not any(copy.unread for copy in self.copies)
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether a segment went away while it was compared."""
+        return any(is_gone(text) for copy in self.copies for text in copy.unread)
 
     @property
     def is_odd(self) -> bool:
@@ -132,7 +139,19 @@ def diff(
             for copy in group.copies:
                 refused(SourceError(f"{copy.path}: {NO_SEGMENT}"))
         else:
-            yield diff_copies(group.copies, options, met)
+            yield _settled(group.copies, options, met)
+
+
+def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -> Diff:
+    """Compared again, a few times, where a segment went away meanwhile."""
+    made = diff_copies(copies, options, met)
+    for pause in PAUSES:
+        if not made.has_gone:
+            break
+        time.sleep(pause)
+        copies = [relisted(copy) for copy in copies]
+        made = diff_copies(copies, options)
+    return made
 
 
 def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side] | None:

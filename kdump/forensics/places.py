@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.check.run import Unit, units
+from kdump.check.second_look import Looking
 from kdump.check.workers import careful_source
 from kdump.log import kinds
-from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, Segment, partition
-from kdump.log.errors import Refused, SourceError
+from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, Segment, current, partition
+from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
 from kdump.log.paths import Target
@@ -35,6 +36,18 @@ class Asked:
     is_part: bool = False
     was_named: bool = False
     """The path was this partition's, or of a segment in it: not a directory around it."""
+    unit: Unit | None = None
+    """What it is to a check; None for some segments of a partition."""
+
+    def now(self) -> tuple[Asked, Looking | None]:
+        """The partition as it is at its turn, and the look at it that tells which findings hold while a broker is at
+        work; none for segments that were named."""
+        if self.unit is None:
+            return self, None
+        looking = Looking(replace(self.unit, options=self.options))
+        options = replace(self.options, open_source=looking.opener)
+        looking.unit.partition = here = current(self.partition)
+        return replace(self, partition=here, options=options), looking
 
 
 def asked(
@@ -59,7 +72,7 @@ def asked(
             for problem in place.refused:
                 refused(SourceError(problem))
             if place.segments and (is_wanted or was_named):
-                found.append(Asked(place, unit.known, options, unit.size, was_named=was_named))
+                found.append(Asked(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
                 refused(SourceError(f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
@@ -69,6 +82,15 @@ def asked(
     for here in files.values():
         found.extend(_of_files(here, options, refused))
     return found, directories
+
+
+def is_away(place: Asked, refused: Refused) -> bool:
+    """Return True if nothing is left of a partition at its turn; `refused` is told."""
+    if place.partition.segments:
+        return False
+    for problem in place.partition.refused or [went_away(place.partition.path)]:
+        refused(SourceError(problem))
+    return True
 
 
 def _is_alone(at: Target) -> bool:

@@ -13,7 +13,7 @@ from kdump.check.totals import Totals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.life import lives
 from kdump.forensics.lives import Lives
-from kdump.forensics.places import Asked, asked
+from kdump.forensics.places import Asked, asked, is_away
 from kdump.forensics.transactions import DAMAGES
 from kdump.forensics.walk import Walk
 from kdump.log.errors import Refused, SourceError, raise_it
@@ -93,6 +93,9 @@ def producers(
 
 def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], refused: Refused) -> Iterator[Answer]:
     totals = Totals()
+    place, looking = place.now()
+    if is_away(place, refused):
+        return
     walk = Walk(place.partition, place.known, place.options, totals, lives())
     walk.met = met
     coordinator = place.known.coordinator
@@ -116,9 +119,10 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
                     f"more than {MOST_PRODUCERS} producers: {answer.forgotten} that were idle for longest are left out"
                 )
                 yield Note(answer.path, text)
-        elif isinstance(answer, Finding) and _is_told(answer, question):
+        elif isinstance(answer, Finding) and _is_told(answer, question) and (looking is None or looking.holds(answer)):
             damages += answer.code in DAMAGES and answer.severity != INFO
             yield answer
+    yield from looking.rest(totals) if looking is not None else ()
     for unread in totals.unread:
         refused(SourceError(unread))
     for note in totals.notes:

@@ -26,7 +26,7 @@ from kdump.forensics.tally import (
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.columns import WIDTH, Columns, decode
 from kdump.format.errors import DecodeError
-from kdump.log.disk import Partition
+from kdump.log.disk import Partition, current
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
 from kdump.log.legacy_skim import Skimmed
@@ -64,6 +64,11 @@ def stats(
                 continue
             yield read([place], Stats(place.path, place.topic, place.partition), options, met)
         elif wanted(place):
+            place = current(place)
+            if not place.segments and place.refused:  # it went away, or may not be read
+                for problem in place.refused:
+                    refused(SourceError(problem))
+                continue
             segments = [segment.log for segment in place.segments if segment.log is not None]
             made = Stats(place.path, place.topic, place.partition)
             made.unread += place.refused

@@ -22,7 +22,7 @@ from kdump.forensics.answers import (
     Transaction,
 )
 from kdump.forensics.ledger import Ledger
-from kdump.forensics.places import Asked, asked
+from kdump.forensics.places import Asked, asked, is_away
 from kdump.forensics.walk import Walk
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.region import Limits
@@ -144,6 +144,9 @@ def _of(
     refused: Refused,
 ) -> Iterator[Answer]:
     totals = Totals()
+    place, looking = place.now()
+    if is_away(place, refused):
+        return
     walk = Walk(place.partition, place.known, place.options, totals)
     walk.met = met
     coordinator = place.known.coordinator
@@ -157,9 +160,10 @@ def _of(
             yield answer._replace(damages=damages)
         elif not isinstance(answer, Finding):
             yield answer
-        elif told_beside(answer):
+        elif told_beside(answer) and (looking is None or looking.holds(answer)):
             damages += answer.code in DAMAGES and answer.severity != INFO
             yield answer
+    yield from looking.rest(totals) if looking is not None else ()
     for unread in totals.unread:
         refused(SourceError(unread))
     for note in totals.notes:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kdump.log import kinds
-from kdump.log.errors import Refused, SourceError
+from kdump.log.at_work import identity
+from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import ENDINGS, Kind, by_name
 from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
+from kdump.log.source import Identity
 
 REMOTE_CACHE = "remote-log-index-cache"
 """Where a broker keeps copies of a tier's indexes: a directory of its own in a log directory (RemoteIndexCache)."""
@@ -60,6 +62,8 @@ class Partition:
     """.deleted files, and names that Kafka does not know."""
     refused: list[str] = field(default_factory=list)
     """Why the directory could not be listed."""
+    seen: Identity | None = field(default=None, compare=False)
+    """Of the directory, from before it was listed; None if it is not on a local disk."""
 
     @property
     def name(self) -> str:
@@ -189,10 +193,11 @@ def partition(directory: str, source: str = "") -> Partition:
         int(match["partition"]) if match else None,
         (match["state"] or "") if match else "",
     )
+    found.seen = identity(directory)
     try:
         entries = items(directory)
     except OSError as error:
-        found.refused.append(f"{directory}: {error.strerror}")
+        found.refused.append(listing_error(error, directory))
         return found
     segments: dict[str, Segment] = {}
     for entry in entries:
@@ -206,6 +211,13 @@ def partition(directory: str, source: str = "") -> Partition:
     found.segments.sort(key=lambda segment: (segment.offset, segment.name))
     found.snapshots.sort(key=lambda at: at.name_offset or 0)
     return found
+
+
+def current(place: Partition) -> Partition:
+    """The partition as it is now: listed again if files came, went or were renamed since it was listed."""
+    if place.seen is None or identity(place.path) == place.seen:
+        return place
+    return partition(place.path, place.source)
 
 
 def _sort_in(found: Partition, segments: dict[str, Segment], name: str, at: Target) -> None:

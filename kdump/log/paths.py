@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.kinds import SEGMENT, Kind, by_name
 from kdump.log.listing import is_url, items, names
 
@@ -86,7 +86,7 @@ def directories(path: str, refused: Refused | None) -> Iterator[str]:
 
     def refuse(error: OSError) -> None:
         if refused is not None:
-            refused(SourceError(f"{error.filename}: {error.strerror}"))
+            refused(SourceError(listing_error(error, str(error.filename))))
 
     if is_url(path):
         yield from _below_url(path, refuse)

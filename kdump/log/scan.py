@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from kdump.log.at_work import open_target
 from kdump.log.index import begins_batch, read_hints
 from kdump.log.legacy import look_inside
-from kdump.log.paths import Target, refuse_pipe
+from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, WALKED, regions
 from kdump.log.region import Batch, BatchLegacy, Limits, Region, Stretch
 from kdump.log.select import MAYBE, NO, Range, Selection
-from kdump.log.source import FileSource, open_source
+from kdump.log.source import FileSource
 from kdump.log.time_index import offset_before
 from kdump.log.window import DEFAULT_SIZE, Window
 
@@ -50,8 +51,7 @@ class Scan:
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
         """A window over the file. `keep`: all of a stream may be asked for again. Raises SourceError."""
-        refuse_pipe(target)
-        source = open_source(target.path)
+        source = open_target(target)
         source.keep = keep
         window = Window(source, self.window_size)
         window.is_nameless = target.kind is None

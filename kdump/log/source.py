@@ -9,12 +9,12 @@ import stat
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.log.errors import SourceError
+from kdump.log.errors import Missing, SourceError, is_missing
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024
@@ -45,6 +45,20 @@ class Source(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Identity(NamedTuple):
+    """What tells a file from itself after a change: device, inode, size in bytes, and last change in ns."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """The identity of a file or directory, by its status."""
+    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class FileSource:
@@ -90,6 +104,10 @@ class FileSource:
     def grown(self) -> int:
         """Bytes by which the file is longer now than where this reads to; negative if it was truncated."""
         return os.fstat(self.fd).st_size - (self.size or 0)
+
+    def identity(self) -> Identity:
+        """Which file it is, and its last change."""
+        return identity_of(os.fstat(self.fd))
 
     def state(self) -> tuple[int, int]:
         """What changes when the file is written to."""
@@ -244,7 +262,8 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        kind = Missing if isinstance(error, OSError) and is_missing(error) else SourceError
+        raise kind(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISDIR(mode):
         os.close(fd)
@@ -305,6 +324,8 @@ def _open_url(url: str) -> Source:
         file = fsspec.open(url, "rb").open()
         start = file.read(4)
         file.seek(0)
+    except FileNotFoundError as error:
+        raise Missing(f"{url}: {error}") from error
     except Exception as error:  # every store has its own errors
         raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
     if start.startswith((GZIP, ZSTD)):

@@ -21,7 +21,7 @@ SCAN_KEYS = (
     Key("findings", "object", "", "how many of each severity: error, warning, info; those of all copies"),
     Key("codes", "object", "", "how many of each code"),
     Key("unread", LIST, "", "what could not be read, and why"),
-    Key("notes", LIST, "", "what else is to be said: files that grew, or went away"),
+    Key("notes", LIST, "", "what else is to be said: files that grew, went away, or kept changing"),
     Key(
         "replicas",
         LIST,

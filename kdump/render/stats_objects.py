@@ -11,6 +11,7 @@ from kdump.forensics.spread import Class, late_classes, size_classes
 from kdump.forensics.stats import Evidence, Stats, TopicKey, codecs_of
 from kdump.forensics.stats_answer import At, DamagedPlace, HeaderSums, PartitionStatistics
 from kdump.forensics.tally import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.log.errors import is_gone
 from kdump.render.escape import path_text
 
 PutBytes = Callable[[Object, str, bytes | None], None]
@@ -122,7 +123,7 @@ def stats_object(stats: Stats, most: int, put_bytes: PutBytes, *, is_total: bool
             damagedPlaces=stats.damaged,
             damagedBytes=stats.damagedBytes,
             paddingBytes=stats.padding,
-            unread=stats.unread,
+            unread=[text for text in stats.unread if not is_gone(text)],
             notes=stats.notes,
         )
     )

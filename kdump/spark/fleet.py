@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kdump.check.known import ids
 from kdump.check.options import Options
 from kdump.log.disk import LogDirectory, Partition, Place, places
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_gone
 from kdump.log.listing import globbed, is_url, lies_in, parent, same_place
 from kdump.log.paths import Target, natural, target
 
@@ -61,7 +61,8 @@ def find(
         for path in matches:
 
             def refuse(error: SourceError, path: str = path) -> None:
-                fleet.refused.append((path, str(error)))
+                if not is_gone(error):  # a broker is at work: it is no longer part of the disk
+                    fleet.refused.append((path, str(error)))
 
             try:
                 for place in places(path, refuse):

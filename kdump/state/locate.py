@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from kdump.log.disk import LogDirectory, Partition, Place, place_of, places
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.paths import Target
@@ -60,7 +60,7 @@ def _of_folder(
     try:
         files = metadata_files(folder.path)
     except OSError as error:
-        refused(SourceError(f"{folder.path}: {error.strerror}"))
+        refused(SourceError(listing_error(error, folder.path)))
         return
     if files.snapshots or files.segments:
         yield files, around

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from kdump.format.control import decode_control
 from kdump.format.metadata_record import metadata_record_name
-from kdump.log.errors import Unread
+from kdump.log.errors import SourceError, listing_error, unread
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import target
 from kdump.log.record import Record
@@ -54,7 +54,7 @@ def read_metadata(directory: str, limits: Limits | None = None) -> Metadata | No
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return Metadata(problems=[Unread(f"{folder}: {error.strerror}")])
+        return Metadata(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
     return _Reader(files, Moment(), bounded(limits), ROOM, FOR_VERIFY, None, go_on=False).read(files.snapshots[::-1])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.log.disk import LogDirectory, Partition
-from kdump.log.errors import SourceError, Unread
+from kdump.log.errors import SourceError, unread, went_away
 from kdump.log.region import Batch, Limits
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
@@ -81,21 +81,22 @@ def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | 
     """The offset behind the last sound batch of the newest segment that has one; None if it cannot be read."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
-        if not os.path.isfile(segment.log.path):
-            problems.append(f"{segment.log.path}: not a file")
+        path = segment.log.path
+        if not os.path.isfile(path):
+            problems.append(f"{path}: not a file" if os.path.lexists(path) else went_away(path))
             continue
         scan = Scan(Selection(), limits)
         try:
             window = scan.open(segment.log)
         except SourceError as error:
-            problems.append(Unread(error))
+            problems.append(unread(error))
             continue
         try:
             for region, _ in reversed(scan.last(segment.log, window, 1)):
                 if isinstance(region, Batch) and region.crcValid:
                     return region.lastOffset + 1
         except SourceError as error:
-            problems.append(Unread(error))
+            problems.append(unread(error))
         finally:
             window.source.close()
         if segment.offset:

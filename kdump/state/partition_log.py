@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.log import kinds
+from kdump.log.at_work import open_target
 from kdump.log.careful import CarefulSource, careful
 from kdump.log.disk import Partition, Segment
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_sums import Headers
 from kdump.log.headers import Met, read_headers
 from kdump.log.listing import is_url
-from kdump.log.paths import Target, refuse_pipe
+from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
@@ -25,8 +26,11 @@ Open = Callable[[Target], Window]
 
 def open_window(at: Target) -> Window:
     """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
-    refuse_pipe(at)
-    return Window(open_source(at.path, wrap=careful))
+    return Window(open_target(at, _careful))
+
+
+def _careful(path: str) -> Source:
+    return open_source(path, wrap=careful)
 
 
 @dataclass
@@ -163,7 +167,7 @@ def read_segment(
     try:
         window = open_(at)
     except SourceError as error:
-        facts.gone = not is_url(at.path) and not os.path.lexists(at.path)
+        facts.gone = is_gone(error) or (not is_url(at.path) and not os.path.lexists(at.path))
         facts.error = "" if facts.gone else str(error)
         return
     try:

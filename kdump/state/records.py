@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kdump.log.errors import SourceError, Unread
+from kdump.log.errors import SourceError, unread, went_away
 from kdump.log.listing import is_url
 from kdump.log.paths import target
 from kdump.log.payload import records
@@ -44,13 +44,13 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
     for, and should be decoded only if it is not `too_large`. Never raises for what is on the disk."""
     name = os.path.basename(path)
     if not is_url(path) and not os.path.isfile(path):  # a pipe under that name would never end
-        note(f"{name}: not a file")
+        note(f"{name}: not a file" if os.path.lexists(path) else went_away(path))
         yield None
         return
     try:
         source = open_source(path)
     except SourceError as error:
-        note(Unread(error))
+        note(unread(error))
         yield None
         return
     zeros = None
@@ -76,7 +76,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
             note(source.error)
             yield None
     except SourceError as error:
-        note(Unread(error))
+        note(unread(error))
         yield None
     finally:
         source.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 
+from kdump.log.at_work import PAUSES, identity, is_young
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_gone
 from kdump.log.paths import Target
 from kdump.state.partition_log import Open, open_window
 
@@ -17,25 +19,38 @@ def read_entries(
 ) -> list[Entry]:
     """The entries of a small file, as far as it can be read. If it cannot, that is added to `problems`; if it cannot,
     or has lines that make no sense, its name is added to `broken`: `kdump verify` says why."""
+    for pause in (*PAUSES, None):
+        seen = identity(at.path)
+        found, is_sound, error = _read(at, open_)
+        if is_sound or pause is None or (identity(at.path) == seen and not is_young(seen)):
+            break
+        time.sleep(pause)  # a broker is writing it
+    if error and problems is not None:
+        problems.append(error)
+    if not is_sound and broken is not None and not is_gone(error):
+        broken.append(os.path.basename(at.path))
+    return found
+
+
+def _read(at: Target, open_: Open) -> tuple[list[Entry], bool, str]:
+    """The entries in the file, whether that is all of it, and why it cannot be read if it cannot."""
     found: list[Entry] = []
-    sound = at.kind is not None
+    if at.kind is None:
+        return found, False, ""
+    is_sound = True
     try:
         window = open_(at)
         try:
-            for item in entries(at.kind, window, 0) if at.kind is not None else ():
+            for item in entries(at.kind, window, 0):
                 if not isinstance(item, Entry):
-                    sound = False
+                    is_sound = False
                 elif item.type:
                     found.append(item)
         finally:
             window.source.close()
     except SourceError as error:
-        sound = False
-        if problems is not None:
-            problems.append(str(error))
-    if not sound and broken is not None:
-        broken.append(os.path.basename(at.path))
-    return found
+        return found, False, str(error)
+    return found, is_sound, ""
 
 
 def properties(at: Target | None, broken: list[str] | None = None) -> dict[str, str]:

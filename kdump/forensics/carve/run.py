@@ -14,7 +14,7 @@ from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log.careful import CarefulSource
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import Refused, SourceError, listing_error, raise_it
 from kdump.log.paths import Target, target
 
 
@@ -74,7 +74,7 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
         return
 
     def unlistable(error: OSError) -> None:
-        refused(SourceError(f"{error.filename}: {error.strerror}"))
+        refused(SourceError(listing_error(error, str(error.filename))))
 
     found = False
     for folder, below, names in os.walk(path, onerror=unlistable):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kdump.check.known import ids
@@ -13,7 +13,7 @@ from kdump.check.rule import Known
 from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
-from kdump.log.disk import BESIDE, LogDirectory, Partition, Segment, partition, place_of
+from kdump.log.disk import BESIDE, LogDirectory, Partition, Segment, current, partition, place_of
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT, Kind
@@ -63,6 +63,14 @@ def asked(paths: Iterable[str], options: Options, refused: Refused) -> list[Aske
                 mine.log = at
                 files[folder].wanted.append(mine)
     return found
+
+
+def now(place: Asked) -> Asked:
+    """The partition at its turn: listed again if its directory has changed since, unless segments were named."""
+    here = current(place.partition)
+    if here is place.partition or place.wanted != place.partition.segments:
+        return place
+    return replace(place, partition=here, wanted=list(here.segments))
 
 
 def _same(one: str, other: str) -> bool:

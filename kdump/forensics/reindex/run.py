@@ -16,12 +16,12 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.reindex.places import Asked, asked, may_be_open
+from kdump.forensics.reindex.places import Asked, asked, may_be_open, now
 from kdump.forensics.reindex.segment import Ending, Question, Rebuilt, rebuild
 from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.disk import Segment
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import Refused, SourceError, raise_it, went_away
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
 from kdump.log.paths import is_live
 from kdump.state.transactions import Transactions
@@ -138,7 +138,11 @@ def reindex(
     output = None if out is None else OutputDirectory(out, named)
     places = [each for each in asked(named, options, refused) if wanted(each.partition.topic or "")]
     names = _names(places)
-    for place, name in zip(places, names):
+    for listed, name in zip(places, names):
+        place = now(listed)
+        if not place.wanted:
+            refused(SourceError(went_away(place.partition.path)))
+            continue
         question = Question(
             interval=place.interval if interval is None else interval,
             largest=place.largest,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kdump.forensics.restart.plan import EXIT, OFFLINE, Epoch, Stop, Stopped
 from kdump.log.entries import LARGEST_TEXT
-from kdump.log.errors import SourceError
+from kdump.log.errors import Missing, SourceError
 from kdump.log.source import open_source
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -42,9 +42,12 @@ def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
         return None
     if utf8 and os.path.isdir(path):
         raise BadLine(0, "it is a directory", exception="IOException: Is a directory")
-    if not os.path.isfile(path):
+    if os.path.lexists(path) and not os.path.isfile(path):
         raise SourceError(f"{path}: not a file")
-    source = open_source(path)
+    try:
+        source = open_source(path)
+    except Missing:  # it went away meanwhile
+        return None
     try:
         data = source.read_at(0, LARGEST_TEXT + 1)
     finally:

@@ -7,8 +7,10 @@ org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadata
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
@@ -24,11 +26,13 @@ from kdump.forensics.restart.rights import READ, WRITE, Rights
 from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops
 from kdump.forensics.restart.strays import Strays
 from kdump.format.numbers import parse_int
+from kdump.log.at_work import PAUSES, identities, identity, is_changing, steady
 from kdump.log.disk import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import items
 from kdump.log.paths import natural
+from kdump.log.source import Identity
 from kdump.state.image import Metadata
 from kdump.state.topic_config import effective
 
@@ -72,7 +76,7 @@ class LogManager:
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 how = Loading(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
-                self._carry_out(plan, how, load_metadata_log)
+                plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
 
@@ -132,13 +136,18 @@ class LogManager:
                 met=self.met,
             )
             how = self._configured(how, topic)
-            self._carry_out(plan, how, load)
-            if any(cut.kind == HIDDEN for cut in plan.cuts):
-                instead = PartitionPlan(topic, partition, item.path, directory.path, state, False, points.get(key))
-                self._carry_out(instead, replace(how, clean=False), load)
-                plan.logEndIfRecovered = instead.logEndOffset
-            self._after(plan, directory)
-            yield plan
+
+            def act(plan: PartitionPlan, how: Loading = how) -> None:
+                self._carry_out(plan, how, load)
+                if any(cut.kind == HIDDEN for cut in plan.cuts):
+                    instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], unread=[])
+                    self._carry_out(instead, replace(how, clean=False), load)
+                    plan.logEndIfRecovered = instead.logEndOffset
+                self._after(plan, directory)
+
+            plan = self._settled(plan, act)
+            if os.path.isdir(plan.path):  # its topic may have been deleted meanwhile
+                yield plan
 
     def _configured(self, how: Loading, topic: str) -> Loading:
         """With the topic's own configs, as far as the metadata on the disk has them."""
@@ -147,6 +156,29 @@ class LogManager:
         interval = parse_int(effective(self.metadata, topic, "index.interval.bytes", None))
         remote = effective(self.metadata, topic, "remote.storage.enable", None) == "true"
         return replace(how, interval=INTERVAL if interval is None or interval < 0 else interval, remote=remote)
+
+    def _settled(self, plan: PartitionPlan, act: Callable[[PartitionPlan], None]) -> PartitionPlan:
+        """The plan that `act` makes. One that stops, or lacks what could not be read, is made again where a broker is
+        changing the partition's files; what keeps changing is noted as changing."""
+        before: dict[tuple[str, str], Identity | None] = {}
+        for pause in (*PAUSES, None):
+            made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
+            seen = identities(plan.path)
+            act(made)
+            if not (made.stops or made.unread) or not is_changing(plan.path, seen):
+                return made
+            now = {(stop.file, stop.message): identity(stop.file) for stop in made.stops}
+            if now and not made.unread and now == before:
+                return made
+            before = now
+            if self.live.get((plan.topic, plan.partition, plan.state)) is made:
+                del self.live[(plan.topic, plan.partition, plan.state)]
+            if pause is None or not os.path.isdir(plan.path):
+                break
+            time.sleep(pause)
+        made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
+        made.notes.append(f"{plan.path}: kept changing while this ran; what a start makes of it is not known")
+        return made
 
     def _carry_out(self, plan: PartitionPlan, how: Loading, act: Callable[[PartitionPlan, Loading], None]) -> None:
         try:
@@ -250,7 +282,7 @@ class LogManager:
         if self._refused(directory, path):
             return {}
         try:
-            return checkpoint_file.offsets(path)
+            return steady(path, lambda: checkpoint_file.offsets(path), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:
@@ -270,7 +302,7 @@ class LogManager:
         if self._refused(directory, path):
             return
         try:
-            checkpoint_file.offsets(path)
+            steady(path, lambda: checkpoint_file.offsets(path), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:

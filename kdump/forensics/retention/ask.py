@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kdump.check.options import Options
 from kdump.forensics.answers import Note
-from kdump.forensics.places import Asked, asked
+from kdump.forensics.places import Asked, asked, is_away
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import Given, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, Question
@@ -86,6 +86,9 @@ def ask(
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
+        place, _ = place.now()
+        if is_away(place, refused):
+            continue
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
         for note in _around(made, clusters, refused):
             if note not in told:

@@ -90,7 +90,14 @@ class OnePartition:
         for note in totals.notes:
             yield Note("", note)
         assert summary is not None
-        segments = [self._facts(facts, segment) for segment in partition.segments if segment.log is not None]
+        there = [
+            segment
+            for segment in partition.segments
+            if segment.log is not None and (segment.log.path in facts.found or length(segment.log.path) is not None)
+        ]
+        if not there:  # all of them went away meanwhile
+            return
+        segments = [self._facts(facts, segment) for segment in there]
         case = self._case(segments, config, summary, oldest)
         if self.question.keys and case.compaction is not None:
             yield from self._drop(case, refuse)

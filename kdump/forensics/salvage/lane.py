@@ -41,7 +41,7 @@ class LaneStrand(Strand):
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head
         except SourceError as error:
-            self.lost(self, Lost(UNREAD, self.position, None, "", str(error)))
+            self._unread(error, self.position, None)
         finally:
             self.close()
 

@@ -18,7 +18,7 @@ from kdump.forensics.salvage.source_file import NO_OFFSETS, Rescue, SourceFile, 
 from kdump.format.batch import BatchHeader
 from kdump.log import region as regions_of
 from kdump.log.claim import REACH
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_gone
 from kdump.log.legacy import last_record_offset
 from kdump.log.listing import length
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Region
@@ -91,7 +91,7 @@ class Strand:
         try:
             self.file.open()
         except SourceError as error:
-            self.lost(self, Lost(UNREAD, 0, length(at.path), "", str(error)))
+            self._unread(error, 0, length(at.path))
             return
         source = self.file.window.source
         try:
@@ -108,9 +108,16 @@ class Strand:
                 self.notes.append(f"{at.path}: changed while it was read")
         except SourceError as error:
             size = source.size
-            self.lost(self, Lost(UNREAD, self.position, None if size is None else size - self.position, "", str(error)))
+            self._unread(error, self.position, None if size is None else size - self.position)
         finally:
             self.close()
+
+    def _unread(self, error: SourceError, position: int, size: int | None) -> None:
+        """Bytes that could not be read; of a file that went away meanwhile there are none to be lost."""
+        if is_gone(error):
+            self.notes.append(str(error))
+        else:
+            self.lost(self, Lost(UNREAD, position, size, "", str(error)))
 
     def _judged(self, region: Region) -> Head | None:
         """The region as a head; None, and told, if it is none."""

@@ -1,0 +1,193 @@
+"""The findings that hold while a broker changes the files: those that follow from nothing that has changed since it was
+first looked at. Other files are looked at again, a few times; what keeps changing is noted as changing.
+
+On a quiet disk this costs an fstat per file, and a stat of the files that a finding is about.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding
+from kdump.check.totals import Totals
+from kdump.log.at_work import PAUSES, Watch, identity, is_young, stem
+from kdump.log.errors import went_away
+
+if TYPE_CHECKING:
+    from kdump.check.run import Unit
+
+HELD = 1000
+"""Findings that are held back until it is known whether their files have changed."""
+MOST = 10_000
+"""Findings that are looked at again; of more, those are reported whose own file has not changed."""
+ROOT = ("partition-metadata-invalid", "checkpoint-beyond-log", "epoch-", "transaction-", "producer-")
+"""Beginnings of codes that follow from the log directory's checkpoints, the cluster's metadata or a coordinator's log,
+too (kdump.check.known)."""
+
+Key = tuple[str, str, int, int, str]
+Look = Callable[[Watch], Iterator[Finding]]
+
+
+def key(finding: Finding) -> Key:
+    """By which a finding is the same at the next look."""
+    return finding.code, finding.file, finding.position, finding.size, finding.message
+
+
+class Doubts:
+    """Which findings of one look follow from files that have changed since."""
+
+    def __init__(self, unit: Unit, watch: Watch) -> None:
+        self.unit = unit
+        self.watch = watch
+
+    def sort(self, held: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+        """Those that hold, and those that may not."""
+        if all(finding.severity == INFO for finding in held):
+            return held, []
+        if self._listing_changed():
+            return [each for each in held if each.severity == INFO], [each for each in held if each.severity != INFO]
+        changed: dict[str, bool] = {}
+        holds: list[Finding] = []
+        doubtful: list[Finding] = []
+        for finding in held:
+            (doubtful if finding.severity != INFO and self._is_in_doubt(finding, changed) else holds).append(finding)
+        return holds, doubtful
+
+    def _listing_changed(self) -> bool:
+        """Whether files came, went or were renamed since the directory was listed."""
+        place = self.unit.partition
+        if place is None or place.seen is None:
+            return False
+        return is_young(place.seen) or identity(place.path) != place.seen
+
+    def _is_in_doubt(self, finding: Finding, changed: dict[str, bool]) -> bool:
+        about = finding.file if self.unit.directory is not None else stem(finding.file)
+        if about not in changed:
+            changed[about] = self.watch.changed([about] if about == finding.file else self.watch.beside(finding.file))
+        if changed[about]:
+            return True
+        if not finding.code.startswith(ROOT) and self.unit.directory is None:
+            return False
+        if "" not in changed:
+            changed[""] = self.unit.around.changed(self.unit.around.first)
+        return changed[""]
+
+
+class Looking:
+    """One look at a unit. Open files with `opener`, give each finding to `holds`, or several to `sort`, and take `rest`
+    at the end."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.watch = Watch()
+        self.unit = unit
+        self.opener = self.watch.opening(unit.options.open_source)
+        self._doubts = Doubts(unit, self.watch)
+        self._doubtful: list[Finding] = []
+        self._reported: set[Key] = set()
+
+    def holds(self, finding: Finding) -> bool:
+        """Return True if the finding holds; otherwise it may be in the rest."""
+        return bool(self.sort([finding]))
+
+    def sort(self, findings: list[Finding]) -> list[Finding]:
+        """Those of the findings that hold."""
+        found, doubtful = self._doubts.sort(findings)
+        self._doubtful += doubtful[: MOST - len(self._doubtful)]
+        if len(self._reported) < MOST:
+            self._reported.update(key(finding) for finding in found if finding.severity != INFO)
+        return found
+
+    def rest(self, totals: Totals) -> Iterator[Finding]:
+        """The findings that a further look has confirmed."""
+        if self._doubtful:
+            yield from _again(self.unit, self.watch, self._doubtful, self._reported, totals)
+
+    def instead(self, totals: Totals) -> Iterator[Finding]:
+        """All findings of a further look, where none of this one have been reported."""
+        unit, before, doubtful = self.unit, self.watch, self._doubtful
+        for number, pause in enumerate(PAUSES, 1):
+            time.sleep(pause)
+            again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
+            if again is None:
+                totals.notes.append(went_away(unit.name))
+                return
+            known = {key(finding) for finding in doubtful}
+            watch = Watch()
+            found = list(islice(again.look(Totals(), lambda count: None, watch), MOST))
+            _, doubtful = Doubts(again, watch).sort(found)
+            left = [each for each in doubtful if not (key(each) in known and _is_steady(each.file, before))]
+            if not left or number == len(PAUSES):
+                break
+            unit, before = again, watch
+        _changing(left, totals)
+        leaves = set(map(id, left))
+        yield from (finding for finding in found if id(finding) not in leaves)
+
+
+def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterator[Finding]:
+    """The findings of a look at the unit, those that hold. `at_once`: each is needed before the look goes on, so that
+    none is held back."""
+    looking = Looking(unit)
+    held: list[Finding] = []
+    reports = False
+    for finding in look(looking.watch):
+        held.append(finding)
+        if at_once or len(held) >= HELD:
+            reports = True
+            yield from looking.sort(held)
+            held = []
+    holds = looking.sort(held)
+    if reports:
+        yield from holds
+        yield from looking.rest(totals)
+    elif len(holds) == len(held):
+        yield from held
+    else:
+        yield from looking.instead(totals)
+
+
+def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key], totals: Totals) -> Iterator[Finding]:
+    """What is left of findings once their files have been looked at again; but for what has been reported."""
+    for pause in PAUSES:
+        time.sleep(pause)
+        again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
+        if again is None:
+            totals.notes.append(went_away(unit.name))
+            return
+        known = {key(finding) for finding in doubtful}
+        files = {finding.file for finding in doubtful}
+        codes = {finding.code for finding in doubtful}
+        watch = Watch()
+        stream = again.look(Totals(), lambda count: None, watch)
+        found = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
+        holds, doubtful = Doubts(again, watch).sort(list(islice(found, MOST)))
+        same = [finding for finding in doubtful if key(finding) in known and _is_steady(finding.file, before)]
+        for finding in chain(holds, same):
+            if key(finding) not in reported:
+                reported.add(key(finding))
+                yield finding
+        doubtful = [finding for finding in doubtful if key(finding) not in reported]
+        if not doubtful:
+            return
+        unit, before = again, watch
+    _changing(doubtful, totals)
+
+
+def _changing(doubtful: list[Finding], totals: Totals) -> None:
+    """Note the files that kept changing."""
+    for path in dict.fromkeys(finding.file for finding in doubtful):
+        totals.notes.append(f"{path}: kept changing while this ran; it was not judged")
+
+
+def _is_steady(path: str, before: Watch) -> bool:
+    """Whether a file is as it was at the look before, or a segment that has only grown."""
+    if path not in before.first:
+        return True
+    first, now = before.first[path], identity(path)
+    if first is None or now is None or first == now:
+        return first == now and now is not None
+    return path.endswith(".log") and first[:2] == now[:2] and now.size >= first.size

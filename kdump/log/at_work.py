@@ -1,0 +1,145 @@
+"""A broker at work: files that go away, grow or are rewritten while a command reads them.
+
+One file is read as it was when it was opened. What is concluded from several files, or from a small file that is
+rewritten in place, holds only if none of them has changed since it was first looked at: a Watch tells. What went away
+is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
+
+Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, replaceSegments: files are renamed to
+.deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
+
+from kdump.log.errors import Missing, SourceError, went_away
+from kdump.log.listing import is_url
+from kdump.log.paths import Target, refuse_pipe
+from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
+
+Opener = Callable[[str], Source]
+Read = TypeVar("Read")
+
+
+def open_target(at: Target, opener: Opener = open_source) -> Source:
+    """The bytes of a file. Raises SourceError; its text is a Gone for a file that was found in a directory, but not for
+    a link that leads nowhere."""
+    refuse_pipe(at)
+    try:
+        return opener(at.path)
+    except Missing as error:
+        if at.source == at.path or os.path.islink(at.path):
+            raise
+        raise SourceError(went_away(at.path)) from error
+
+
+def identity(path: str) -> Identity | None:
+    """Of a file or directory now; None if it is not there, or cannot be asked."""
+    if is_url(path) or path == "-":
+        return None
+    try:
+        return identity_of(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+PAUSES = (0.1, 0.4, 1.0)
+"""Seconds before the second look, and before those after it."""
+YOUNG = 1_000_000_000
+"""Nanoseconds since its last change for which a file may still be half written, or a directory half renamed."""
+
+
+def is_young(seen: Identity | None) -> bool:
+    """Return True if the last change was just now: what follows it may not be there yet."""
+    return seen is not None and seen.modified > time.time_ns() - YOUNG
+
+
+def identities(directory: str) -> dict[str, Identity]:
+    """Of a directory and the files in it; empty if it is not there."""
+    found: dict[str, Identity] = {}
+    with suppress(OSError):
+        found[""] = identity_of(os.stat(directory))
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    found[entry.name] = identity_of(entry.stat())
+    return found
+
+
+def is_changing(directory: str, before: dict[str, Identity]) -> bool:
+    """Return True if files in the directory have changed since, or just before; segments may grow."""
+    now = identities(directory)
+    if now.keys() != before.keys():
+        return True
+    return any(_differs(name, seen, now[name]) for name, seen in before.items())
+
+
+def _differs(name: str, seen: Identity, now: Identity) -> bool:
+    if name.endswith(".log") and seen[:2] == now[:2] and now.size > seen.size:
+        return False
+    return now != seen or is_young(seen)
+
+
+def steady(path: str, read: Callable[[], Read], failures: type[Exception] | tuple[type[Exception], ...]) -> Read:
+    """What `read` makes of a small file. If that fails, the file is read again, a few times, as long as it is changing.
+    Raises the failures."""
+    for pause in PAUSES:
+        seen = identity(path)
+        try:
+            return read()
+        except failures:
+            if identity(path) == seen and not is_young(seen):
+                raise
+        time.sleep(pause)
+    return read()
+
+
+def stem(path: str) -> str:
+    """The path up to the first dot of the file's name."""
+    directory, slash, name = path.rpartition("/")
+    return directory + slash + name.partition(".")[0]
+
+
+class Watch:
+    """The files that something is concluded from, each as it was when it was first looked at."""
+
+    def __init__(self) -> None:
+        self.first: dict[str, Identity | None] = {}
+        self._beside: dict[str, list[str]] = {}
+
+    def look(self, path: str, seen: Identity | None) -> None:
+        """A file that is looked at; None: it was listed, and is not there."""
+        if path not in self.first:
+            self.first[path] = seen
+            self._beside.setdefault(stem(path), []).append(path)
+
+    def beside(self, path: str) -> list[str]:
+        """The files that were looked at with the same stem as this one: a segment, its indexes and its snapshot."""
+        return self._beside.get(stem(path), [])
+
+    def opening(self, opener: Opener) -> Opener:
+        """An opener that looks at every file that it opens."""
+
+        def opened(path: str) -> Source:
+            try:
+                source = opener(path)
+            except Missing:
+                self.look(path, None)
+                raise
+            if path not in self.first and isinstance(source, FileSource):
+                self.look(path, source.identity())
+            return source
+
+        return opened
+
+    def changed(self, paths: Iterable[str]) -> bool:
+        """Return True if one of the files that were looked at is another now, has other bytes, or is gone."""
+        return any(path in self.first and self._has_changed(path) for path in paths)
+
+    def _has_changed(self, path: str) -> bool:
+        first = self.first[path]
+        return first is None or identity(path) != first or is_young(first)

@@ -1,0 +1,125 @@
+"""Every command that takes a log directory, while a broker changes it (tests/broker_at_work.py): no error is found on a
+healthy disk, nothing ends with 2, and what went away is noted."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.broker_at_work import Broker, disk
+from tests.command import run
+from tests.conftest import sample, seeded
+from tools.trials.working import commands
+
+pytestmark = pytest.mark.sampled
+
+SLOW = ("scan", "verify --jobs 2", "report")
+"""tools/at_work.py has them: Spark, processes of their own, charts."""
+NAMES = [name for name, _ in commands([Path("d1")], Path("out")) if name not in SLOW]
+DRAWS = 12
+"""Of each command."""
+CALLS = 400
+"""Of the system, by about the shortest command: the broker comes in at some of the first."""
+
+
+def arguments(name: str, root: Path, out: Path) -> list[str]:
+    """Those of a command over the log directory."""
+    return dict(commands([root], out))[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"), sample([(name, draw) for name in NAMES for draw in range(DRAWS)], 8, "at work")
+)
+def test_a_broker_at_work(name: str, draw: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = disk(tmp_path)
+    dice = seeded(f"{name} {draw}")
+    broker = Broker(root, dice)
+    broker.work(dice.randint(1, 6))
+    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**9)
+    broker.at = set(dice.sample(range(1, CALLS), 60))
+    with monkeypatch.context() as patched:
+        broker.come_in(patched)
+        command, *rest = arguments(name, root, tmp_path / "out")
+        result = run(command, *rest)
+    told = f"{broker.did}\n{result.stderr}\n{result.stdout}"
+    assert result.exit_code in ((0,) if command == "verify" else (0, 1)), told
+    for line in result.stdout.splitlines():
+        if line.startswith("{"):
+            assert json.loads(line).get("severity") != "error", told
+
+
+@pytest.mark.parametrize("draw", sample(range(24), 8, "at work, damaged"))
+def test_damage_is_found_all_the_same(draw: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a segment that a broker appends to, and in one that it does not touch."""
+    root = disk(tmp_path)
+    for name, byte in (("orders-none-0", 5000), ("users-0", 100)):
+        path = root / name / f"{0:020}.log"
+        with open(path, "r+b") as file:
+            file.seek(byte)
+            value = file.read(1)[0]
+            file.seek(byte)
+            file.write(bytes([value ^ 1]))
+    dice = seeded(f"damaged {draw}")
+    broker = Broker(root, dice)
+    broker.changes = [broker.append, broker.rewrite_at_root, broker.replace_at_root]
+    broker.work(4)
+    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**9)
+    broker.at = set(dice.sample(range(1, CALLS), 40))
+    with monkeypatch.context() as patched:
+        broker.come_in(patched)
+        result = run("verify", "--json", root)
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    damaged = {row["topic"] for row in found if row["type"] == "finding" and row["severity"] == "error"}
+    assert damaged == {"orders-none", "users"}, f"{broker.did}\n{result.stdout}"
+    assert result.exit_code == 1
+
+
+def test_what_keeps_changing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = disk(tmp_path)
+    path = root / "trimmed-0" / "partition.metadata"
+    data, moment = path.read_bytes(), path.stat().st_mtime_ns
+
+    def rewritten(seconds: float) -> None:
+        nonlocal moment
+        moment += 10**9
+        path.write_bytes(data[: moment // 10**9 % 7])
+        os.utime(path, ns=(moment, moment))
+
+    rewritten(0)
+    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**18)
+    monkeypatch.setattr("time.sleep", rewritten)
+    result = run("verify", "--json", "--only", "files", root)
+    *findings, summary = map(json.loads, result.stdout.splitlines())
+    assert result.exit_code == 0
+    assert not [row for row in findings if row["severity"] == "error"]
+    assert summary["notes"] == [f"{path}: kept changing while this ran; it was not judged"]
+
+
+@pytest.mark.parametrize("command", ["verify", "transactions", "producers", "retention", "restart-plan", "diff"])
+def test_a_quiet_disk_is_looked_at_once(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged as it may be."""
+    root = disk(tmp_path)
+    for path in (*root.glob("*/*.log"), *root.glob("*/*.txnindex"), *root.glob("*/leader-epoch-checkpoint")):
+        path.write_bytes(path.read_bytes()[:-3] + b"xyz")
+
+    def waited(seconds: float) -> None:
+        raise AssertionError(f"a second look after {seconds} s")
+
+    monkeypatch.setattr("time.sleep", waited)
+    paths = [root, root] if command == "diff" else [root]
+    result = run(command, *paths)
+    assert command not in ("verify", "restart-plan") or result.exit_code != 0, result.stdout
+
+
+@pytest.mark.parametrize("draw", sample(range(40), 8, "at work, quiet again"))
+def test_what_the_model_leaves_is_healthy(draw: int, tmp_path: Path) -> None:
+    """Otherwise the errors would be the model's."""
+    root = disk(tmp_path)
+    broker = Broker(root, seeded(f"quiet {draw}"))
+    broker.work(6)
+    broker.finish()
+    result = run("verify", root)
+    assert result.exit_code == 0, f"{broker.did}\n{result.stdout}"

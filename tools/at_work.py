@@ -1,0 +1,150 @@
+"""python -m tools.at_work JARS [--minutes 3] [--out build/at-work.json] [--seed 1]
+
+Runs one Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
+topics that are created and deleted) and every command of kdump over its log directories in turn. A healthy disk has no
+errors, whatever a broker does to it meanwhile: ends with 1 after an error finding, an exit status of 2, or a traceback;
+and if `kdump verify` finds an error once the broker has been stopped. JARS is a directory with the jars that
+tools/kafka-jars.xml names. Needs Java 17.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.trials.working import Working, commands
+
+TIMEOUT = 240
+"""Seconds that a run of a command may take."""
+SHOWN = 2000
+"""Characters of the output of a failed run that are kept."""
+
+
+@dataclass
+class Count:
+    """The runs of one command."""
+
+    runs: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    errors: int = 0
+    tracebacks: int = 0
+    notes: int = 0
+    """Lines on stderr about what went away or kept changing."""
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> int:
+        """Runs that ended with 2 or more, or with a traceback; and error findings."""
+        return (
+            self.errors + self.tracebacks + self.statuses[2] + sum(n for code, n in self.statuses.items() if code > 2)
+        )
+
+
+def error_findings(text: str) -> int:
+    """Findings of severity error in JSON Lines."""
+    return sum(1 for line in text.splitlines() if '"severity":"error"' in line)
+
+
+def run(name: str, arguments: list[str], count: Count, failures: list[dict[str, object]]) -> None:
+    """One run of a command, counted."""
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "kdump", *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+        )
+        status, out, err = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired as expired:
+        status, out, err = 124, "", f"no end after {expired.timeout} s"
+    count.runs += 1
+    count.seconds += time.monotonic() - began
+    count.statuses[status] += 1
+    errors = error_findings(out) or int(status == 1 and arguments[0] in ("verify", "scan"))
+    count.errors += errors
+    traceback = "Traceback (most recent call last)" in err + out
+    count.tracebacks += traceback
+    count.notes += err.count("went away while this ran") + err.count("kept changing while this ran")
+    if errors or traceback or status not in (0, 1):
+        lines = [line for line in out.splitlines() if '"severity":"error"' in line]
+        failures.append(
+            {
+                "command": name,
+                "arguments": arguments,
+                "status": status,
+                "errors": lines[:10],
+                "stderr": err[-SHOWN:],
+                "stdout": "" if lines else out[-SHOWN:],
+            }
+        )
+
+
+def table(counts: dict[str, Count]) -> str:
+    """A row per command."""
+    titles = ("runs", "exit 0", "exit 1", "exit 2", "other", "errors", "traces", "notes")
+    lines = [f"{'command':<28}" + "".join(f"{title:>8}" for title in titles)]
+    for name, count in counts.items():
+        known = [count.statuses[status] for status in (0, 1, 2)]
+        cells = [count.runs, *known, count.runs - sum(known), count.errors, count.tracebacks, count.notes]
+        lines.append(f"{name:<28}" + "".join(f"{cell:>8}" for cell in cells))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="names of commands, separated by commas")
+    options = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="at-work-"))
+    counts: dict[str, Count] = {}
+    failures: list[dict[str, object]] = []
+    only = set(filter(None, options.only.split(",")))
+    try:
+        with Working(options.jars.resolve(), work, options.seed) as broker:
+            until = time.monotonic() + options.minutes * 60
+            turn = 0
+            while time.monotonic() < until:
+                turn += 1
+                for name, arguments in commands(broker.log_dirs, work / f"out-{turn}"):
+                    if only and name.split()[0] not in only:
+                        continue
+                    if time.monotonic() >= until:
+                        break
+                    run(name, arguments, counts.setdefault(name, Count()), failures)
+                shutil.rmtree(work / f"out-{turn}", ignore_errors=True)
+                broker.is_working()
+            broker.stop()
+        stopped = Count()
+        run("verify, stopped", ["verify", "--json", *map(str, broker.log_dirs)], stopped, failures)
+        counts["verify, stopped"] = stopped
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    text = table(counts)
+    print(text)
+    failed = sum(count.failures for count in counts.values()) + stopped.statuses[1]
+    for failure in failures[:20]:
+        print(json.dumps(failure, indent=1))
+    print(f"{sum(count.runs for count in counts.values())} runs in {options.minutes:g} minutes, {failed} failures")
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps({"table": text.splitlines(), "failures": failures}, indent=1) + "\n")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("NO_COLOR", "1")
+    main()

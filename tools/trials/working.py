@@ -1,0 +1,100 @@
+"""A broker whose disk changes all the time, and the commands that are run over it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from tools.trials.cluster import Cluster
+
+CONFIGS = """
+log.roll.ms=4000
+log.retention.ms=6000
+log.retention.check.interval.ms=500
+log.segment.delete.delay.ms=1000
+log.initial.task.delay.ms=500
+log.cleaner.backoff.ms=200
+log.flush.offset.checkpoint.interval.ms=1000
+metadata.log.segment.ms=8000
+metadata.log.max.record.bytes.between.snapshots=10000
+metadata.max.retention.bytes=100000
+transaction.state.log.segment.bytes=1048576
+offsets.topic.segment.bytes=1048576
+num.partitions=2
+"""
+"""What makes files come and go within seconds; of a name that Cluster gives, too, the last counts."""
+SOURCE = Path(__file__).parent / "AtWork.java"
+
+
+class Working(Cluster):
+    """A combined node with two log directories, and clients that keep it busy; from `with` to `stop`."""
+
+    def __init__(self, jars: Path, work: Path, seed: int) -> None:
+        self.log_dirs = [work / "d1", work / "d2"]
+        self.seed = seed
+        super().__init__(jars, work, work / "unused", self.log_dirs, combined=True)
+
+    def _properties(self, node: int, role: str) -> str:
+        return super()._properties(node, role) + CONFIGS
+
+    def __enter__(self) -> Working:
+        (self.work / "broker.properties").write_text(self._properties(1, "broker"))
+        properties = str(self.work / "broker.properties")
+        tool = [*self.java("kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", properties)]
+        subprocess.run(tool, check=True, capture_output=True)
+        super().__enter__()
+        if not self.started():
+            raise RuntimeError("\n".join(self.log("broker")[-20:]))
+        classpath = os.path.join(self.jars, "*")
+        port = self.ports["broker"]
+        command = ["java", "-Xmx400m", "-cp", classpath, str(SOURCE), f"127.0.0.1:{port}", str(self.seed)]
+        with (self.work / "clients.log").open("wb") as log:
+            self.processes["clients"] = subprocess.Popen(command, stdout=log, stderr=log)
+        return self
+
+    def is_working(self) -> None:
+        """Raises RuntimeError if the broker or its clients have ended."""
+        for name in ("broker", "clients"):
+            if self.ended(name):
+                raise RuntimeError(f"{name} ended: " + (self.work / f"{name}.log").read_text()[-2000:])
+
+    def stop(self) -> None:
+        """Ends the clients, and shuts the broker down cleanly."""
+        self.processes["clients"].kill()
+        self.processes["clients"].wait()
+        self.processes["broker"].send_signal(signal.SIGTERM)
+        self.processes["broker"].wait(timeout=120)
+
+
+def commands(dirs: list[Path], out: Path) -> list[tuple[str, list[str]]]:
+    """Every command of kdump that reads a disk, with its usual options, on these log directories."""
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [str(path) for path in dirs]
+    state = ["--json", *paths]
+    return [
+        ("verify", ["verify", *state]),
+        ("ls", ["ls", *state]),
+        ("verify --jobs 2", ["verify", "--jobs", "2", *state]),
+        ("ls --by segment", ["ls", "--by", "segment", *state]),
+        ("stats", ["stats", *state]),
+        ("ls --by topic", ["ls", "--by", "topic", *paths]),
+        ("inspect", ["inspect", *state]),
+        ("inspect --read-committed", ["inspect", "--read-committed", *state]),
+        ("transactions", ["transactions", *state]),
+        ("producers", ["producers", *state]),
+        ("verify --crc", ["verify", "--crc", *state]),
+        ("retention", ["retention", *state]),
+        ("groups", ["groups", *state]),
+        ("cluster", ["cluster", *state]),
+        ("restart-plan", ["restart-plan", *state]),
+        ("diff", ["diff", "--json", paths[0], paths[0]]),
+        ("reindex", ["reindex", *state]),
+        ("reindex --out", ["reindex", "--out", str(out / "reindex"), *state]),
+        ("salvage", ["salvage", "--out", str(out / "salvage"), *state]),
+        ("carve", ["carve", *state]),
+        ("report", ["report", "--out", str(out / "report.html"), *paths]),
+        ("verify, text", ["verify", *paths]),
+        ("scan", ["scan", "--json", "--out", str(out / "scan"), *paths]),
+    ]
