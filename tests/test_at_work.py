@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,35 @@ def test_a_quiet_disk_is_looked_at_once(command: str, tmp_path: Path, monkeypatc
     paths = [root, root] if command == "diff" else [root]
     result = run(command, *paths)
     assert command not in ("verify", "restart-plan") or result.exit_code != 0, result.stdout
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize(
+    "command", ["verify", "transactions", "producers", "retention", "restart-plan", "diff", "stats"]
+)
+def test_a_disk_that_was_copied_just_now(
+    command: str, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file is in doubt, and nothing changes: the answer is that of an old disk."""
+    root = disk(tmp_path)
+    for name in ("payments-0", "users-0"):
+        path = root / name / f"{0:020}.log"
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+    (root / "orders-none-0" / "leader-epoch-checkpoint").write_text("0\n1\n5 x\n")
+    paths = [root, root / "orders-none-0"] if command == "diff" else [root]
+    now = ("--now", "2026-11-21T08:00") if command in ("transactions", "producers", "retention") else ()
+
+    def answer() -> tuple[int, list[str]]:
+        result = run(command, *paths, *how, *now)
+        lines = [re.sub(r'"seconds":[0-9.]+', "", line) for line in result.stdout.splitlines()]
+        return result.exit_code, sorted(lines) if how else lines
+
+    old = answer()
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**18)
+    assert answer() == old
 
 
 @pytest.mark.parametrize("draw", sample(range(40), 8, "at work, quiet again"))

@@ -87,6 +87,8 @@ class Looking:
         self.opener = self.watch.opening(unit.options.open_source)
         self._doubts = Doubts(unit, self.watch)
         self._doubtful: list[Finding] = []
+        self.doubted: set[str] = set()
+        """Codes of findings that did not hold at once."""
         self._reported: set[Key] = set()
 
     def holds(self, finding: Finding) -> bool:
@@ -96,15 +98,17 @@ class Looking:
     def sort(self, findings: list[Finding]) -> list[Finding]:
         """Those of the findings that hold."""
         found, doubtful = self._doubts.sort(findings)
+        self.doubted.update(finding.code for finding in doubtful)
         self._doubtful += doubtful[: MOST - len(self._doubtful)]
         if len(self._reported) < MOST:
             self._reported.update(key(finding) for finding in found if finding.severity != INFO)
         return found
 
     def rest(self, totals: Totals) -> Iterator[Finding]:
-        """The findings that a further look has confirmed."""
-        if self._doubtful:
-            yield from _again(self.unit, self.watch, self._doubtful, self._reported, totals)
+        """The findings up to now that a further look has confirmed."""
+        doubtful, self._doubtful = self._doubtful, []
+        if doubtful:
+            yield from _again(self.unit, self.watch, doubtful, self._reported, totals)
 
     def instead(self, totals: Totals) -> Iterator[Finding]:
         """All findings of a further look, where none of this one have been reported."""

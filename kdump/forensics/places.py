@@ -44,7 +44,10 @@ class Asked:
         work; none for segments that were named."""
         if self.unit is None:
             return self, None
-        looking = Looking(replace(self.unit, options=self.options))
+        every = replace(
+            self.options, only=frozenset(), headers_only=False
+        )  # all: whoever asks has rules of several families
+        looking = Looking(replace(self.unit, options=every))
         options = replace(self.options, open_source=looking.opener)
         looking.unit.partition = here = current(self.partition)
         return replace(self, partition=here, options=options), looking

@@ -107,12 +107,23 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
         _base(walk, place),
         with_events=question.events,
     )
+
+    def confirmed() -> Iterator[Finding]:
+        if looking is None:
+            return
+        for finding in looking.rest(totals):
+            if finding.code in looking.doubted and _is_told(finding, question):
+                yield finding
+
     damages = 0
     for answer in walk.run(watch):
         if isinstance(answer, (Producer, ProducerEvent)):
             if question.wants(answer):
                 yield answer
         elif isinstance(answer, PartitionProducers):
+            for finding in confirmed():
+                damages += finding.code in DAMAGES and finding.severity != INFO
+                yield finding
             yield answer._replace(damages=damages)
             if answer.forgotten:
                 text = (
@@ -122,7 +133,7 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
         elif isinstance(answer, Finding) and _is_told(answer, question) and (looking is None or looking.holds(answer)):
             damages += answer.code in DAMAGES and answer.severity != INFO
             yield answer
-    yield from looking.rest(totals) if looking is not None else ()
+    yield from confirmed()
     for unread in totals.unread:
         refused(SourceError(unread))
     for note in totals.notes:

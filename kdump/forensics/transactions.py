@@ -151,19 +151,30 @@ def _of(
     walk.met = met
     coordinator = place.known.coordinator
     ledger = Ledger(walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout)
+
+    def confirmed() -> Iterator[Finding]:
+        if looking is None:
+            return
+        for finding in looking.rest(totals):
+            if finding.code in looking.doubted and told_beside(finding):
+                yield finding
+
     damages = 0
     for answer in walk.run(ledger):
         if isinstance(answer, Transaction):
             if question.wants(answer):
                 yield answer
         elif isinstance(answer, PartitionTransactions):
+            for finding in confirmed():
+                damages += finding.code in DAMAGES and finding.severity != INFO
+                yield finding
             yield answer._replace(damages=damages)
         elif not isinstance(answer, Finding):
             yield answer
         elif told_beside(answer) and (looking is None or looking.holds(answer)):
             damages += answer.code in DAMAGES and answer.severity != INFO
             yield answer
-    yield from looking.rest(totals) if looking is not None else ()
+    yield from confirmed()
     for unread in totals.unread:
         refused(SourceError(unread))
     for note in totals.notes:

@@ -54,8 +54,9 @@ YOUNG = 1_000_000_000
 
 
 def is_young(seen: Identity | None) -> bool:
-    """Return True if the last change was just now: what follows it may not be there yet."""
-    return seen is not None and seen.modified > time.time_ns() - YOUNG
+    """Return True if the last change was just now: what follows it may not be there yet. (A time well in the future is
+    that of another clock.)"""
+    return seen is not None and abs(time.time_ns() - seen.modified) < YOUNG
 
 
 def identities(directory: str) -> dict[str, Identity]:
