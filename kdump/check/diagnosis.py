@@ -21,8 +21,8 @@ CERTAIN = 2 << 20
 """Covered bytes up to which one flipped bit is a certain diagnosis: at most 1 in 256 cases of other damage matches
 it."""
 WORTH_A_GUESS = 128 << 20
-"""Covered bytes up to which one flipped bit is a possible diagnosis: 1 in 4 cases of other damage matches it there, and
-from 256 MiB on more than one bit does."""
+"""Covered bytes up to which one flipped bit is a possible diagnosis: at this size, 1 in 4 cases of other damage matches
+it, and from 256 MiB on more than one bit does."""
 FEWEST_ZEROS = 32
 """Shortest run of zero bytes that is reported; runs in undamaged data are rarely longer than half of this."""
 UNLIKE = 4

@@ -55,7 +55,8 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
 
 def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
     """Yield a finding if node.id or directory.id differs from the registration of this log directory in the cluster's
-    metadata. A new directory.id without partitions is only a warning: the broker registers it at startup."""
+    metadata. An unknown directory.id is only a warning if the directory has no partitions: the broker registers it at
+    startup."""
     node, directory = parse_int(values.get("node.id")), values.get("directory.id")
     if node is None or directory is None:
         return

@@ -1,4 +1,4 @@
-"""Totals of what is missing from logs, for the headline: whatever the severity of the findings that report it."""
+"""Totals of missing offsets and transaction markers, which the headline shows whatever their findings' severity."""
 
 from __future__ import annotations
 

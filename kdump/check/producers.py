@@ -105,7 +105,7 @@ class Sequences(Rule):
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
-        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # producers must be removed one by one
+        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
         stop, found = chains(heads, first, stop, not self.quiet)
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)

@@ -23,7 +23,7 @@ NONE: tuple[Finding, ...] = ()
 
 
 class Noted(NamedTuple):
-    """Offset of a partition in a checkpoint file, and the position and size (bytes) of its line there."""
+    """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
 
     offset: int
     at: Target
@@ -32,7 +32,7 @@ class Noted(NamedTuple):
 
 
 class EpochStart(NamedTuple):
-    """A line of leader-epoch-checkpoint, and its position and size (bytes) in the file."""
+    """A line of leader-epoch-checkpoint, with its position and size in bytes."""
 
     epoch: int
     startOffset: int

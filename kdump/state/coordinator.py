@@ -40,8 +40,8 @@ class Coordinator:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all transactions of all coordinators are here. This takes every partition: the partition depends on
-        the hash of the transactional ID, which cannot be derived from a producer ID."""
+        """Whether every partition of __transaction_state was read without problems. All are needed, because a producer
+        ID does not show in which partition its transactional ID is (its hash modulo the number of partitions)."""
         whole = self.partition_count is not None and self.partitions >= set(range(self.partition_count))
         return whole and not self.problems
 

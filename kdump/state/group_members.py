@@ -48,7 +48,7 @@ def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
 
 def _protocol(field: str, member: Values, problem: Callable[[str], None]) -> Values:
     """Return the values of a consumer protocol message, as far as it decodes. The client wrote it, and the coordinator
-    loads the group even if it is invalid."""
+    loads the group even if it is invalid (ClassicGroup.computeSubscribedTopics)."""
     decoded, error = attempt_inner(field, member[field])
     if decoded is None:
         return {}

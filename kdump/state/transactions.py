@@ -16,7 +16,8 @@ from kdump.log.region import Batch
 from kdump.state.marker import Marker
 
 MOST_OPEN = 1_000_000
-"""Maximum number of open transactions kept; no log written by a broker has more."""
+"""Maximum number of open transactions, and of producers with their epochs, that are kept; no log written by a broker
+has more."""
 
 
 @dataclass(slots=True)
@@ -51,9 +52,9 @@ class Open:
 
 
 class Ended(NamedTuple):
-    """Effect of a marker. `transaction` is None if no data of it precedes the marker: none was written here, or it was
-    removed. `newest`: highest epoch of the producer before the marker, -1 for none; `stable`: last stable offset after
-    the marker, as stored in a .txnindex."""
+    """Effect of a marker. `transaction`: None if the marker follows no data of its transaction, because none was
+    written here or it was removed; `newest`: highest epoch of the producer before the marker, -1 for none; `stable`:
+    last stable offset after the marker, as stored in a .txnindex."""
 
     producer_id: int
     marker: Marker
