@@ -1,1 +1,1 @@
-"""Regions -> findings: what is wrong, with its evidence and what follows from it."""
+"""Regions -> findings: each problem with its evidence, impact and action."""

@@ -1,4 +1,4 @@
-"""What an earlier run found and people have accepted: a nightly job tells only what is new."""
+"""Baseline of accepted findings, so that a nightly job reports only new ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Key = tuple[str, str | None, int | None, int | None, str]
 
 
 class Baseline:
-    """Findings by code, topic-partition and offset; where one of these is missing, by the file's name too."""
+    """Accepted findings, identified by code, topic-partition and offset; without a topic or an offset, also by file
+    name."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
@@ -22,7 +23,7 @@ class Baseline:
 
 
 def read_baseline(path: str) -> Baseline:
-    """What `kdump verify --json` wrote. Raises SourceError for a file that is something else."""
+    """Read a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is anything else."""
     keys: set[Key] = set()
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""What the check of a partition takes over from one segment to the next, as JSON: so that it can go on another time,
-in another process, where it has left off. Each rule declares what that is (`Rule.carries`); here is how it is written.
+"""JSON form of the state that a partition check carries between segments, so that a later process can resume it. Each
+rule declares its part of the state in `Rule.carries`.
 
-Nothing is believed of what is read back but its shape: whoever keeps it has to see that it is what was written.
+Restoring a state checks little more than its shape: the caller must make sure that it is what was written.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from kdump.state.producers import Producer, Producers
 from kdump.state.transactions import Open, Transactions
 
 MOST = 250_000
-"""Producers and transactions of a partition of which a state is made: 20 MiB of JSON, and a second."""
+"""Maximum number of producers or transactions in a state: 20 MiB of JSON, written in one second."""
 Targets = Mapping[str, Target]
-"""The segments of the partition, by their paths."""
+"""Segments of the partition by path."""
 
 
 class NotCarried(Exception):
-    """A state that cannot be written, or read back."""
+    """The state cannot be written or restored."""
 
 
 class Carried(NamedTuple):
-    """A kind of value: how it becomes JSON, and a value again. Both raise NotCarried."""
+    """Conversion of one kind of value to JSON and back. Both functions raise NotCarried."""
 
     pack: Callable[[Any], Any]
     unpack: Callable[[Any, Targets], Any]
@@ -112,16 +112,17 @@ TRANSACTIONS = Carried(_packed_transactions, _transactions)
 
 
 class Carrier:
-    """Something with a state that outlives a segment: `carries` names the attributes, and of which kind each is."""
+    """Base class of objects with a state that outlives a segment. `carries`: names and kinds of its attributes."""
 
     carries: Mapping[str, Carried] = {}
 
     def resumed(self) -> None:
-        """The state is that of another time; what follows from it is put right."""
+        """Recompute attributes that depend on the restored state."""
 
 
 def packed(carriers: Iterable[Carrier]) -> str:
-    """Their states. Raises NotCarried where there is too much, or what JSON has not."""
+    """Return the states of `carriers` as JSON. Raises NotCarried if there is too much, or a value that JSON cannot
+    represent."""
     said = []
     for each in carriers:
         own = {name: kind.pack(getattr(each, name)) for name, kind in each.carries.items()}
@@ -133,7 +134,7 @@ def packed(carriers: Iterable[Carrier]) -> str:
 
 
 def unpack(text: str, carriers: Iterable[Carrier], targets: Iterable[Target]) -> None:
-    """Give them back their states. Raises NotCarried, with some of them changed."""
+    """Restore the states of `carriers` from `text`. If this raises NotCarried, some of them may have changed."""
     every, by_path = list(carriers), {at.path: at for at in targets}
     try:
         said = json.loads(text)

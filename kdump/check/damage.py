@@ -1,4 +1,4 @@
-"""Family bytes: regions that are no batch, and batches that cannot be believed -> findings."""
+"""Family bytes: findings for regions that are not a batch, and for batches that are not valid."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ AFTER_BATCHES = {
     SHARE_TOPIC: (WARNING, UNLOADED),
     TRANSACTION_TOPIC: (INFO, LOADED),
 }
-"""What a preallocated tail does to the loading of a coordinator. Source: CoordinatorLoaderImpl and
-TransactionStateManager, which read to the end of the file, not of the log (FileRecords.readInto); tried with 4.3.1
-(tools/coordinator_trials.py). A segment without batches is not read."""
+"""Severity and impact of preallocated zeros after the batches of a coordinator's topic, when a coordinator loads it.
+Source: CoordinatorLoaderImpl and TransactionStateManager, which read to the end of the file, not of the log
+(FileRecords.readInto); tested with 4.3.1 (tools/coordinator_trials.py). A segment without batches is not read."""
 
 
 def region_finding(part: Part, region: Region, end: int | None, *, served: bool = True) -> Finding:
-    """What bytes that no batch claims amount to. At the end of a last segment that a broker will recover, a torn batch
-    is no more than a write that power cut short, and zeros are what preallocation leaves. `end` is where the file ends,
+    """Return the finding for bytes that belong to no batch. At the end of a last segment that a broker will recover, it
+    is milder: an incomplete batch is an interrupted write, and zeros are left by preallocation. `end`: size of the file
     in bytes; `served`: whether a broker can be the leader of this log."""
     code = region.code
     at_end = part.last and part.recovers is not False and region.end == end
@@ -72,7 +72,8 @@ def region_finding(part: Part, region: Region, end: int | None, *, served: bool 
 
 
 def batch_findings(part: Part, batch: Batch) -> Iterator[Finding]:
-    """A checksum that does not hold, with what the damage looks like; a length, or offsets, that cannot be."""
+    """Yield findings for a checksum that does not match, with a diagnosis of the damage, for an invalid length and for
+    negative offsets."""
     for problem in batch.problems:
         yield batch_finding(part.target, batch, problem)
     if not batch.crcValid:

@@ -1,4 +1,4 @@
-"""What the damage behind a checksum that does not hold looks like: one flipped bit, a hole, another batch's bytes."""
+"""Diagnoses the damage if a checksum does not match: one flipped bit, a hole, bytes of another batch."""
 
 from __future__ import annotations
 
@@ -18,40 +18,43 @@ from kdump.log.region import HEADER_SIZES, Batch
 FLIPPED_BIT, ZEROS, BLOCK, FOREIGN, CRC_FIELD = "flipped-bit", "zeros", "block", "foreign", "crc-field"
 
 CERTAIN = 2 << 20
-"""Covered bytes up to which one flipped bit is beyond doubt: of all other damage, 1 in 256 at most looks like it."""
+"""Covered bytes up to which one flipped bit is a certain diagnosis: at most 1 in 256 cases of other damage matches
+it."""
 WORTH_A_GUESS = 128 << 20
-"""Covered bytes up to which one is worth a guess: 1 in 4 looks like it there, and from 256 MiB on several bits do."""
+"""Covered bytes up to which one flipped bit is a possible diagnosis: at this size, 1 in 4 cases of other damage matches
+it, and from 256 MiB on more than one bit does."""
 FEWEST_ZEROS = 32
-"""Bytes of zeros that are worth a word; real records and headers without damage have hardly more than half of it."""
+"""Shortest run of zero bytes that is reported; runs in undamaged data are rarely longer than half of this."""
 UNLIKE = 4
-"""How many times longer than all other runs one must be: where there are many, records are just like that."""
+"""How many times longer than every other run of zeros the reported one must be: if there are several long ones, they
+are part of the records."""
 BLOCKS = (4096, 512)
-"""Bytes that file systems and disks write at once."""
+"""Block sizes of file systems and disks, in bytes."""
 BY_CHANCE = 8
-"""Bytes of zeros that the data itself may have on either side of a hole."""
+"""Maximum number of zero bytes on either side of a hole that are considered part of the data."""
 
 ALL_ZEROS = re.compile(rb"\x00*")
 
 
 class Diagnosis(NamedTuple):
-    """What damage looks like. All empty if it looks like nothing known."""
+    """What the damage looks like. All fields are empty if it resembles no known kind."""
 
     kind: str
     """flipped-bit, zeros, block (a hole the size of blocks), foreign (bytes of another batch), crc-field or empty."""
     text: str
-    """One clause for an operator."""
+    """Description for the user, one clause."""
     position: int | None = None
-    """The first byte of the file concerned."""
+    """Position of the first affected byte in the file."""
     size: int = 0
-    """Bytes concerned."""
+    """Number of affected bytes."""
 
 
 UNKNOWN = Diagnosis("", "")
 
 
 def diagnose(batch: Batch) -> Diagnosis:
-    """What the damage to a batch or message looks like whose checksum does not hold. Reads it a few times, in pieces;
-    notes nothing in it."""
+    """Diagnose the damage to a batch or message whose checksum does not match. Reads it several times, in chunks; does
+    not add to its problems."""
     difference = batch.crc ^ batch.computedCrc
     if not difference:
         return UNKNOWN
@@ -71,7 +74,7 @@ def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
     if difference.bit_count() != 1:
         return None
     behind, bit = divmod(difference.bit_length() - 1, 8)
-    at = batch.position + batch.crc_start - behind - 1  # in every format, what it covers begins behind it
+    at = batch.position + batch.crc_start - behind - 1  # in every format, the checksum precedes the covered bytes
     return _one_bit(batch, CRC_FIELD, at, bit, "in the stored checksum itself; what it covers is intact")
 
 
@@ -89,7 +92,8 @@ def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
 
 
 def _magic(batch: Batch) -> Diagnosis | None:
-    """One bit tells v0 from v2, whose checksums differ in where they stand and in what they cover."""
+    """Test for a flipped bit in magic. One bit distinguishes v0 from v2, whose checksums differ in position and in the
+    bytes they cover."""
     start = batch.position
     if batch.magic == 0 and batch.size >= v2.BATCH_HEADER.size:
         stored, magic = v2.BATCH_HEADER.positions["crc"], 2
@@ -117,7 +121,7 @@ def _one_bit(batch: Batch, kind: str, at: int, bit: int, note: str) -> Diagnosis
 
 
 def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
-    """The largest hole of whole blocks, and the longest run of zeros, if it is unlike the rest."""
+    """Return the largest hole of whole blocks, and the longest run of zeros if it is much longer than all others."""
     longest = second = 0
     longest_at = 0
     hole = (0, 0, 0)
@@ -125,7 +129,7 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
     for start, end in _runs(batch):
         if end - start >= BLOCKS[-1] or end == batch.end:
             hole = max(hole, _whole_blocks(batch, start, end))
-        # A header may hold many zeros; those of its fields are not damage.
+        # A header may contain many zeros in its fields, which are not damage.
         length = end - max(start, body)
         if length > longest:
             longest, longest_at, second = length, max(start, body), longest
@@ -152,13 +156,13 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
 
 
 def _whole_blocks(batch: Batch, start: int, end: int) -> tuple[int, int, int]:
-    """The blocks that a run of zeros fills: bytes of the batch in them, size of a block, position; zeros if it is no
-    hole of whole blocks."""
+    """Return the blocks that a run of zeros fills: bytes of the batch in them, block size, position. Returns (0, 0, 0)
+    if the run is not a hole of whole blocks."""
     for unit in BLOCKS:
         first = -(-start // unit) * unit
         last = end // unit * unit
         if end == batch.end and end % unit:
-            # The hole may go on behind the batch: up to the end of the block, or of the file.
+            # The hole may continue after the batch, to the end of the block or of the file.
             beyond = bytes(batch.window.peek(end, unit - end % unit))
             if not any(beyond) and first < end:
                 last = end
@@ -168,10 +172,10 @@ def _whole_blocks(batch: Batch, start: int, end: int) -> tuple[int, int, int]:
 
 
 def _runs(batch: Batch) -> Iterator[tuple[int, int]]:
-    """Start and end, in the file, of every run of zeros in what the checksum covers that is long enough."""
+    """Yield start and end position in the file of every run of at least FEWEST_ZEROS zeros in the covered bytes."""
     needle = bytes(FEWEST_ZEROS)
     position = batch.position + batch.crc_start
-    run: int | None = None  # where zeros began that reach to the end of the last piece
+    run: int | None = None  # start of the zeros that reach to the end of the last chunk
     for piece in batch.chunks(batch.crc_start, batch.size):
         data = bytes(piece)
         at = 0

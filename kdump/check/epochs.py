@@ -13,7 +13,7 @@ from kdump.format.heads import BASE, EPOCH, Heads, within
 
 
 class Epochs(Rule):
-    """Epochs do not fall; the checkpoint says of each batch the epoch that it has."""
+    """Checks that leader epochs do not decrease and agree with leader-epoch-checkpoint."""
 
     carries = {"last": NUMBER}
 

@@ -1,4 +1,4 @@
-"""A finding: something wrong with bytes that could be read. A value, never an exception."""
+"""A finding: a problem in bytes that could be read. A value, never an exception."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kdump.log.paths import Target
 
 @answer("finding")
 class Finding(NamedTuple):
-    """One finding, with its evidence. `position` and `size` are bytes of `file`; topic and partition are None where the
-    directory does not tell; `source` is the log directory, or the path that was given."""
+    """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are
+    None if the directory name does not contain them; `source` is the log directory, or the path that was given."""
 
     code: Annotated[str, Doc("which rule fired")]
     severity: Annotated[str, Doc("error, warning or info")]
@@ -44,7 +44,7 @@ def found(
     severity: str | None = None,
     consequence: str | None = None,
 ) -> Finding:
-    """A finding in the file `target`; what is not said of it is what the catalogue says of its code."""
+    """Build a finding for `target`; severity and consequence default to the catalogue entry of its code."""
     entry = CATALOGUE[code]
     return Finding(
         code,
@@ -64,7 +64,7 @@ def found(
 
 
 def _at(consequence: str, offset: int | None) -> str:
-    """The catalogue's words, with the offset; or, if no offset is known, without."""
+    """Return the catalogue's consequence with the offset filled in or, if no offset is known, reworded without it."""
     if offset is not None:
         return consequence.format(offset=offset)
     for words, instead in PLACELESS:
@@ -80,4 +80,4 @@ PLACELESS = (
     ("from offset {offset} exits", "from there exits"),
     ("stays at {offset}", "stays there"),
 )
-"""How the catalogue says where, and how it says so without an offset."""
+"""Phrases of the catalogue that contain an offset, and their replacements if no offset is known."""

@@ -1,5 +1,5 @@
-"""Whether a damaged batch has bytes of another batch in it: a block of a disk that was written to the wrong place, or
-that still holds what was there before."""
+"""Detects bytes of another batch inside a damaged batch: a disk block that was written to the wrong position, or that
+still has its previous contents."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from kdump.log.resync import Resync
 
 BLOCK = 4096
 MOST_LOOKS = 64
-"""Headers whose checksum does not hold that are looked at: crafted bytes may have any number."""
+"""Maximum number of headers with a mismatching checksum that are examined: crafted bytes may contain any number."""
 MOST_SEARCHED = 4 << 20
-"""Bytes of a batch that are searched for sound messages of v0 and v1, which takes long where there are many zeros."""
+"""Size in bytes of the largest batch that is searched for valid messages of v0 and v1, which is slow if there are many
+zeros."""
 
 LENGTH = rb"[\x00-\x7f].{3}"
 TIME = rb"(?:\x00\x00[\x00-\x03].{5}|\xff{8})"
-"""Epoch ms up to the year 2109, or -1."""
+"""Pattern of a timestamp: epoch ms up to the year 2109, or -1."""
 MAGIC = re.compile(
     rb"\x02(?=.{4}"  # crc
     rb"\x00[\x00-\x7f]"  # attributes
@@ -33,15 +34,17 @@ MAGIC = re.compile(
     + rb")",
     re.DOTALL,
 )
-"""The magic of a v2 header with plausible fields behind it: looked for first, for zeros, as before it, are frequent."""
+"""The magic of a v2 header, followed by plausible fields. This is searched first, because zeros, as in the fields
+before it, are frequent."""
 
 
 def foreign_batch(batch: Batch) -> tuple[Claim, bool] | None:
-    """The first batch or message that begins inside `batch` and does not belong there, and whether its checksum holds.
+    """Return the first batch or message that starts inside `batch` and does not belong there, and whether its checksum
+    matches; None if there is none.
 
-    A value may legally hold a whole batch. So one that a record holds counts only where it begins a block of 4 KiB and
-    none is held before it; and one without a checksum that holds only as a v2 header whose every field is plausible.
-    All offsets are within 31 bits of this batch's.
+    A record value may legally contain a whole batch. A batch inside a record therefore counts only if it starts on a
+    4 KiB boundary and no record before it contains one. If the checksum does not match, only a v2 header counts, and
+    only if all its fields are plausible. Offsets must be less than 2^31 from that of `batch`.
     """
     offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
     name_offset = max(0, offset - REACH // 2)
@@ -59,7 +62,7 @@ def foreign_batch(batch: Batch) -> tuple[Claim, bool] | None:
 
 
 def _message_on_block(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] | None:
-    """A sound message of v0 or v1 that begins a block."""
+    """Return a valid message of v0 or v1 that starts on a block boundary."""
     first = (batch.position + batch.crc_start + BLOCK - 1) // BLOCK * BLOCK
     for position in range(first, batch.end, BLOCK):
         claim = claim_at(batch.window, position, batch.limits)
@@ -76,7 +79,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] 
     before = _before_magic(offset)
     position = batch.position + batch.crc_start
     size = max(batch.window.size, 2 * HEADER)
-    held_to = 0  # where the last record ends that holds a batch
+    held_to = 0  # end of the last record that contains a batch
     looks = 0
     nesting = Nesting(batch.window, lambda at: at == batch.end)
     nesting.begin(batch.position)
@@ -112,7 +115,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] 
 
 
 def _before_magic(offset: int) -> re.Pattern[bytes]:
-    """An offset near this one, a length and a leader epoch."""
+    """Return a pattern for the fields before magic: an offset near this one, a length and a leader epoch."""
     halves = {other >> 32 for other in (max(0, offset - REACH), max(0, offset), max(0, offset) + REACH)}
     upper = b"(?:" + b"|".join(re.escape((half & 0x7FFFFFFF).to_bytes(4, "big")) for half in sorted(halves)) + b")"
     return re.compile(upper + rb".{4}" + LENGTH + rb"(?:[\x00-\x7f].{3}|\xff{4})", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Family files, checkpoints: the small files that say whose a directory is, and how a KRaft node has voted.
+"""Family files, checkpoints: the files that identify a directory, and the quorum state of a KRaft node.
 
 Source: MetaProperties (versions 0 and 1), PartitionMetadataFile.PartitionMetadataReadBuffer, FileQuorumStateStore.
 """
@@ -23,7 +23,7 @@ QUORUM_VERSIONS = ("0", "1")
 
 
 def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
-    """What is wrong with what the file says, by its name and value pairs."""
+    """Yield findings for invalid contents of a file, given as names and values."""
     if at.kind is kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
@@ -54,8 +54,9 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
 
 
 def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
-    """Whether node.id and directory.id are those under which the cluster's metadata knows this log directory. A new one
-    is registered when its broker starts."""
+    """Yield a finding if node.id or directory.id differs from the registration of this log directory in the cluster's
+    metadata. An unknown directory.id is only a warning if the directory has no partitions: the broker registers it at
+    startup."""
     node, directory = parse_int(values.get("node.id")), values.get("directory.id")
     if node is None or directory is None:
         return

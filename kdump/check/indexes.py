@@ -1,8 +1,8 @@
-"""Family files, indexes: .index and .timeindex held against the batches of their segment, entry by entry as the
-batches go by, so that neither has to be kept.
+"""Family files, indexes: compares .index and .timeindex with the batches of their segment. Entries and batches are read
+in parallel, so that neither has to be kept in memory.
 
-The invariant of an .index that all releases keep: the position is a batch boundary, that batch's base offset is at most
-the entry's offset, and every earlier batch ends below it. Source: OffsetIndex, TimeIndex, LogSegment.append.
+Invariant of an .index in all releases: the position is a batch boundary, that batch's base offset is at most the
+entry's offset, and every earlier batch ends below that offset. Source: OffsetIndex, TimeIndex, LogSegment.append.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ Reader = Callable[[Target, Kind], Iterator[Item]]
 
 
 class IndexRule(Rule):
-    """What the two have in common. Findings of one code in one file are told once, with how many more there are."""
+    """Base class of the rules for both indexes. Findings with the same code in one file are reported once, with the
+    number of further ones."""
 
     kind: Kind
     prefix: str
     padded = ERROR
     padding_does: str | None = None
-    """Severity and consequence of zeros that count as entries; None: what the catalogue says."""
+    """Severity (`padded`) and consequence of zeros that count as entries; None: as in the catalogue."""
 
     def __init__(self, read: Reader, known: Known) -> None:
         self.read = read
@@ -53,16 +54,16 @@ class IndexRule(Rule):
         return NONE
 
     def reset(self) -> None:
-        """A new segment."""
+        """Reset the state at the start of a segment."""
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
-        return stop  # whatever is found is told at the end
+        return stop  # findings are reported at the end of the segment
 
     def falls(self, before: Entry, entry: Entry) -> bool:
         raise NotImplementedError
 
     def said(self, entry: Entry) -> str:
-        """What an entry says."""
+        """Return an entry's names and values as text."""
         return " ".join(f"{name} {value}" for name, value in entry.values.items())
 
     def note(self, code: str, entry: Entry | Region, message: str, **more: object) -> None:
@@ -75,7 +76,8 @@ class IndexRule(Rule):
         self.told[code] = (finding, 1)
 
     def _next(self, part: Part) -> Entry | None:
-        """The next entry that rises; what is none, or does not, is noted."""
+        """Return the next entry in ascending order, None at the end. Notes entries that are not in order, and bytes
+        that are not an entry."""
         for item in self.items:
             if isinstance(item, Entry):
                 if self.before is not None and self.falls(self.before, item):
@@ -89,7 +91,7 @@ class IndexRule(Rule):
         return None
 
     def advance(self, part: Part) -> None:
-        """On to the next entry, for an index without its segment."""
+        """Move to the next entry, to check an index without its segment."""
         self.entry = self._next(part)
 
     def _region(self, part: Part, region: Region) -> None:
@@ -114,17 +116,17 @@ class IndexRule(Rule):
         self.told = {}
 
     def rest(self, part: Part) -> None:
-        """What is left when the segment has ended."""
+        """Check the entries that are left at the end of the segment."""
 
 
 class OffsetIndex(IndexRule):
-    """.index"""
+    """Checks .index files."""
 
     kind, prefix = INDEX, "index"
     padded, padding_does = WARNING, "reads that go through it begin at the start of the segment: they are slow"
 
     def reset(self) -> None:
-        self.ended = -1  # the last offset of all batches so far
+        self.ended = -1  # the highest offset of the batches so far
         self.damage_end = -1
 
     def falls(self, before: Entry, entry: Entry) -> bool:
@@ -171,13 +173,14 @@ class OffsetIndex(IndexRule):
             self.entry = self._next(seen.part)
 
     def _nowhere(self, entry: Entry) -> None:
-        """Of an entry whose position is no boundary."""
+        """Note an entry whose position is not a batch boundary, unless it is before the end of a damaged region."""
         offset, position = entry.values["offset"], entry.values["position"]
         if not 0 <= position < self.damage_end:
             self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
 
     def _reached(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
-        """Of an entry at whose position a batch has the offsets base..last, and those before it end with `ended`."""
+        """Check an entry whose position is the start of a batch with the offsets base..last; `ended`: the highest
+        offset of the batches before it."""
         offset, position = entry.values["offset"], entry.values["position"]
         if base is not None and base > offset:
             message = f"offset {offset} at {position}, where the batch begins with offset {base}"
@@ -199,7 +202,7 @@ class OffsetIndex(IndexRule):
 
 
 class TimeIndex(IndexRule):
-    """.timeindex"""
+    """Checks .timeindex files."""
 
     kind, prefix = TIME_INDEX, "time-index"
 
@@ -240,8 +243,8 @@ class TimeIndex(IndexRule):
         self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, stop))
 
     def _compare(self, entry: Entry, base: int | None, timestamp: int, newest: int) -> None:
-        """Of an entry whose offset a batch holds that begins with `base`; of those before it the largest maxTimestamp
-        is `newest`."""
+        """Check an entry against the batch that should contain its offset: `base` and `timestamp` are that batch's
+        baseOffset and maxTimestamp, `newest` is the largest maxTimestamp of the batches before it."""
         if self.damaged:
             return
         offset, said = entry.values["offset"], entry.values["timestamp"]

@@ -1,4 +1,4 @@
-"""One index, entry by entry, against its segment: for those who want every entry that is wrong, and nothing else."""
+"""Compares one index with its segment, entry by entry, and reports every wrong entry."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kdump.log.region import Batch, BatchLegacy, Limits, Region
 from kdump.log.window import Window
 
 MOST = 100_000
-"""Wrong entries of one file that are told; an index has up to 1.3 million."""
+"""Maximum number of wrong entries reported per file; an index has up to 1.3 million entries."""
 
 
 class WrongEntry(NamedTuple):
-    """An entry, or what stands in the place of entries, that is wrong, and why. `code` is the finding's
-    (check.catalogue); `before` the entry before it that was in order."""
+    """A wrong entry, or bytes that are not an entry, and the reason. `code`: that of the finding (check.catalogue);
+    `before`: the last entry before it that was in ascending order."""
 
     code: str
     entry: Entry | Region
@@ -40,8 +40,8 @@ def wrong_entries(
     limits: Limits,
     met: Callable[[int], None] = lambda position: None,
 ) -> Iterator[WrongEntry]:
-    """What is wrong in the `kind` (INDEX or TIME_INDEX) at `index`, held against the segment at `log`, which is read
-    through once; `met` is told how far. MOST of them, in their order. Raises SourceError."""
+    """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MOST. The
+    segment at `log` is read once; calls `met` with each position reached in it. Raises SourceError."""
     rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
     segment = Segment("", log.name_offset or 0, log, {kind: index})
     part = Part(segment, log, True, None, 0, log_window.source.size)
@@ -67,7 +67,7 @@ def _known(log: Target) -> Known:
 
 
 class _Every(IndexRule):
-    """Keeps each that is wrong, where the rule of verify counts those behind the first."""
+    """Collects every wrong entry (up to MOST); verify's rule keeps the first and counts the rest."""
 
     def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: Known) -> None:
         super().__init__(read, known)

@@ -1,4 +1,4 @@
-"""What is missing from logs, whatever the severity of the findings that report it: the headline says so."""
+"""Totals of missing offsets and transaction markers, which the headline shows whatever their findings' severity."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 
 @dataclass
 class Missing:
-    """Sums over findings. An offset that compaction has removed is not missing, nor is the marker of a transaction that
-    may still be running: their findings are informational. `gaps` are offsets between batches; `ends`, by log
-    directory, topic and partition, those from the log end offset to the furthest checkpoint."""
+    """Totals over findings. Offsets that compaction removed are not missing, nor is the marker of a transaction that
+    may still be running: their findings are informational. `gaps`: number of offsets missing between batches; `ends`:
+    number missing between the log end offset and the highest checkpoint, by log directory, topic and partition;
+    `markers`: transactions without a marker."""
 
     gaps: int = 0
     markers: int = 0
@@ -24,7 +25,7 @@ class Missing:
 
     @property
     def offsets(self) -> int:
-        """All offsets that are missing."""
+        """Total number of missing offsets."""
         return self.gaps + sum(self.ends.values())
 
     def add(self, finding: Finding) -> None:
@@ -48,7 +49,7 @@ class Missing:
 
     @property
     def text(self) -> str:
-        """60 offsets missing, 1 transaction without a marker"""
+        """Summary such as "60 offsets missing, 1 transaction without a marker"; empty if nothing is missing."""
         parts = [f"{many(self.offsets, 'offset')} missing"] if self.offsets else []
         parts += [f"{many(self.markers, 'transaction')} without a marker"] if self.markers else []
         return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Family log, offsets: whether the offsets of a partition's batches follow each other."""
+"""Family log, offsets: checks that the offsets of a partition's batches are contiguous."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from kdump.format.runs import FURTHEST
 
 MOST = 2147483647
 KEPT = 1000
-"""Gaps that are kept until it is known whether the log was compacted."""
+"""Maximum number of gaps kept until it is known whether the log was compacted."""
 COMPACTION = "the cleaner has removed these records; consumers step over the gap"
 
 
 class Offsets(Rule):
-    """Continuity over all segments. Signs of compaction may come behind a gap, so gaps are told at the end."""
+    """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
+    them."""
 
     carries = {"compacted": FLAG, "last": NUMBER, "gaps": FINDINGS}
 
     def __init__(self, known: Known, *, separate: bool = False) -> None:
         self.separate = separate
-        """Segments that are no one log: a tier's copies, KRaft's snapshots."""
+        """Whether the segments do not form one log, such as copies in remote storage."""
         self.compacted = bool(known.compacted) or "cleaner-offset" in known.checkpoints
         self.last: int | None = None
         self.first_of_part = True

@@ -1,4 +1,4 @@
-"""Where a byte of a batch is: which field of its header or of which record; and whether it begins a block of a disk."""
+"""Locates a byte of a batch: the field of the header or of a record, and whether it is on a block boundary."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from kdump.log.region import HEADER_SIZES, Batch, BatchLegacy
 from kdump.log.window import Window
 
 MOST_RECORDS = 1 << 16
-"""Records that are walked over to find one; a byte behind them is just in the records."""
+"""Maximum number of records skipped to find one; for a byte after them, the record is not determined."""
 LONGEST = 10
-"""Bytes of a varlong."""
+"""Maximum size of a varlong in bytes."""
 
 
 def block_edge(position: int) -> str:
-    """Which boundary of a disk's or a file system's blocks `position` of a file is; empty if none."""
+    """Return which block boundary of a disk or file system `position` in a file is on; empty if none."""
     if position % 4096 == 0:
         return "a 4 KiB boundary"
     return "a 512-byte boundary" if position % 512 == 0 else ""
 
 
 def field_at(batch: Batch, at: int) -> str:
-    """What holds the byte at `at` of the file, by the layouts' names: a field of the header; key or value of a message;
-    a field of an uncompressed record, with its index and, if that comes before the byte, its offset; or the records."""
+    """Return what contains the byte at position `at` of the file, by the names in the layouts: a field of the header;
+    key or value of a message; a field of an uncompressed record, with the record's index and, if its offsetDelta is
+    before the byte, its offset; or just "the records"."""
     inside = at - batch.position
     if isinstance(batch, BatchLegacy):
         layout: Layout[legacy.MessageV0] | Layout[legacy.MessageV1] = legacy.MESSAGES[batch.magic]
@@ -49,7 +50,8 @@ def _header_field(positions: dict[str, int], inside: int) -> str:
 
 
 def _record_field(batch: Batch, at: int) -> str:
-    """All fields before the byte at `at` are as they were written, so they lead to it. Raises DecodeError."""
+    """Return the field and record that contain the byte at `at`. The fields before that byte are assumed to be
+    undamaged, so that they lead to it. Raises DecodeError."""
     window = batch.window
     start = batch.position + HEADER_SIZES[2]
     index = 0
@@ -84,7 +86,8 @@ def _record_end(window: Window, start: int, at: int) -> int:
 
 
 def _varint(window: Window, position: int, at: int, field: Field) -> tuple[int, int]:
-    """A varint at `position`, and where it ends; a flipped bit at `at` may make it too long. Raises DecodeError."""
+    """Return the varint at `position`, and its end. If it is invalid and contains the damaged byte at `at`, returns
+    0 and the position after that byte. Raises DecodeError if it is invalid without containing it."""
     data = window.view(position, LONGEST)
     read = read_varlong if field.wire is VARLONG else read_varint
     try:

@@ -1,4 +1,5 @@
-"""Family log, producers: sequences and epochs of idempotent producers; and snapshots of their state held against it.
+"""Family log, producers: checks sequences and epochs of idempotent producers, and compares producer snapshots with the
+log.
 
 Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager.
 """
@@ -51,7 +52,7 @@ CODES = {
 
 
 def said(broken: Break) -> str:
-    """How a batch breaks with the one before it, in words."""
+    """Return a description of how a batch breaks with its producer's previous batch."""
     if broken.kind == EPOCH_DECREASED:
         return f"epoch {broken.actual}, an earlier batch has {broken.expected}"
     if broken.kind == EPOCH_START:
@@ -60,8 +61,8 @@ def said(broken: Break) -> str:
 
 
 class Sequences(Rule):
-    """Keeps the producers' state, for itself and for those that compare with it. `broken`: how the batch that is being
-    looked at does not follow, None if it does."""
+    """Checks sequences and epochs. Keeps the producers' state, which other rules use too. `broken`: how the current
+    batch breaks with its producer's previous batch, None if it does not."""
 
     carries = {"state": STATE, "damages": NUMBER}
 
@@ -104,13 +105,13 @@ class Sequences(Rule):
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
-        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # whoever is forgotten must be so at once
+        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
         stop, found = chains(heads, first, stop, not self.quiet)
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
     def _odd(self, heads: Heads, chain: Chain) -> bool:
-        """Whether the first batch of a producer does not simply go on where the last that is known of it has ended."""
+        """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
         before = self.state.get(heads.of(chain.first, PRODUCER))
         if before is None:
             return False
@@ -168,12 +169,12 @@ class Sequences(Rule):
 
 
 Row = tuple[int, dict[str, Any]]
-"""An entry of a snapshot: where it stands, and its values."""
+"""An entry of a producer snapshot: its position in the file, and its values."""
 
 
 class Snapshots(Rule):
-    """Each snapshot is compared when the batches below its offset have been seen. `read` gives its entries, None where
-    it is not sound."""
+    """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
+    returns the entries of a snapshot, None if it is not valid."""
 
     carries = {"first": NUMBER, "compared": NAMES}
 
@@ -184,9 +185,9 @@ class Snapshots(Rule):
         self.read = read
         self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
         self.first: int | None = None
-        """The first offset on the disk."""
+        """First offset on the disk."""
         self.compared: list[str] = []
-        """The paths of those that have been compared."""
+        """Paths of the snapshots that have been compared."""
 
     def resumed(self) -> None:
         self.waiting = [at for at in self.waiting if at.path not in self.compared]
@@ -247,8 +248,9 @@ class Snapshots(Rule):
                 )
 
     def _open(self, disk: Producer, said: int) -> tuple[str, int, int] | None:
-        """How the open transaction of a snapshot is not the log's. One that began below the first offset here is
-        known by the snapshot alone; compaction may have removed where it began."""
+        """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
+        does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
+        compaction may have removed the batch that began it."""
         if self.sequences.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
             return None
         return "currentTxnFirstOffset", disk.txn_first_offset, said

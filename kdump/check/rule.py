@@ -1,4 +1,4 @@
-"""What a rule is: it sees the batches of one partition in order and says what is wrong with them."""
+"""Base class of the rules. A rule receives the batches of one partition in order and returns findings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NONE: tuple[Finding, ...] = ()
 
 
 class Noted(NamedTuple):
-    """An offset that a checkpoint file gives a partition, and where it says so."""
+    """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
 
     offset: int
     at: Target
@@ -32,7 +32,7 @@ class Noted(NamedTuple):
 
 
 class EpochStart(NamedTuple):
-    """A line of leader-epoch-checkpoint, and where it stands."""
+    """A line of leader-epoch-checkpoint, with its position and size in bytes."""
 
     epoch: int
     startOffset: int
@@ -41,43 +41,43 @@ class EpochStart(NamedTuple):
 
 
 class TransactionView(Protocol):
-    """What a transaction coordinator's log says (kdump.state.coordinator.Coordinator)."""
+    """Contents of the transaction coordinators' log (kdump.state.coordinator.Coordinator)."""
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a partition from outside its segments. None: not known."""
+    """What is known about a partition from outside its segments. None means unknown."""
 
     topic: str | None = None
     partition: int | None = None
     state: str = ""
-    """delete, future or stray for a directory of that kind."""
+    """delete, future or stray for a directory with that suffix; empty for a live one."""
     clean: bool | None = None
     """Whether the log directory was shut down cleanly."""
     compacted: bool | None = None
     deletes: bool | None = None
     max_message_bytes: int | None = None
     checkpoints: Mapping[str, Noted] = field(default_factory=dict)
-    """By the checkpoint's name less '-checkpoint': recovery-point-offset, replication-offset, log-start-offset,
-    cleaner-offset."""
+    """By the checkpoint's file name without '-checkpoint': recovery-point-offset, replication-offset, log-start-offset
+    or cleaner-offset."""
     epochs: tuple[EpochStart, ...] | None = None
-    """As leader-epoch-checkpoint has them."""
+    """Lines of leader-epoch-checkpoint."""
     epochs_at: Target | None = None
     topic_id: str | None = None
-    """What the cluster's metadata says."""
+    """Topic ID in the cluster's metadata."""
     coordinator: TransactionView | None = None
     transaction_timeout: int = 900_000
-    """Ms."""
+    """Age in ms above which an open transaction is a warning."""
     now: int = 0
-    """Epoch ms."""
+    """Current time, epoch ms."""
     last: bool | None = None
-    """Of a file that is checked alone: whether it is the newest of its partition."""
+    """For a file that is checked alone: whether it is the newest segment of its partition."""
 
     @property
     def internal(self) -> bool:
-        """Kafka's own topics: coordinators write them, not clients."""
+        """Whether this is one of Kafka's own topics, which are written by coordinators and not by clients."""
         return self.topic in INTERNAL_TOPICS
 
     @property
@@ -87,8 +87,8 @@ class Known:
 
 
 class Part(NamedTuple):
-    """A segment as it is being checked. `modified` is the file's last change in epoch ms, the present for what has
-    none; `recovers` tells whether the broker re-reads it when it starts (LogLoader.recoverLog)."""
+    """A segment being checked. `modified`: modification time of the file in epoch ms, the current time if it has none;
+    `recovers`: whether the broker re-reads the segment at startup (LogLoader.recoverLog), None if unknown."""
 
     segment: Segment
     target: Target
@@ -99,15 +99,16 @@ class Part(NamedTuple):
 
 
 def hides(part: Part, region: Region) -> bool:
-    """Whether bytes that are no batch may have been batches that counted. What a restart cuts off the end of a log
-    never did: zeros, or a batch that was being written."""
+    """Return True if a region may have contained valid batches. This is not so for what a restart truncates at the end
+    of a log: zeros, or a batch that was being written."""
     at_end = part.last and part.size is not None and region.end == part.size
     return not (at_end and (region.kind == PADDING or (region.kind == TORN and part.recovers is not False)))
 
 
 class Seen(NamedTuple):
-    """A batch as the rules see it. `sound`: its checksum holds and its length is not contradicted, so that its fields
-    can be believed; `damage`: where bytes lie between this batch and the one before it that are no sound batch."""
+    """A batch as passed to the rules. `sound`: its checksum matches and nothing contradicts its length, so that its
+    fields are reliable; `damage`: position of bytes between this batch and the previous one that are not part of a
+    valid batch, None if there are none."""
 
     part: Part
     batch: Batch
@@ -117,51 +118,53 @@ class Seen(NamedTuple):
 
 
 class Rule(Carrier):
-    """The hooks. A rule overrides those that it needs; each gives the findings that are certain by then.
+    """Base class with the hooks. A rule overrides those that it needs; each returns the findings that are certain at
+    that point.
 
-    Sound batches that follow each other come together, as far as every rule has nothing to say of them: `free` tells
-    that, and `take` then does what `batch` would have done for each. None of them is a control batch.
+    Consecutive valid batches are processed in bulk: `free` returns the first batch that needs `batch`, and `take`
+    updates the rule's state for those before it. None of them is a control batch.
 
-    What a rule still knows when a segment has ended it declares in `carries`, or it begins anew with each segment.
+    A rule must declare state that outlives a segment in `carries`, and reset all other state with each segment.
     """
 
     @property
     def takes_many(self) -> bool:
-        """Whether batches may come together: a rule that looks at them has to say how far, by a `free` of its own."""
+        """Whether batches may be processed in bulk: a rule with a `batch` of its own must also override `free`."""
         return type(self).free is not Rule.free or type(self).batch is Rule.batch
 
     def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
-        """The first of the batches first..stop that must be looked at by itself; `stop` if there is none."""
+        """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
+        is none."""
         return stop
 
     def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
-        """The batches first..stop are as they should be."""
+        """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
     def begin(self, part: Part) -> Iterable[Finding]:
-        """A segment begins."""
+        """Called at the start of a segment."""
         return NONE
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         return NONE
 
     def region(self, part: Part, region: Region) -> Iterable[Finding]:
-        """Bytes that are no batch."""
+        """Called for bytes that are not a batch."""
         return NONE
 
     def finish(self, part: Part) -> Iterable[Finding]:
-        """The segment has ended."""
+        """Called at the end of a segment."""
         return NONE
 
     def unread(self) -> None:
-        """A segment, or the rest of one, cannot be read: what it contains, and what it would end, is not known."""
+        """Called if a segment, or the rest of one, cannot be read: its batches and markers are unknown."""
 
     def end(self) -> Iterable[Finding]:
-        """The partition has ended."""
+        """Called at the end of the partition."""
         return NONE
 
 
 class Run:
-    """Findings of one kind in batches that follow each other, as one finding over all their bytes."""
+    """Merges findings of one kind in consecutive batches into one finding."""
 
     def __init__(self) -> None:
         self.first: Seen | None = None
@@ -178,7 +181,8 @@ class Run:
         self.last_offset = seen.batch.lastOffset
 
     def take(self) -> tuple[Seen, int, int, int] | None:
-        """The first batch, how many, where they end, and the last offset; None if there is none."""
+        """Return first batch, number of batches, end position and last offset, and start a new run; None if there is no
+        batch."""
         if self.first is None:
             return None
         taken = (self.first, self.count, self.end, self.last_offset)

@@ -1,4 +1,4 @@
-"""Family log, timestamps: none lies in the future of the file."""
+"""Family log, timestamps: checks that no timestamp is more than a day after the file's modification time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOWEST = -(1 << 63)
 
 
 def utc(timestamp: int) -> str:
-    """Epoch ms as ISO 8601, as far as the calendar goes."""
+    """Return epoch ms as ISO 8601; outside the range of datetime, as milliseconds."""
     try:
         return datetime.fromtimestamp(timestamp / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -21,7 +21,7 @@ def utc(timestamp: int) -> str:
 
 
 class Timestamps(Rule):
-    """maxTimestamp covers every record: a wrong one is another rule's."""
+    """Checks only maxTimestamp, which covers every record: another rule reports it if it is wrong."""
 
     def __init__(self) -> None:
         self.run = Run()

@@ -1,6 +1,6 @@
-"""Sound batches that follow each other, checked together as far as no rule has anything to say of them.
+"""Checks consecutive valid batches in bulk and yields only those that a rule must examine.
 
-What comes of it is what comes of the batches one by one; tests/check/test_together.py holds the two together.
+The findings are the same as if every batch were checked on its own; tests/check/test_together.py compares the two.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kdump.format.sound import sound_batches, sound_records
 from kdump.log.region import BatchV2, Stretch
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
-"""Attributes that nothing has to be said of: no control batch, no delete horizon, none that is reserved."""
+"""Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""
 AHEAD = 16
-"""Batches that are tried together behind one that could not be; more each time that succeeds."""
+"""Number of batches tried in bulk after one that had to be examined; doubled with each success."""
 
 
 class Together:
-    """The batches of stretches. `deep`: their records are looked at, too."""
+    """Checks batch runs. `deep`: also check the records; `limit`: maximum decompressed size of a batch in bytes."""
 
     def __init__(self, part: Part, known: Known, rules: Sequence[Rule], limit: int, *, deep: bool) -> None:
         self.part = part
@@ -36,8 +36,8 @@ class Together:
         self.ahead = AHEAD
 
     def split(self, stretch: Stretch, damaged: bool, took: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
-        """The batches that must be looked at one by one, each when it is its turn. The rules have then taken what lies
-        before it, and `took` is told. `damaged`: there is damage before the first."""
+        """Yield the batches that must be examined one by one. When one is yielded, the rules have taken the batches
+        before it, and `took` has been called for these. `damaged`: there is damage before the first batch."""
         heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
         own, unpacked = Columns(stretch.buffer), Columns(b"")
         row = 0
@@ -63,7 +63,8 @@ class Together:
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
     def _records(self, heads: Heads, row: int, stop: int, own: Columns, unpacked: Columns) -> int:
-        """The first batch of row..stop whose records may be worth a finding."""
+        """Return the first batch of row..stop (`stop` excluded) whose records may have a problem; `stop` if there is
+        none."""
         keyed = bool(self.known.compacted)
         while True:
             row = sound_batches(heads, own, row, stop, keyed)
@@ -78,7 +79,7 @@ class Together:
             row += 1
 
     def _payload(self, heads: Heads, row: int) -> bytes | None:
-        """The decompressed payload of a batch, if that is ordinary."""
+        """Return the decompressed payload of a batch; None if it is invalid or too large for the fast path."""
         codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
         start = heads.of(row, START) + BATCH_HEADER.size
         return whole(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)

@@ -1,4 +1,5 @@
-"""Family log, transactions: those left open, and batches that cannot be where they are; .txnindex held against them.
+"""Family log, transactions: finds open transactions and batches that violate the protocol, and compares .txnindex files
+with the ABORT markers.
 
 Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; TransactionIndex; LogSegment.updateTxnIndex.
 """
@@ -32,8 +33,8 @@ from kdump.state.marker import ABORT
 
 
 class Transactions(Rule):
-    """Which transactions are open, and which a marker has closed: `state`. `ended`: what the marker did that is being
-    looked at, None where the batch is none."""
+    """Checks transactions. `state`: the open ones; `ended`: effect of the current batch's marker, None if the batch has
+    none."""
 
     carries = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
 
@@ -54,7 +55,7 @@ class Transactions(Rule):
 
     def unread(self) -> None:
         self.damages += 1
-        self.state.open.clear()  # their markers may be there
+        self.state.open.clear()  # their markers may be in the unreadable part
 
     def batch(self, seen: Seen) -> Iterable[Finding]:
         batch = seen.batch
@@ -86,7 +87,7 @@ class Transactions(Rule):
         return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
     def _odd(self, heads: Heads, chain: Chain) -> bool:
-        """Whether a producer begins a transaction, or writes outside of one."""
+        """Return True if a producer begins a transaction, or writes outside of an open one."""
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
@@ -120,14 +121,14 @@ class Transactions(Rule):
             )
 
     def end(self) -> Iterable[Finding]:
-        if self.known.last is False:  # what ends the transactions stands in later segments
+        if self.known.last is False:  # the markers are in later segments
             return
         for producer_id, running in self.state.open.items():
             yield self._left_open(producer_id, running)
 
     def is_hanging(self, producer_id: int, running: state.Open) -> bool | None:
-        """Whether nobody will end an open transaction: its coordinator does not know it as ongoing. None where what the
-        coordinators say is not here, or not complete."""
+        """Return True if no coordinator will end an open transaction: its coordinator does not list it as ongoing.
+        Returns None if the coordinators' logs are not available or not complete."""
         known = self.known
         if known.coordinator is None or known.topic is None or known.partition is None:
             return None
@@ -162,7 +163,8 @@ class Transactions(Rule):
 
 
 class Aborted(NamedTuple):
-    """An ABORT marker, bytes position..position+size-1 of the segment. `whole`: its transaction's data is there."""
+    """An ABORT marker at bytes position..position+size-1 of the segment. `whole`: the data of its transaction is in the
+    log, from its first offset on."""
 
     ended: state.Ended
     whole: bool
@@ -171,11 +173,12 @@ class Aborted(NamedTuple):
 
 
 Begins = Callable[[Part, int, int], bool]
-"""Whether an offset is that of a producer's first transactional data behind the batch at a position of the segment."""
+"""Part, position, offset -> whether a transaction begins at that offset, after the batch at that position of the
+segment."""
 
 
 class TransactionIndex(Rule):
-    """A segment's .txnindex and its ABORT markers say the same."""
+    """Checks that a segment's .txnindex matches its ABORT markers."""
 
     carries = {"first": NUMBER}
 
@@ -183,10 +186,11 @@ class TransactionIndex(Rule):
         self.transactions = transactions
         self.known = known
         self.entries = entries
-        """Target -> (position, values) of each entry of that file, or None where it cannot be read."""
+        """Part -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it cannot
+        be read."""
         self.begins = begins
         self.first: int | None = None
-        """The first offset on the disk."""
+        """First offset on the disk."""
         self.aborts: dict[int, Aborted] = {}
 
     def begin(self, part: Part) -> Iterable[Finding]:
@@ -236,13 +240,13 @@ class TransactionIndex(Rule):
     def _fields(
         self, part: Part, at: Target, position: int, entry: dict[str, int], abort: Aborted
     ) -> Iterator[Finding]:
-        """What an entry says of the transaction beside its marker."""
+        """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
         ended = abort.ended
         if not abort.whole or ended.transaction is None or self.known.compacted:
             return
         first, stable = ended.transaction.first_offset, ended.stable
-        # What began below the first segment is not known here; and a last stable offset that is too low only makes a
-        # search go on.
+        # The start of a transaction that began below the first segment is unknown here. A last stable offset that is
+        # too low does no harm: a lookup only continues with later entries.
         starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
         for name, expected, is_wrong in (
             ("firstOffset", first, starts_wrong),
@@ -263,8 +267,9 @@ class TransactionIndex(Rule):
                 )
 
     def _is_too_high(self, part: Part, stable: int, abort: Aborted) -> bool:
-        """A follower appends what it has fetched at once: where nothing was open behind the marker, the entry may count
-        a transaction that begins behind it (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
+        """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
+        was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
+        a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
         if stable <= abort.ended.stable:
             return False
         return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)

@@ -1,4 +1,4 @@
-"""Units side by side: one after the other here, or in processes of their own."""
+"""Checks units one after the other in this process, or in parallel in worker processes."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
 HELD = 1000
-"""Findings of a unit that travel as they are; if there are more, the rest goes through a file."""
+"""Maximum number of a unit's findings that a worker returns directly; it writes the rest to a file."""
 Done = tuple[list[Finding], str, Totals]
-"""Findings, the file with the rest of them (empty: there is none), and what was checked."""
+"""Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
 
 _rate: Rate | None = None
 _directory = ""
-"""Of the files for findings that are many."""
+"""Directory of the files with the rest of the findings."""
 
 
 LARGE = 256 * 1024 * 1024
-"""Bytes above which several processes are worth their start."""
+"""Total size in bytes from which several processes are worth their startup time."""
 
 
 def usual_processes(units: list[Unit]) -> int:
-    """How many processes where nobody says: one, unless there is enough to do."""
+    """Return the default number of processes: one unless there are several units with enough data."""
     return usual_jobs() if len(units) > 1 and sum(unit.size for unit in units) >= LARGE else 1
 
 
 def careful_source(path: str, rate: Rate | None = None) -> Source:
-    """The file at `path`, read as under a live broker. Raises SourceError."""
+    """Open the file at `path` so that a live broker is not disturbed (see log/careful.py). Raises SourceError."""
     return open_source(path, wrap=partial(careful, rate=rate))
 
 
@@ -52,7 +52,7 @@ def _begin(rate: Rate | None, directory: str) -> None:
 
 
 def _work(unit: Unit) -> Done:
-    """A unit in a worker. The rate cannot travel with it: all workers share one."""
+    """Check a unit in a worker. The rate is not part of the unit, because all workers share it."""
     import pickle
     import tempfile
 
@@ -71,7 +71,7 @@ def _work(unit: Unit) -> Done:
 
 
 def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
-    """What _work has found."""
+    """Yield the findings of _work, and delete its file."""
     yield from held
     if path:
         import pickle
@@ -83,12 +83,13 @@ def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
 
 
 def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPoolExecutor | None:
-    """None where nothing can be written that processes share: disks are full or read-only, there is no /dev/shm."""
+    """Return the pool of worker processes; None if shared files cannot be created, because disks are full or read-only
+    or there is no /dev/shm."""
     import multiprocessing
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
 
-    # Not forked: a thread may already draw progress.
+    # Spawned, not forked: a thread may be drawing progress already.
     context = multiprocessing.get_context("spawn")
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
@@ -100,7 +101,7 @@ def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPool
 
 
 def stop(pool: ProcessPoolExecutor) -> None:
-    """End its workers, which only read, at once: what they would find is no longer needed."""
+    """Terminate the workers at once: they only read, and their results are no longer needed."""
     for worker in list((pool._processes or {}).values()):  # (3.14 has terminate_workers)
         worker.terminate()
     pool.shutdown(cancel_futures=True)
@@ -109,9 +110,11 @@ def stop(pool: ProcessPoolExecutor) -> None:
 def run_all(
     units: list[Unit], jobs: int, max_rate: int | None, totals: Totals, met: Callable[[int], None]
 ) -> Iterator[tuple[Unit, Iterator[Finding]]]:
-    """Each unit, in order, with its findings; `met` is told of bytes that have been read. What was checked is added to
-    `totals` when a unit's findings have been taken. `max_rate`: bytes a second, of all together. Where nothing can be
-    written that processes share, there is one process, whatever `jobs` says."""
+    """Check the units, in parallel if possible, and yield each with its findings, in order.
+
+    Calls `met` with bytes read. `totals` includes a unit once its findings have been consumed. `max_rate`: bytes per
+    second for all workers together. If shared files cannot be created, one process is used, whatever `jobs` is.
+    """
     with ExitStack() as stack:
         pool = _pool(stack, min(jobs, len(units)), max_rate) if min(jobs, len(units)) > 1 else None
         if pool is None:
@@ -122,7 +125,7 @@ def run_all(
             return
         futures: dict[int, Future[Done]] = {}
         try:
-            with uninterrupted():  # a worker that is started has to be known to `stop`
+            with uninterrupted():  # so that `stop` reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):

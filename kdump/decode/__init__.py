@@ -1,1 +1,1 @@
-"""Keys and values -> what they say: Kafka's own topics, formats of user data, and decoders that others install."""
+"""Keys and values -> decoded values: Kafka's own topics, formats of user data, and installed third-party decoders."""

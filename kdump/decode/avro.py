@@ -1,4 +1,4 @@
-"""Avro by a schema from a file, with fastavro."""
+"""Decodes Avro with a schema from a file, using fastavro."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from kdump.decode.said import DecoderError, FormatError
 from kdump.extras import how_to_install
 
 MOST_FREE = 1000
-"""Values without bytes in one value of a type: what is decoded is bounded by so many a byte."""
+"""Maximum number of values that take no bytes within one value of a type: this bounds the number of values decoded per
+byte."""
 
 
 def avro_payload(path: str) -> Payload:
-    """What decodes by the schema in the file `path`: an .avsc, or a schema registry's answer that holds one. Raises
-    DecoderError."""
+    """Return the function that decodes by the schema in the file `path`: an .avsc, or a schema registry's response that
+    contains one. Raises DecoderError."""
     try:
         import fastavro
     except ImportError:
@@ -33,7 +34,7 @@ def avro_payload(path: str) -> Payload:
         parsed = fastavro.parse_schema(schema, named_schemas=named)
     except OSError as error:
         raise DecoderError(f"{path}: {error.strerror}") from None
-    except Exception as error:  # fastavro's own are of many kinds
+    except Exception as error:  # fastavro raises many types
         raise DecoderError(f"{path}: not an Avro schema: {type(error).__name__}: {error}") from None
     read = _reader(_Types(parsed, named, path).holds_itself)
 
@@ -42,7 +43,7 @@ def avro_payload(path: str) -> Payload:
         stream.seek(start)
         try:
             value = read(stream, parsed, None)
-        except Exception as error:  # whatever the bytes make fastavro stumble over
+        except Exception as error:  # fastavro raises many types for invalid bytes
             where = min(stream.tell(), len(data))
             if isinstance(error, RecursionError):
                 raise FormatError("nested too deep", where) from None
@@ -55,8 +56,9 @@ def avro_payload(path: str) -> Payload:
 
 
 def _reader(holds_itself: bool) -> Callable[..., Any]:
-    """fastavro's reader: the compiled one, or the plain one for types that hold themselves. Values of those may be as
-    deep as they are long, which Python refuses, and which crashes the compiled one."""
+    """Return fastavro's reader: the compiled one or, for recursive types, the one in pure Python. Values of recursive
+    types may be nested as deeply as they are long: Python then raises RecursionError, and the compiled reader
+    crashes."""
     from fastavro import _read_py, read
 
     _bound_decimals(read.LOGICAL_READERS)
@@ -64,7 +66,7 @@ def _reader(holds_itself: bool) -> Callable[..., Any]:
 
 
 def _bound_decimals(readers: dict[str, Callable[..., Any]]) -> None:
-    """Python takes minutes for a number of a million bytes."""
+    """Limit the size of decimals in `readers`: Python takes minutes for a number of a million bytes."""
     unbound = readers["bytes-decimal"]
     if isinstance(unbound, partial):
         return
@@ -78,24 +80,27 @@ def _bound_decimals(readers: dict[str, Callable[..., Any]]) -> None:
 
 
 class _Types:
-    """What the types of a schema are like. Raises DecoderError, when it is made, for arrays whose elements take no
-    bytes: a few bytes could claim any number of them; and for a type with very many parts that take none, as records
-    come to that hold two of the next, which holds two of the next."""
+    """Properties of the types in a schema. `holds_itself`: a type is recursive.
+
+    The constructor raises DecoderError for arrays whose elements take no bytes, because a few bytes could claim any
+    number of them, and for types with more than MOST_FREE parts that take no bytes, such as a chain of records in which
+    each contains the next one twice.
+    """
 
     def __init__(self, schema: Any, named: dict[str, Any], path: str) -> None:
         self.named = named
         self.path = path
         self.holds_itself = False
         self._weightless: dict[str, bool | None] = {}
-        """By the name of the record; None: one that is being looked at."""
+        """By record name; None while the record is being examined."""
         self._free: dict[str, int] = {}
-        """Parts that take no bytes, by the name of the record; 0 of one that is being looked at."""
+        """Number of parts that take no bytes, by record name; 0 while the record is being examined."""
         self._is_weightless(schema)
         self._free_parts(schema)
 
     def _free_parts(self, item: Any) -> int:
-        """How many values that take no bytes there are in every value of the type. (Of a union, and of the elements of
-        an array or a map, each takes a byte at least: so those count by themselves.)"""
+        """Return how many values that take no bytes are in each value of the type. (A union, and each element of an
+        array or map, takes at least one byte, so the types in these are counted separately.)"""
         if isinstance(item, str):
             if item not in self.named:
                 return int(item == "null")
@@ -122,7 +127,7 @@ class _Types:
         return self._free_parts(kind) if isinstance(kind, (str, list, dict)) else 0
 
     def _is_weightless(self, item: Any) -> bool:
-        """Whether a value of the type may take no bytes."""
+        """Return True if a value of the type may take no bytes."""
         if isinstance(item, str):
             if item not in self.named:
                 return item == "null"

@@ -1,8 +1,8 @@
-"""Avro and Protobuf in the Confluent wire format: magic 0, the id of the schema in its registry, for Protobuf the path
-to the message within its schema, then the data.
+"""Decodes Avro and Protobuf in the Confluent wire format: magic 0, the ID of the schema in its registry, for Protobuf
+the path to the message within its schema, then the data.
 
 Source: Confluent's documentation, "Schema Registry wire format"; AbstractKafkaSchemaSerDe and MessageIndexes of its
-clients. The registry is not asked: the schema comes from a file, and the id in the record is shown beside.
+clients. The registry is not contacted: the schema comes from a file, and the record's schema ID is part of the result.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint
 
 Payload = Callable[[bytes, int, tuple[int, ...]], tuple[Any, str]]
-"""(all the bytes, where the data begins, the path to the message) -> the value and a note. May raise FormatError."""
+"""(all bytes, start of the data, path to the message) -> value and note. May raise FormatError."""
 DEEPEST = 32
-"""Messages within messages that a path may go down."""
+"""Maximum length of a path to a nested message."""
 
 
 class Framing(NamedTuple):
-    """What stands in front of the data."""
+    """The fields before the data."""
 
     magic: Annotated[int, Field(INT8, "0: the Confluent wire format")]
     schemaId: Annotated[int, Field(INT32, "of the schema in its registry")]
@@ -41,15 +41,15 @@ def _rest(data: bytes, start: int) -> list[Span]:
 
 
 class ConfluentDecoder:
-    """Decodes the framing, and by `payload`, if there is a schema, what is behind it. `indexed`: a path to the message
-    follows the schema's id, as Protobuf has it."""
+    """Decodes the framing and, if there is a schema, the data after it with `payload`. `indexed`: the schema ID is
+    followed by a path to the message, as in Protobuf."""
 
     def __init__(self, *, indexed: bool, payload: Payload | None) -> None:
         self.indexed = indexed
         self.payload = payload
 
     def spans(self, data: bytes) -> list[Span]:
-        """The fields of the framing, and the data as one more; none where it is not framed so."""
+        """Return the fields of the framing, and the data as one more field; empty if `data` is not in this format."""
         if data[:1] != b"\0" or len(data) < FRAMING.size:
             return []
         found = list(FRAMING.walk(data, 0, FRAMING.size))
@@ -90,8 +90,8 @@ class ConfluentDecoder:
 
 
 def message_path(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """The path to the message in its schema, and where the data begins: a count and so many indexes, all zigzag
-    varints; a lone 0 stands for the first message. Raises FormatError."""
+    """Return the path to the message in its schema, and the start of the data. The path is stored as a count and that
+    many indexes, all zigzag varints; a lone 0 stands for the first message. Raises FormatError."""
     try:
         count, position = read_varint(data, start, len(data), "MessageIndexes", "count")
         if not 0 <= count <= DEEPEST:

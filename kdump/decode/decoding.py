@@ -1,4 +1,4 @@
-"""Which decoder is whose: by the topic's name, or as the user says; and what it says of each record."""
+"""Selects decoders by topic name or by the user's options, and decodes records with them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ NULL = Said(None)
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """What the user says: a decoder for all files, or none for Kafka's own topics; formats of keys and values, None
-    where nothing is said; files with the schemas of those two."""
+    """The user's options. `decoder`: one decoder for all files; `by_topic`: decode Kafka's own topics by their names;
+    `key_format` and `value_format`: None if not set; `key_schema` and `value_schema`: files with the schemas of these
+    formats."""
 
     decoder: str | None = None
     by_topic: bool = True
@@ -49,7 +50,7 @@ class DecodeOptions:
 
 
 class PartsDecoder:
-    """Keys and values each by their own format; where a part has none, by another decoder, if there is one."""
+    """Decodes keys and values by their own formats. A part without a format is left to the decoder `other`, if set."""
 
     is_keyless = False
     is_wide = False
@@ -86,7 +87,7 @@ def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, re
 
 
 def _part_spans(decode: PartDecoder, data: bytes | None) -> list[Span]:
-    """The fields of a framing, where the decoder knows one."""
+    """Return the fields of the framing, if the decoder has one."""
     spans: Callable[[bytes], list[Span]] | None = getattr(decode, "spans", None)
     return spans(data) if spans is not None and data is not None else []
 
@@ -96,12 +97,12 @@ def _about(part: str, target: Target, record: Record) -> About:
 
 
 def _raw(data: bytes, about: Callable[[], About]) -> Said:
-    """The format auto."""
+    """Format auto: leave the bytes undecoded."""
     return NOTHING
 
 
 class Decoding:
-    """The decoders of one run. Raises DecoderError, when it is made, for what the user says and cannot be."""
+    """The decoders of one run. The constructor raises DecoderError if the options are invalid."""
 
     def __init__(self, options: DecodeOptions) -> None:
         self.options = options
@@ -121,7 +122,7 @@ class Decoding:
         self._reading: Reading | None = None
 
     def decoder(self, target: Target) -> Decoder | None:
-        """The decoder of a file, None where there is nothing to be decoded."""
+        """Return the decoder of a file; None if nothing is to be decoded."""
         if self._target is None or target != self._target:
             self._target = target
             self._decoder = self._choose(target)
@@ -129,8 +130,8 @@ class Decoding:
         return self._decoder
 
     def read(self, target: Target, record: Record) -> Reading | None:
-        """What a record says; None where nothing is decoded, or it is a control record."""
-        if record is self._record:  # a row, its lines and its object all ask
+        """Decode a record; returns None if nothing is to be decoded, or for a control record."""
+        if record is self._record:  # called for its row, for its lines and for its JSON object
             return self._reading
         decoder = self.decoder(target)
         if decoder is None:
@@ -155,11 +156,11 @@ class Decoding:
         return PartsDecoder(name or "", self.key, self.value, decoder)
 
     def _names_near(self, target: Target) -> Names:
-        """What is known of the ids in the log directory that the file is in."""
+        """Return the known names of IDs in the log directory that contains the file."""
         path = target.path
         near = None if path == "-" or "://" in path else os.path.dirname(os.path.dirname(os.path.abspath(path)))
         if target.kind is KRAFT_SNAPSHOT and target.topic is None and near is not None:
-            near = os.path.dirname(os.path.abspath(path))  # bootstrap.checkpoint lies in the log directory itself
+            near = os.path.dirname(os.path.abspath(path))  # bootstrap.checkpoint is in the log directory itself
         if near not in self._names:
             from kdump.decode.topic_names import Names
 
@@ -171,7 +172,7 @@ class Decoding:
             return None
         if name == AUTO:
             return _raw
-        # Imported here: most runs have no formats, and pay for no part of them.
+        # Imported here, to keep startup fast: most runs use no formats.
         from kdump.decode.formats import FORMATS, format_decoder
 
         if name in FORMATS:
@@ -199,7 +200,7 @@ def _payload(name: str, schema: str) -> Payload:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    """The names, and those of the decoders that are installed."""
+    """Return the names and those of the installed decoders, separated by commas."""
     from kdump.decode.plugins import plugin_names
 
     return ", ".join([*names, *plugin_names()])

@@ -1,4 +1,4 @@
-"""The formats that need no schema: --key-format and --value-format.
+"""Formats of --key-format and --value-format that need no schema.
 
 Numbers are big-endian, as Kafka's serializers write them (org.apache.kafka.common.serialization).
 """
@@ -32,7 +32,7 @@ UUID_TEXT = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def number(code: str, data: bytes) -> Any:
-    """One number of a fixed size."""
+    """Decode one number of a fixed size; `code` is that of struct."""
     size = struct.calcsize(code)
     if len(data) != size:
         raise FormatError(f"{size} {'byte' if size == 1 else 'bytes'} needed, {len(data)} there", min(size, len(data)))
@@ -68,14 +68,14 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def uuid(data: bytes) -> str:
-    """As UUIDSerializer writes it, in text."""
+    """Decode a UUID in text form, as written by UUIDSerializer."""
     if not UUID_TEXT.fullmatch(data):
         raise FormatError("not a UUID in text, as Kafka's UUIDSerializer writes it")
     return data.decode()
 
 
 def boolean(data: bytes) -> bool:
-    """As BooleanSerializer writes it."""
+    """Decode a boolean as written by BooleanSerializer."""
     if data not in (b"\0", b"\1"):
         raise FormatError(f"one byte, 0 or 1, is needed, {len(data)} there", 0)
     return data == b"\1"
@@ -90,11 +90,11 @@ FORMATS: dict[str, Callable[[bytes], Any]] = {
     "uuid": uuid,
     "boolean": boolean,
 }
-"""Format -> what makes JSON of bytes, or raises FormatError."""
+"""Format -> function that converts bytes to a JSON value or raises FormatError."""
 
 
 def format_decoder(name: str) -> PartDecoder:
-    """The decoder of one of FORMATS."""
+    """Return the decoder of one of FORMATS."""
     make = FORMATS[name]
 
     def decode(data: bytes, about: Callable[[], About]) -> Said:

@@ -1,4 +1,4 @@
-"""What a decoder of user data gives -> JSON, of bounded size and depth. Not only JSON comes out of decoders."""
+"""Converts the results of user data decoders, which may be of any type, to JSON values of bounded size and depth."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kdump.decode.said import FormatError
 DEEPEST = 100
 MOST_VALUES = 1_000_000
 LARGEST_NUMBER = 4096
-"""Bits of an integer. Python refuses to print very large ones."""
+"""Maximum size of an integer in bits. Python refuses to print very large ones."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 def jsonable(value: Any) -> Any:
-    """The value as JSON has it: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in
-    ISO-8601, decimals and UUIDs as text; U+FFFD for a lone surrogate. Raises FormatError for what
-    has no place in JSON, or too much of it."""
+    """Return a JSON value: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in ISO-8601,
+    decimals and UUIDs as text, a lone surrogate as U+FFFD. Raises FormatError if JSON cannot represent a type, and if
+    the value is too large or nested too deeply."""
     return _Converter().convert(value, 0)
 
 
@@ -64,7 +64,7 @@ def _key(key: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """Plain text, also of a subclass (an enum of texts), and without halves of characters: jq ends at one."""
+    """Return plain text, also for a subclass of str (such as an enum), without lone surrogates: jq stops at them."""
     value = str(value)
     return value if value.isascii() else _HALF.sub("\ufffd", value)
 

@@ -1,8 +1,7 @@
-"""What the records of the topics that Kafka itself writes say.
+"""Decoders of the topics that Kafka itself writes.
 
-A decoded message is {"name": Kafka's name of it, "type": the number by which the record says that (keys, and records of
-metadata), "version": the version it says (values, and records of metadata), "data": its fields as Kafka's own JSON has
-them}.
+A decoded message is {"name": Kafka's name of the message, "type": its number in the record (keys and metadata records),
+"version": its version in the record (values and metadata records), "data": its fields as in Kafka's own JSON}.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from kdump.log.record import Record
 NULL = Said(None)
 REST = Field(BYTES, "bytes that no known field claims", name="rest")
 MOST_KEYS, LONGEST_KEY = 4096, 512
-"""Keys that are remembered, and bytes of one."""
+"""Maximum number of cached keys, and maximum size of one in bytes."""
 GROUP_METADATA = "GroupMetadataValue"
 
 
 class CoordinatorDecoder:
-    """Records of a coordinator, whose schemas are in `folder`."""
+    """Decodes the records of a coordinator, with the schemas in `folder`."""
 
     is_keyless = False
     is_wide = True
@@ -60,7 +59,7 @@ class CoordinatorDecoder:
         return Reading(said_key, said_value, self.names.of(self.folder, messages))
 
     def _key(self, data: bytes | None) -> tuple[Part, Said]:
-        """The key, decoded once: in a compacted topic the same ones come again and again."""
+        """Return the decoded key. Keys are cached, because they are repeated often in a compacted topic."""
         known = self._keys.get(data)
         if known is None:
             part = decode_key(self.folder, data)
@@ -84,7 +83,7 @@ class CoordinatorDecoder:
 
 
 class MetadataDecoder:
-    """Records of the metadata log, and others framed like them, whose schemas are in `folder`."""
+    """Decodes the records of the metadata log, and others with the same framing, with the schemas in `folder`."""
 
     is_keyless = True
     is_wide = True
@@ -122,7 +121,8 @@ class MetadataDecoder:
 
 
 def _part(part: Part, number: str) -> Said:
-    """A key, whose `number` is its type, or a value, whose number is its version."""
+    """Return a key or value as Said. `number` is the JSON key of its number: "type" for a key, "version" for a
+    value."""
     problem, stop = problem_of(part.problem) if part.problem else ("", None)
     if part.schema is None or part.decoded is None or (part.problem and not part.decoded.value):
         return Said(problem=problem, stop=stop)
@@ -138,12 +138,12 @@ def _part(part: Part, number: str) -> Said:
 
 
 def _is_consumer(message: str, fields: dict[str, Any]) -> bool:
-    """Whether its members have spoken the consumer protocol."""
+    """Return True if the message is that of a group whose members use the consumer protocol."""
     return message == GROUP_METADATA and fields.get("protocolType") == PROTOCOL_TYPE
 
 
 def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
-    """The spans, with one more for what they leave of the bytes."""
+    """Return the spans, with one more for the bytes after them."""
     position = spans[-1].position + spans[-1].size if spans else 0
     if data is not None and spans and position < len(data):
         spans.append(Span(position, len(data) - position, REST, data[position:], 0))
@@ -151,6 +151,6 @@ def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
 
 
 def kafka_decoder(name: str, names: Names) -> CoordinatorDecoder | MetadataDecoder:
-    """The decoder of one of Kafka's own topics. `names`: what is known of the ids on its disk."""
+    """Return the decoder of one of Kafka's own topics. `names`: the known names of IDs on the same disk."""
     decoder = CoordinatorDecoder if KAFKA[name].is_coordinators else MetadataDecoder
     return decoder(name, KAFKA[name].folder, names)

@@ -1,4 +1,4 @@
-"""Decoders that others install: the entry point group kdump.decoders. See docs/decoders.md."""
+"""Third-party decoders, installed under the entry point group kdump.decoders. See docs/decoders.md."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from kdump.decode.said import MOST_BYTES, About, DecoderError, FormatError, Part
 
 GROUP = "kdump.decoders"
 MOST_WORDS = 300
-"""Characters of an error's text that are shown."""
+"""Maximum number of characters of an error's text that are shown."""
 
 
 def plugin_names() -> list[str]:
-    """The decoders that are installed."""
-    # Imported here: it is slow to import, and most runs ask for no such decoder.
+    """Return the names of the installed decoders."""
+    # Imported here: it is slow to import, and most runs use no such decoder.
     from importlib.metadata import entry_points
 
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
 def plugin(name: str) -> PartDecoder | None:
-    """The installed decoder of that name, None if there is none. Raises DecoderError for one that does not load."""
+    """Return the installed decoder of that name; None if there is none. Raises DecoderError if it does not load."""
     from importlib.metadata import entry_points
 
     found = list(entry_points(group=GROUP, name=name))
@@ -32,7 +32,7 @@ def plugin(name: str) -> PartDecoder | None:
         decode: Any = found[0].load()
         if isinstance(decode, type):
             decode = decode()
-    except (Exception, SystemExit) as error:  # it is not our code
+    except (Exception, SystemExit) as error:  # third-party code may raise anything
         raise DecoderError(f"decoder {name} ({found[0].value}) does not load: {_words(error)}") from None
     if not callable(decode):
         raise DecoderError(f"decoder {name} ({found[0].value}) is no function")
@@ -44,7 +44,7 @@ def plugin(name: str) -> PartDecoder | None:
             return Said(jsonable(decode(data, about())))
         except FormatError as error:
             raise FormatError(f"decoder {name}: {error.reason}") from None
-        except (Exception, SystemExit) as error:  # it is not our code
+        except (Exception, SystemExit) as error:  # third-party code may raise anything
             raise FormatError(f"decoder {name}: {_words(error)}") from None
 
     return said
@@ -53,7 +53,7 @@ def plugin(name: str) -> PartDecoder | None:
 def _words(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # it is not our code
+    except Exception:  # third-party code may raise anything
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text}"[:MOST_WORDS] if text else kind

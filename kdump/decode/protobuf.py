@@ -1,6 +1,8 @@
-"""Protobuf by a descriptor set from a file (protoc --include_imports --descriptor_set_out), with Google's library.
+"""Decodes Protobuf with a descriptor set from a file (protoc --include_imports --descriptor_set_out), using Google's
+library.
 
-The path in front of the data counts the messages of the file that was given to protoc, which is the last of the set.
+The path before the data contains indexes of messages in the file that was given to protoc, which is the last one in the
+set.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from kdump.extras import how_to_install
 
 
 def protobuf_payload(path: str) -> Payload:
-    """What decodes by the descriptor set in the file `path`. Raises DecoderError."""
+    """Return the function that decodes by the descriptor set in the file `path`. Raises DecoderError."""
     try:
         from google.protobuf import descriptor_pb2, json_format, message_factory, unknown_fields
         from google.protobuf.descriptor_pool import DescriptorPool
@@ -40,7 +42,7 @@ def protobuf_payload(path: str) -> Payload:
         raise DecoderError(f"{path}: {error.strerror}") from None
     except DecoderError:
         raise
-    except Exception as error:  # of the library, which has many
+    except Exception as error:  # the library raises many types
         hint = "was it made by protoc --include_imports --descriptor_set_out?"
         raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
     main = found.file[-1]
@@ -65,7 +67,7 @@ def protobuf_payload(path: str) -> Payload:
             value = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
             fields = unknown_fields.UnknownFieldSet(message)
             unknown = sorted({fields[i].field_number for i in range(len(fields))})
-        except Exception as error:  # of the library, which has many
+        except Exception as error:  # the library raises many types
             raise FormatError(f"{name} does not fit: {error}"[:300], start) from None
         note = f"fields that {name} does not name: {', '.join(map(str, unknown[:20]))}" if unknown else ""
         return jsonable(value), note

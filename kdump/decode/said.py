@@ -1,4 +1,4 @@
-"""What a decoder says of a record."""
+"""What decoders return for a record."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 
 MOST_BYTES = 8 * 1024 * 1024
-"""Bytes of a key or value that a decoder of user data is given: what it makes of them takes many times as much."""
+"""Maximum size in bytes of a key or value passed to a decoder of user data: the decoded value may take many times as
+much memory."""
 MOST_FRAMED = 1024 * 1024
-"""The same for Avro and Protobuf, where a byte can make a value of some 200."""
+"""The same for Avro and Protobuf, where one byte can become a value of about 200 bytes."""
 
 
 class DecoderError(ValueError):
-    """A decoder that is not there or does not work, or a schema that is none; the message is for the user."""
+    """A decoder is missing or fails, or a schema is invalid. The message is shown to the user."""
 
 
 class FormatError(ValueError):
-    """Bytes that a format does not fit, from `position` on (None where that is not known)."""
+    """The bytes are not valid in a format, from `position` on (None if unknown)."""
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         super().__init__(reason)
@@ -30,7 +31,7 @@ class FormatError(ValueError):
 
 
 WITHOUT_KEY = "what it is cannot be known without the key"
-"""The problem of a value whose key is the problem."""
+"""The problem of a value that does not decode because its key does not."""
 
 
 class Raw:
@@ -41,13 +42,13 @@ class Raw:
 
 
 RAW = Raw()
-"""What stays raw has this for a value, for None is JSON's null."""
+"""Value of a key or value that was not decoded (None stands for JSON null)."""
 
 
 class Said(NamedTuple):
-    """What a key or a value says. `value` is JSON, or RAW. `title`: what it is, in a word or two; `message`: Kafka's
-    name of it. `problem` says why it does not decode, or no further; it begins with the position. `note`: what is
-    unusual and legal."""
+    """A decoded key or value. `value`: a JSON value, or RAW; `title`: its kind, in one or two words; `message`: Kafka's
+    name of the message; `problem`: why it does not decode, or only in part, starting with the position if known;
+    `note`: something unusual but legal."""
 
     value: Any = RAW
     title: str = ""
@@ -55,14 +56,14 @@ class Said(NamedTuple):
     problem: str = ""
     note: str = ""
     stop: int | None = None
-    """The byte of the key or value at which the problem is, where that is known."""
+    """Position of the problem in the key or value, in bytes; None if unknown."""
 
 
 NOTHING = Said()
 
 
 class Reading(NamedTuple):
-    """What a record says. `names`: what ids in it stand for, as far as that is known."""
+    """A decoded record. `names`: names of the IDs in it, as far as they are known."""
 
     key: Said
     value: Said
@@ -70,12 +71,12 @@ class Reading(NamedTuple):
 
 
 Spans = tuple[list[Span], list[Span]]
-"""Of the known fields of the key, and of the value, each counted from its own start."""
+"""Known fields of the key and of the value; positions are relative to the start of each."""
 
 
 class Decoder(Protocol):
-    """A decoder of whole records that are no control records. `is_keyless`: all its keys are null. `is_wide`: it says
-    much of keys and values."""
+    """A decoder of whole records, except control records. `is_keyless`: all its keys are null. `is_wide`: its decoded
+    keys and values are long."""
 
     name: str
     is_keyless: bool
@@ -89,8 +90,8 @@ class Decoder(Protocol):
 
 
 class About(NamedTuple):
-    """Where the bytes that a decoder is given come from. `part` is "key" or "value"; `timestamp` is epoch ms;
-    `headers` are the record's, keys and values as they stand. What is not known is None."""
+    """Origin of the bytes passed to a decoder. `part` is "key" or "value"; `timestamp` is epoch ms; `headers` are those
+    of the record, with raw keys and values. Unknown fields are None."""
 
     part: str
     topic: str | None
@@ -101,16 +102,16 @@ class About(NamedTuple):
 
 
 PartDecoder = Callable[[bytes, Callable[[], About]], Said]
-"""Decodes the bytes of one key or value; the second argument gives what is known about them. May raise FormatError."""
+"""Decodes the bytes of one key or value; the second argument returns where they come from. May raise FormatError."""
 
 
 def problem_of(error: DecodeError) -> tuple[str, int]:
-    """A DecodeError as a problem, and its position."""
+    """Return a DecodeError as the text of a problem, and its position."""
     field = f"{error.struct}.{error.field}" if error.field else error.struct
     return f"at byte {error.position}: {field}: {error.reason}", error.position
 
 
 def said_wrong(error: FormatError) -> Said:
-    """A FormatError as what is said."""
+    """Return a FormatError as Said."""
     where = "" if error.position is None else f"at byte {error.position}: "
     return Said(problem=where + error.reason, stop=error.position)

@@ -1,7 +1,7 @@
-"""What the ids in Kafka's own records stand for: topics first of all, and users where only an id is left of them.
+"""Names of the IDs in Kafka's own records: mainly of topics, and of users in records that contain only an ID.
 
-Learnt from the records that are decoded, and, for a topic's id that they do not tell, from the log directory around the
-file: the partition.metadata of the other partitions there, then its __cluster_metadata, if that is small enough.
+Names come from the records decoded so far. For other topic IDs, they come from the log directory of the file: first
+from the partition.metadata files, then from __cluster_metadata if that is small enough.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ NO_ID = "A" * 22
 MOST_NAMES = 100_000
 MOST_DIRECTORIES = 20_000
 LARGEST_LOG = 32 * 1024 * 1024
-"""Bytes of a metadata log and its snapshots that are read only to give names."""
+"""Maximum total size, in bytes, of a metadata log and its snapshots that are read only for names."""
 
 
 REMOVED = {"RemoveAccessControlEntryRecord": "id", "RemoveDelegationTokenRecord": "tokenId"}
-"""Records that have only an id of what another one named."""
+"""Records that contain only the ID of what they remove, and the field with that ID."""
 
 
 class Names:
-    """Ids and their names, for the files of one log directory (None: none is known)."""
+    """IDs and their names, for the files of one log directory (None: no log directory is known)."""
 
     def __init__(self, directory: str | None) -> None:
         self.directory = directory
         self.known: dict[str, str] = {}
         self._disk: list[Callable[[str], Iterator[tuple[str, str]]]] = [_partitions, _metadata]
-        """Where is still to be looked, the cheapest first."""
+        """Sources that have not been read yet, cheapest first."""
 
     def learn(self, message: str, data: dict[str, Any]) -> None:
-        """What a metadata record tells of an id."""
+        """Store the name of an ID from a metadata record."""
         if message == "TopicRecord":
             self._put(data.get("topicId"), data.get("name"))
         elif message == "AccessControlEntryRecord":
@@ -46,7 +46,7 @@ class Names:
             self._put(data.get("tokenId"), data.get("owner"))
 
     def learn_from_commit(self, key: dict[str, Any], value: dict[str, Any]) -> None:
-        """The topic that a committed offset is of, which its key names and its value has the id of."""
+        """Store the name of a topic from an offset commit: the key contains the name, the value the ID."""
         self._put(value.get("topicId"), key.get("topic"))
 
     def _put(self, number: Any, name: Any) -> None:
@@ -54,13 +54,13 @@ class Names:
             self.known[number] = name
 
     def of(self, folder: str, messages: list[dict[str, Any]]) -> dict[str, str]:
-        """The names of the ids in these decoded messages, whose schemas are in `folder`."""
+        """Return the names of the IDs in these decoded messages, whose schemas are in `folder`."""
         found: dict[str, str] = {}
         for message in messages:
             if not _has_topic_ids(folder, message["name"]):
                 continue
             for number, name in _topic_ids(message["data"]):
-                if name:  # the message itself says it
+                if name:  # the message itself contains the name
                     self._put(number, name)
                     continue
                 told = self.known.get(number) or self._from_disk(number)
@@ -84,13 +84,13 @@ class Names:
 
 @cache
 def _has_topic_ids(folder: str, message: str) -> bool:
-    """Whether the message may have ids of topics that it does not name itself."""
+    """Return True if the message may contain IDs of topics without their names."""
     schema = load_folder(folder)[message]
     return message != "TopicRecord" and any(name in str(schema.fields) for name in ("topicId", "TopicId"))
 
 
 def _topic_ids(fields: Any) -> Iterator[tuple[str, str | None]]:
-    """The topics' ids in a message, with the name where that stands beside."""
+    """Yield the topic IDs in a message, each with the topic's name if the message contains it, else None."""
     if isinstance(fields, dict):
         number = fields.get("topicId")
         if isinstance(number, str) and number != NO_ID:
@@ -106,7 +106,7 @@ def _topic_ids(fields: Any) -> Iterator[tuple[str, str | None]]:
 
 
 def _partitions(directory: str) -> Iterator[tuple[str, str]]:
-    """Topic ids and names by the partition.metadata of the partitions in a log directory."""
+    """Yield topic IDs and names from the partition.metadata files in a log directory."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -114,7 +114,7 @@ def _partitions(directory: str) -> Iterator[tuple[str, str]]:
     seen: set[tuple[str, str | None]] = set()
     for name in names[:MOST_DIRECTORIES]:
         match = PARTITION.match(name)
-        # A topic that is being deleted may be there again with another id.
+        # A topic that is being deleted may exist again with another ID.
         if not match or (match["topic"], match["state"]) in seen:
             continue
         path = os.path.join(directory, name, "partition.metadata")
@@ -132,7 +132,7 @@ def _partitions(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def _metadata(directory: str) -> Iterator[tuple[str, str]]:
-    """Topic ids and names by the metadata log in a log directory."""
+    """Yield topic IDs and names from the metadata log in a log directory."""
     folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
     try:
         files = [entry for entry in os.scandir(folder) if entry.name.endswith((".log", ".checkpoint"))]

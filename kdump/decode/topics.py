@@ -1,4 +1,4 @@
-"""The topics that Kafka itself writes, and the decoders that are theirs, by the names of kafka-dump-log's options."""
+"""The topics that Kafka itself writes and their decoders, which are named after kafka-dump-log's options."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kdump.log.internal_topics import (
 
 
 class KafkaTopic(NamedTuple):
-    """`folder` names the schemas of its records. `is_coordinators`: a coordinator writes it, and its records are framed
-    as coordinator_record.py reads them; otherwise as metadata_record.py does."""
+    """One of Kafka's own topics. `folder`: contains the schemas of its records; `is_coordinators`: it is written by a
+    coordinator, with the framing of coordinator_record.py; the others have that of metadata_record.py."""
 
     topic: str
     folder: str
@@ -30,5 +30,5 @@ KAFKA = {
     METADATA: KafkaTopic(METADATA_TOPIC, "metadata", False),
     "remote-log-metadata": KafkaTopic(REMOTE_METADATA_TOPIC, "storage", False),
 }
-"""By the names of the decoders."""
+"""By decoder name."""
 TOPICS = {said.topic: name for name, said in KAFKA.items()}

@@ -1,1 +1,1 @@
-"""Batches -> what a broker would rebuild from them when it starts."""
+"""Batches -> the state that a broker would rebuild from them at startup."""

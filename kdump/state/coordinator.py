@@ -1,7 +1,7 @@
-"""What __transaction_state says: the transactions that their coordinators know, and which of them are ongoing.
+"""Reads __transaction_state: the coordinators' transactions, and which of them are ongoing.
 
-Source: kafka.coordinator.transaction.TransactionStateManager (loadTransactionMetadata, partitionFor), and for what
-hangs, FindHangingTransactionsCommand of org.apache.kafka.tools.TransactionsCommand.
+Source: kafka.coordinator.transaction.TransactionStateManager (loadTransactionMetadata, partitionFor) and, for hanging
+transactions, FindHangingTransactionsCommand of org.apache.kafka.tools.TransactionsCommand.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_record
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-"""States in which the coordinator will yet write a marker to each partition that is listed."""
+"""States in which the coordinator still has to write a marker to each listed partition."""
 
 
 @dataclass
 class Coordinator:
-    """What the partitions of __transaction_state on a disk say, together. `partitions` are their numbers;
-    `partition_count` is how many the cluster has of them, None if that is not known. `problems`: one line for what
-    could not be read; with any, the transactions may be out of date or incomplete."""
+    """Combined contents of the __transaction_state partitions on a disk. `partitions`: their numbers;
+    `partition_count`: how many the cluster has, None if unknown. `problems`: one line for each thing that could not be
+    read; if there are any, the transactions may be outdated or incomplete."""
 
     by_id: dict[str, Transaction] = field(default_factory=dict)
     partitions: set[int] = field(default_factory=set)
@@ -40,20 +40,20 @@ class Coordinator:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that the coordinators know is here. A transactional id decides which of the partitions it is in
-        (its hash modulo their number), and a producer id does not tell the transactional id: so all are needed."""
+        """Whether every partition of __transaction_state was read without problems. All are needed, because a producer
+        ID does not show in which partition its transactional ID is (its hash modulo the number of partitions)."""
         whole = self.partition_count is not None and self.partitions >= set(range(self.partition_count))
         return whole and not self.problems
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None:
-        """Whether the open transaction of this producer in this partition will yet get its marker: its coordinator has
-        the partition in a transaction of that producer id that is ongoing or about to end. None when that is not here
-        and the coordinators are not complete.
+        """Return True if the producer's open transaction in this partition will still get its marker: the coordinator
+        lists the partition in a transaction of that producer ID that is ongoing or about to end. Returns None if there
+        is no such transaction and the coordinators are not complete.
 
-        A transaction keeps its `producerId` until it has ended, so that neither the previous nor the next one counts.
-        Its epoch may be above that of the data (a fenced producer's is raised before the abort, and since transaction
-        version 2 every end raises it), and a marker of a higher epoch ends the older data. Below it, the leader
-        refuses the marker.
+        A transaction keeps its `producerId` until it has ended, so the previous and next producer IDs do not count.
+        Its epoch may be above that of the data (it is raised before a fenced producer's transaction is aborted and,
+        since transaction version 2, at every end), and a marker with a higher epoch ends the older data. A marker with
+        a lower epoch is rejected by the leader.
         """
         if self._open is None:
             self._open = {}
@@ -66,8 +66,8 @@ class Coordinator:
         return False if self.is_complete else None
 
     def of_producer(self, producer_id: int) -> Transaction | None:
-        """The last that its coordinator said of the transactional id that the producer id belongs to; None where that
-        is not known."""
+        """Return the coordinator's last record of the transactional ID that the producer ID belongs to; None if
+        unknown."""
         name = self.history.names.get(producer_id)
         return None if name is None else self.by_id.get(name)
 
@@ -75,11 +75,10 @@ class Coordinator:
 def read_coordinator(
     directories: Sequence[str], partition_count: int | None = None, limits: Limits | None = None
 ) -> Coordinator | None:
-    """What the `directories`, every __transaction_state-N on the disk, say. None when none of them is one.
+    """Read `directories`, every __transaction_state-N on the disk. Returns None if none of them is one.
 
-    `partition_count`: how many partitions the topic has in the cluster (Metadata.topics says that). Never raises:
-    what cannot be read is in `problems`, and what stands behind it in the log is read on, for each record stands for
-    itself.
+    `partition_count`: how many partitions the topic has in the cluster (see Metadata.topics). Never raises: what cannot
+    be read is listed in `problems`, and reading continues after it, because the records are independent of each other.
     """
     found = Coordinator(partition_count=partition_count)
     replay = _Replay(found)
@@ -108,7 +107,7 @@ def read_coordinator(
 
 
 class _Replay:
-    """Records -> the last value of each transactional id, in bounded memory."""
+    """Replays records into the last value of each transactional ID, with bounded memory."""
 
     def __init__(self, found: Coordinator) -> None:
         self.found = found
@@ -142,7 +141,7 @@ class _Replay:
 
 
 def _size(known: Transaction) -> int:
-    """About how many bytes of memory it takes."""
+    """Return about how many bytes of memory `known` takes."""
     assert known.transactionalId is not None
     listed = sum(ENTRY + sys.getsizeof(topic) + 40 * len(numbers) for topic, numbers in known.partitions.items())
     return ENTRY + 200 + sys.getsizeof(known.transactionalId) + listed

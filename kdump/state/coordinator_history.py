@@ -1,8 +1,8 @@
-"""What __transaction_state says of the past, as far as compaction has left it: whose a producer id was, and how each of
-its transactions was to end.
+"""History in __transaction_state, as far as compaction has kept it: the transactional ID of each producer ID, and how
+its transactions were to end.
 
-Source: org.apache.kafka.coordinator.transaction.TransactionMetadata (prepareAbortOrCommit, prepareComplete): the record
-PrepareCommit or PrepareAbort decides, and it has the epoch that the markers get.
+Source: org.apache.kafka.coordinator.transaction.TransactionMetadata (prepareAbortOrCommit, prepareComplete): the
+PrepareCommit or PrepareAbort record is the decision, and contains the epoch of the markers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from kdump.state.marker import ABORT, COMMIT
 from kdump.state.records import ENTRY
 
 ROOM = 48 * 1024 * 1024
-"""Bytes of memory that the past may take."""
+"""Maximum memory for the history, in bytes."""
 DECISIONS = {"PrepareCommit": COMMIT, "PrepareAbort": ABORT}
 
 
 class Decision(NamedTuple):
-    """How a transaction was to end: COMMIT or ABORT, by the record at `offset` of the partition's directory `name`."""
+    """How a transaction was to end, COMMIT or ABORT, and the record that decided it: at `offset` in the partition
+    directory `name`."""
 
     type: str
     transactionalId: str
@@ -29,7 +30,7 @@ class Decision(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Where the last record of a transactional id stands: the directory, and its offset."""
+    """Location of the last record of a transactional ID: partition directory and offset. `timestamp` is epoch ms."""
 
     name: str
     offset: int
@@ -37,27 +38,28 @@ class Told(NamedTuple):
 
 
 Place = tuple[str, int]
-"""A topic and a partition."""
+"""Topic and partition."""
 Life = tuple[int, int]
-"""A producer id, and the epoch of its markers."""
+"""Producer ID and the epoch of its markers."""
 
 
 @dataclass
 class History:
-    """`is_whole` is False where there was no room for all of it."""
+    """Producer IDs, decisions and last records. `is_whole` is False if some were dropped to limit memory."""
 
     names: dict[int, str] = field(default_factory=dict)
-    """Producer id -> transactional id: an id is given out once."""
+    """Producer ID -> transactional ID. Unique, because a producer ID is assigned only once."""
     decided: dict[Place, dict[Life, Decision]] = field(default_factory=dict)
-    """The latest decision of each producer's epoch, by partition."""
+    """Latest decision for each producer ID and epoch, by partition."""
     done: set[Life] = field(default_factory=set)
-    """Those of which the coordinator wrote that every partition has its marker."""
+    """Producer IDs and epochs whose transaction the coordinator recorded as complete: every partition has its
+    marker."""
     told: dict[str, Told] = field(default_factory=dict)
     is_whole: bool = True
     _room: int = ROOM
 
     def add(self, said: Transaction, name: str, offset: int, timestamp: int | None) -> None:
-        """A record, in the order of the log."""
+        """Add a record. Records must be added in the order of the log."""
         assert said.transactionalId is not None
         if said.tombstone:
             self.told.pop(said.transactionalId, None)

@@ -1,4 +1,4 @@
-"""What the records of groups say of their members, and what those of the newer groups change.
+"""Handlers for group records: the members of classic groups, and changes to consumer, share and streams groups.
 
 Source: org.apache.kafka.coordinator.group.GroupMetadataManager (replay), ConsumerGroupMember, StreamsGroupMember,
 modern.MemberState and streams.MemberState; org.apache.kafka.clients.consumer.internals.ConsumerProtocol.
@@ -21,7 +21,7 @@ Values = dict[str, Any]
 
 
 def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
-    """The members in the record of a classic group."""
+    """Yield the members in the GroupMetadata record of a classic group."""
     is_consumer = value["protocolType"] == PROTOCOL_TYPE
     for said in value["members"]:
         subscribed: tuple[str, ...] = ()
@@ -47,7 +47,8 @@ def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
 
 
 def _protocol(field: str, member: Values, problem: Callable[[str], None]) -> Values:
-    """What a client's own message says, as far as it goes; the coordinator does not look into it either."""
+    """Return the values of a consumer protocol message, as far as it decodes. The client wrote it, and the coordinator
+    loads the group even if it is invalid (ClassicGroup.computeSubscribedTopics)."""
     decoded, error = attempt_inner(field, member[field])
     if decoded is None:
         return {}
@@ -61,7 +62,7 @@ def _member(group: Group, key: Values) -> Member:
 
 
 def nothing(group: Group, key: Values, value: Values | None) -> None:
-    """Releases before 4.1 kept the partitions and racks of the topics here; nothing is shown of it."""
+    """Ignore the record: releases before 4.1 stored the topics' partitions and racks here, which are not shown."""
 
 
 def group_epoch(group: Group, key: Values, value: Values | None) -> None:
@@ -124,7 +125,7 @@ def current(group: Group, key: Values, value: Values | None) -> None:
 
 
 def _assigned(value: Values, *names: str) -> tuple[Assigned, ...]:
-    """The list under the first of the names that the message has."""
+    """Return the list in the first of the fields `names` that the message has; empty if it has none."""
     said = next((value[name] for name in names if name in value), ())
     return tuple(
         Assigned(each["topicId"] if "topicId" in each else each["subtopologyId"], tuple(each["partitions"]))

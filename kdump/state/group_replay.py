@@ -1,7 +1,7 @@
-"""Records of __consumer_offsets -> the groups and the offsets that they make, in bounded memory.
+"""Replays the records of __consumer_offsets into groups and offsets, with bounded memory.
 
-As org.apache.kafka.coordinator.group.GroupCoordinatorShard replays them; GroupMetadataManager for groups. Where Kafka
-throws, and the coordinator does not load the partition, this tells and goes on.
+Source: org.apache.kafka.coordinator.group.GroupCoordinatorShard, and GroupMetadataManager for groups. Where Kafka
+throws an exception, so that the coordinator fails to load the partition, this replay notes a problem and continues.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
 from kdump.state.records import ENTRY, memory
 
 MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
-"""Names of the schemas of their keys."""
+"""Names of the key schemas of consumer, share and streams groups."""
 
 
 class GroupReplay(OffsetReplay):
-    """Applies the records of the partitions of __consumer_offsets to `groups`; `begin` says which one follows."""
+    """Applies the records of __consumer_offsets to `groups`. Call `begin` before each partition."""
 
     def apply(self, record: Record) -> None:
-        """What a record changes; one that does not decode changes nothing."""
+        """Apply a record; one that does not decode changes nothing."""
         self.go_to(record)
         if not self.fits(record):
             return
@@ -71,7 +71,8 @@ class GroupReplay(OffsetReplay):
             self.tell_group(before, group)
 
     def modern(self, kind: str, what: str, key: dict[str, Any], value: dict[str, Any] | None) -> None:
-        """A record of a consumer, share or streams group."""
+        """Apply a record of a consumer, share or streams group. `kind` is the type of the group, `what` that of the
+        record."""
         name = key["groupId"]
         before = self.groups.groups.get(name)
         if before is not None and (before.type != kind or before.is_deleted):
@@ -87,7 +88,7 @@ class GroupReplay(OffsetReplay):
             return
         group = before or Group(name, kind, self.partition)
         member = key.get("memberId", "")
-        # Of its members only one can have changed, and there may be thousands.
+        # A record changes at most one member, and there may be thousands: measure only that one.
         old_size = _own_size(before, member) if before else 0
         old = _fields(group) if before and self.told else {}
         old_member = group.members.get(member)
@@ -113,7 +114,7 @@ class GroupReplay(OffsetReplay):
         if self.told is not None and not before.is_simple:
             self.tell("group", name, name, _fields(before), {})
         if self.groups.offsets.get(name):
-            # They have tombstones of their own, which come with the group's, or do not count.
+            # Offsets have tombstones of their own. Until these are read, keep a deleted group for the offsets.
             self.groups.groups[name] = Group(name, before.type, self.partition, is_deleted=True)
             self.charge(group_size(self.groups.groups[name]))
 
@@ -130,7 +131,7 @@ class GroupReplay(OffsetReplay):
 
 
 def finish(groups: Groups) -> None:
-    """Drop what no record stands for any more: simple groups without offsets, and empty transactions."""
+    """Remove simple and deleted groups that have no offsets left, and transactions without pending commits."""
     for key in [key for key, waiting in groups.pending.items() if not waiting]:
         del groups.pending[key]
     waiting_for = {group for waiting in groups.pending.values() for group, _, _ in waiting}
@@ -141,18 +142,18 @@ def finish(groups: Groups) -> None:
 
 
 def group_size(group: Group) -> int:
-    """About how many bytes of memory it takes; offsets aside."""
+    """Return about how many bytes of memory a group takes, without its offsets."""
     return _own_size(group, "") + sum(ENTRY + memory(member) for member in group.members.values())
 
 
 def _own_size(group: Group, member: str) -> int:
-    """The same of the group itself, and of one member of it."""
+    """Return the same for the group itself and only one of its members."""
     size = ENTRY + 400 + memory(group.groupId) + memory(group.regexes) + memory(group.share_topics)
     return size + (ENTRY + memory(group.members[member]) if member in group.members else 0)
 
 
 def _fields(group: Group) -> dict[str, Any]:
-    """What --history tells of a group itself."""
+    """Return the fields of a group, without its members, that --history shows."""
     told: dict[str, Any] = {name: getattr(group, name) for name in TOLD}
     told |= {f"regex {regex}": ", ".join(topics) for regex, topics in group.regexes.items()}
     told |= {f"share topic {topic}": state for topic, state in group.share_topics.items()}
@@ -182,4 +183,4 @@ MODERN_RECORDS: dict[str, Callable[[Group, dict[str, Any], dict[str, Any] | None
     "StatePartitionMetadata": group_members.share_topics,
     "Topology": group_members.topology,
 }
-"""What the records of a consumer, share or streams group do, by their names without the type of the group."""
+"""Handlers of consumer, share and streams group records, by record name without the group type."""

@@ -1,4 +1,4 @@
-"""Whose a log directory is, and what a node of the quorum knew last: meta.properties and quorum-state.
+"""Reads the IDs in meta.properties, and a KRaft node's last quorum state in quorum-state.
 
 Source: MetaProperties, FileQuorumStateStore.
 """
@@ -16,13 +16,14 @@ from kdump.state.small_files import properties
 
 
 def meta_properties(directory: LogDirectory) -> dict[str, str]:
-    """cluster.id, node.id (broker.id before KRaft), directory.id …; empty where the file cannot be read."""
+    """Return cluster.id, node.id (broker.id before KRaft), directory.id …; empty if the file is missing or cannot be
+    read."""
     return properties(directory.files.get("meta.properties"))
 
 
 def complete_quorum(metadata: Metadata, folder: str) -> None:
-    """Leader and voters out of the quorum-state in a directory of the metadata log, where the log behind the snapshot
-    does not say them."""
+    """Complete `metadata` from the quorum-state file in `folder`, a metadata log directory: the leader if its epoch is
+    higher than that found in the log, and the voters if the log has none."""
     path = os.path.join(folder, "quorum-state")
     said = properties(target(path) if os.path.isfile(path) else None)
     leader, epoch = (parse_int(said.get(name)) for name in ("leaderId", "leaderEpoch"))

@@ -1,5 +1,7 @@
-"""A log directory at a glance: whose it is, how its broker ended, what is in each partition and how much of the disk
-that takes. Names and sizes come first, from the directories alone; headers are read partition by partition."""
+"""Summary of a log directory: its IDs, how its broker shut down, and the contents and disk usage of each partition.
+
+Names and sizes come first, from the directories alone; headers are read later, partition by partition.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,24 @@ from kdump.state.small_files import offsets, properties
 
 @dataclass
 class DirectoryFacts:
-    """A log directory. `identity` is what meta.properties says; `clean` whether its broker shut down cleanly, None for
-    a directory that has no checkpoints: a controller's, or a copy of partitions."""
+    """Summary of a log directory. `identity`: the contents of meta.properties; `clean`: whether the broker shut down
+    cleanly, None for a directory in which no broker has run (see `was_clean`)."""
 
     directory: LogDirectory
     identity: dict[str, str]
     partitions: list[PartitionFacts]
     clean: bool | None
     shutdown: dict[str, str]
-    """What .kafka_cleanshutdown says: version, brokerEpoch."""
+    """Contents of .kafka_cleanshutdown: version, brokerEpoch."""
     dated: int | None
-    """When .kafka_cleanshutdown was written, or, without it, the newest checkpoint: epoch ms of the file. A copy that
-    did not keep times has its own."""
+    """Modification time (epoch ms) of .kafka_cleanshutdown or, without it, of the newest checkpoint. In a copy made
+    without preserving times, the time of the copy."""
     absent: list[str]
-    """Live partitions that the checkpoints name and that are not here."""
+    """Partitions that are listed in the checkpoints but have no live directory here."""
     remote_cache: int
-    """Bytes of the copies of a tier's indexes."""
+    """Size in bytes of the cached indexes of remote storage."""
     broken: list[str]
-    """Names of small files at the root that are damaged or cannot be read."""
+    """Names of checkpoint and property files in the root that are damaged or cannot be read."""
 
     @property
     def live(self) -> list[PartitionFacts]:
@@ -42,11 +44,12 @@ class DirectoryFacts:
 
 CHECKPOINTS = ("log-start-offset", "replication-offset", "recovery-point-offset")
 Noted = dict[tuple[str, int], dict[str, int]]
-"""Offsets by topic and partition, and by the checkpoint's name less '-checkpoint'."""
+"""Offsets by topic and partition, then by the checkpoint's file name without '-checkpoint'."""
 
 
 def noted_offsets(directory: LogDirectory, broken: list[str] | None = None) -> Noted:
-    """What the offset checkpoints of a log directory say, as far as they can be read."""
+    """Return the contents of a log directory's offset checkpoints, as far as they can be read. Names of damaged or
+    unreadable files are added to `broken`."""
     noted: Noted = {}
     for name in CHECKPOINTS:
         for key, offset in offsets(directory.files.get(name + "-checkpoint"), broken).items():
@@ -55,14 +58,15 @@ def noted_offsets(directory: LogDirectory, broken: list[str] | None = None) -> N
 
 
 def was_clean(directory: LogDirectory) -> bool | None:
-    """Whether the broker shut down cleanly; None where no broker has run: it would have left checkpoints."""
+    """Return True if the broker shut down cleanly. Returns None if no broker has run here, as in a controller's
+    directory or a copy of partitions: there are no offset checkpoints and no clean-shutdown file."""
     ran = any(at.kind in (kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN) for at in directory.files.values())
     return directory.is_clean if ran else None
 
 
 def facts_in(place: Partition, clean: bool | None, noted: Noted) -> PartitionFacts:
-    """The facts of a partition of a log directory; its offsets are taken out of `noted`."""
-    # The metadata log is recovered at every start, however the last run ended (KafkaRaftLog).
+    """Return the facts of a partition of a log directory; removes its offsets from `noted` if it is live."""
+    # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_facts(place, False if place.topic == METADATA_TOPIC else clean)
     if not place.state and place.topic is not None and place.partition is not None:
         facts.checkpoints = noted.pop((place.topic, place.partition), {})
@@ -70,7 +74,8 @@ def facts_in(place: Partition, clean: bool | None, noted: Noted) -> PartitionFac
 
 
 def facts_alone(place: Partition) -> PartitionFacts:
-    """The facts of a partition's directory that was asked for; the log directory that it lies in says more."""
+    """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
+    offsets and whether the broker shut down cleanly."""
     above = place_of(os.path.dirname(os.path.abspath(place.path)))
     if isinstance(above, LogDirectory):
         return facts_in(place, was_clean(above), noted_offsets(above))
@@ -78,7 +83,7 @@ def facts_alone(place: Partition) -> PartitionFacts:
 
 
 def directory_facts(directory: LogDirectory) -> DirectoryFacts:
-    """What the files at the root, and names and sizes below it, tell of a log directory."""
+    """Return the facts of a log directory, from the files in its root and the names and sizes below it."""
     broken: list[str] = []
     noted, clean = noted_offsets(directory, broken), was_clean(directory)
     return DirectoryFacts(

@@ -1,4 +1,4 @@
-"""A moment of a log, and what a record changed at its own."""
+"""A point in a log (offset or time), and the changes that single records make."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any, NamedTuple
 
 
 class Moment(NamedTuple):
-    """The last offset that counts, or the last ms since the epoch; both None: the end of the log."""
+    """Last offset or last time (epoch ms) that is included; if both are None, the end of the log."""
 
     offset: int | None = None
     time: int | None = None
 
     def is_before(self, offset: int | None, timestamp: int | None) -> bool:
-        """Whether a record is behind the moment. By time, the first record that is later ends what counts, as in
-        Kafka's own search for the offset of a time: those behind it do not count, even where a clock went back."""
+        """Return True if a record is after the moment. By time, the first such record ends what is included, as in
+        Kafka's own lookup by timestamp: the records after it do not count even if their timestamps are lower."""
         if self.offset is not None:
             return offset is None or offset > self.offset
         return self.time is not None and timestamp is not None and timestamp > self.time
 
 
 class Change(NamedTuple):
-    """What one record changed.
+    """A change made by one record.
 
-    `record` is Kafka's name for its type; `entity` and `name` are what it changed (a topic, a member of a group …),
-    `group` and `partition` (of __consumer_offsets) are None in the cluster's metadata. `action` is created, changed,
-    removed, pending (in a transaction that has not ended) or aborted. `fields` has old and new by name: those that
-    differ; all that say something where the entity is new or gone. Timestamps are epoch ms.
+    `record`: Kafka's name of the record's type; `entity` and `name`: what it changed (a topic, a group member …);
+    `group` and `partition` (of the coordinator's topic): None for cluster metadata. `action`: created, changed,
+    removed, pending (in an open transaction) or aborted. `fields`: (old, new) by field name, for fields that differ;
+    for an entity that was created or removed, all fields that are not empty. Timestamps are epoch ms.
     """
 
     offset: int
@@ -43,11 +43,11 @@ class Change(NamedTuple):
 Told = Callable[[Change], None]
 
 SAYS_NOTHING: tuple[Any, ...] = (None, "", (), {})
-"""Values that a new entity has in a field without saying anything by it."""
+"""Values that count as empty in an entity that is created or removed."""
 
 
 def differences(old: Any, new: Any) -> dict[str, tuple[Any, Any]]:
-    """Old and new by field, for two NamedTuples or dicts, either of them None."""
+    """Return (old, new) by name for each field in which two NamedTuples or dicts differ; either may be None."""
     before, after = _fields(old), _fields(new)
     names = {**before, **after}
     return {

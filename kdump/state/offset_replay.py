@@ -1,6 +1,6 @@
-"""Commits of offsets -> what is committed, and what is pending in transactions, in bounded memory.
+"""Replays offset commits into committed offsets and those pending in transactions, with bounded memory.
 
-As org.apache.kafka.coordinator.group.OffsetMetadataManager replays them.
+Source: org.apache.kafka.coordinator.group.OffsetMetadataManager (replay).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
 NO_PRODUCER_ID = -1
 ZERO_ID = "A" * 22
 QUIET = ("commitTimestamp", "expireTimestamp", "recordOffset")
-"""Fields of a commit that change each time, and that by themselves are no change."""
+"""Fields that differ in every commit and therefore do not count as a change."""
 
 
 class OffsetReplay:
-    """Applies the commits of a log to `groups`, within `room` bytes of memory; `told` hears of what changes."""
+    """Applies the commits of a log to `groups`, using at most `room` bytes of memory; calls `told` with each change."""
 
     def __init__(self, groups: Groups, room: int = ROOM, told: Told | None = None) -> None:
         self.groups = groups
@@ -34,10 +34,10 @@ class OffsetReplay:
         self.timestamp: int | None = None
         self.record = ""
         self.open: dict[str, set[int]] = {}
-        """Producer ids of the open transactions of the partition, by the groups that have offsets in them."""
+        """Producer IDs of the partition's open transactions, by the groups with pending offsets in them."""
 
     def begin(self, partition: int, name: str) -> None:
-        """The records of this partition follow."""
+        """Start with the records of this partition. `name` is the prefix of problems, if not empty."""
         self.partition, self.name = partition, name
         self.open.clear()
 
@@ -49,20 +49,21 @@ class OffsetReplay:
         self.note(f"at offset {self.offset}: {problem}")
 
     def go_to(self, record: Record) -> None:
-        """What is told from now on is of this record."""
+        """Attribute the changes and problems that follow to this record."""
         assert record.offset is not None
         self.offset, self.timestamp = record.offset, record.timestamp
 
     def fits(self, record: Record) -> bool:
-        """Whether a record is small enough to be decoded; that it is not is told."""
+        """Return True if a record is small enough to decode; notes a problem if it is not."""
         if too_large(record):
             self.at(f"a record of {record.keySize} + {record.valueSize} bytes")
             return False
         return True
 
     def read(self, folder: str, record: Record) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
-        """Key and value of a record of the coordinator whose schemas are in `folder`; the value is None in a tombstone.
-        None, and it is told, for one that does not decode. `record` is then what it is, by its schema's name."""
+        """Return the decoded key and value of a record of the coordinator whose schemas are in `folder`; the value is
+        None in a tombstone. Sets `record` to the name of its schema. Returns None, and notes a problem, if the record
+        does not decode."""
         said = decode_coordinator_record(folder, record.key, record.value)
         problem = said.key.problem or (said.value.problem if said.value else None)
         if problem is not None:
@@ -74,7 +75,8 @@ class OffsetReplay:
         return said.key.decoded.value, said.value.decoded.value if said.value and said.value.decoded else None
 
     def charge(self, size: int) -> bool:
-        """Whether there is room for so many bytes more; what there is none for is not remembered."""
+        """Take `size` bytes from the memory budget. Returns False if there is no room; the caller then drops the
+        item."""
         if size > self.room:
             if not self.is_full:
                 self.at(f"more groups and offsets than are kept in memory, {self.all_room} bytes")
@@ -120,7 +122,7 @@ class OffsetReplay:
             self.tell_offset(group, at, before, commit)
 
     def forget_offset(self, group: str, at: tuple[str, int]) -> None:
-        """A tombstone: what is committed goes, and what is pending."""
+        """Apply a tombstone: remove the committed offset and any pending ones."""
         before = self.groups.offsets.get(group, {}).pop(at, None)
         if before is not None:
             self.room += _size(before)
@@ -163,7 +165,8 @@ class OffsetReplay:
         action: str = "",
         quiet: tuple[str, ...] = (),
     ) -> None:
-        """Tell of a change; old or new is empty where there is nothing."""
+        """Pass a change to `told`; old is empty for a created entity, new for a removed one. Changes only in `quiet`
+        fields are not passed."""
         if self.told is None:
             return
         found = {n: pair for n, pair in differences(old or None, new or None).items() if n not in quiet}

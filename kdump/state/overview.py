@@ -1,5 +1,5 @@
-"""The rows of an overview: partitions, topics or segments, each read when its turn comes, in an order that people ask
-for. What names and sizes alone decide is decided before a header is read."""
+"""Rows of an overview (partitions, topics or segments) in a selectable order. Each row is read only when it is its
+turn; whatever names and sizes can decide is decided before any header is read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kdump.state.partition_log import PartitionFacts, SegmentFacts, read_segment
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
 BY_READING = ("offsets", "oldest", "newest")
-"""Orders for which all headers have to be read first."""
+"""Sort orders for which all headers must be read first."""
 LARGEST_FIRST = ("size", "segments", "offsets", "newest")
 
 
 @dataclass
 class Row:
-    """Some partitions of one log directory; or, with a `segment`, that one of the one partition in `parts`."""
+    """One or more partitions of a log directory; with `segment`, that segment of the only partition in `parts`."""
 
     parts: list[PartitionFacts]
     segment: SegmentFacts | None = None
     by_topic: bool = False
     is_alone: bool = False
-    """What it is in has been named."""
+    """The path of the partition is shown already, so `name` omits it."""
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class Row:
 
     @property
     def size(self) -> int:
-        """Bytes of the segments."""
+        """Total size of the segments, in bytes."""
         return self.segment.size if self.segment else sum(part.size for part in self.parts)
 
     @property
@@ -48,11 +48,11 @@ class Row:
 
     @property
     def is_gone(self) -> bool:
-        """The segment went away before it could be read."""
+        """Whether the segment was deleted before it could be read."""
         return self.segment is not None and self.segment.gone
 
     def read(self, *, quick: bool, met: Met) -> None:
-        """Read the headers that the row is about. Never raises SourceError."""
+        """Read the headers of this row's segments. Never raises SourceError."""
         if self.segment is not None:
             read_segment(self.segment, quick=quick, met=met)
         else:
@@ -60,7 +60,7 @@ class Row:
                 part.read(quick=quick, met=met)
 
     def headers(self) -> Headers:
-        """Of all that was read."""
+        """Return the combined headers of everything that was read."""
         if self.segment is not None:
             return self.segment.headers
         together = Headers()
@@ -89,7 +89,8 @@ class Row:
 
 
 def rows_of(parts: list[PartitionFacts], by: str) -> list[Row]:
-    """The rows for these partitions, by name: a row a partition, topic (live partitions only) or segment."""
+    """Return the rows for these partitions, sorted by name: one per partition, topic (live partitions only) or
+    segment."""
     ordered = sorted(parts, key=lambda part: (*natural(part.name), part.partition.state))
     if by == "partition":
         return [Row([part]) for part in ordered]
@@ -100,7 +101,7 @@ def rows_of(parts: list[PartitionFacts], by: str) -> list[Row]:
 
 
 def chosen(rows: list[Row], *, sort: str, reverse: bool, limit: int | None, quick: bool, met: Met) -> Iterator[Row]:
-    """The rows in order, each read; no more are read than that takes."""
+    """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary."""
     if sort in BY_READING:
         for row in rows:
             row.read(quick=quick, met=met)

@@ -1,7 +1,7 @@
-"""What a broker remembers of each producer, rebuilt from a partition's batches.
+"""A broker's producer state, rebuilt from a partition's batches.
 
-Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerStateEntry and ProducerAppendInfo, as a
-replay has it (AppendOrigin.REPLICATION), which refuses nothing.
+Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerStateEntry and ProducerAppendInfo, as used
+in a replay (AppendOrigin.REPLICATION), which rejects nothing.
 """
 
 from __future__ import annotations
@@ -16,38 +16,39 @@ from kdump.log.region import Batch
 from kdump.state.marker import Marker
 
 MOST_PRODUCERS = 1_000_000
-"""Producers that are remembered; beyond that the one that was idle for longest is forgotten."""
+"""Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
 EXPIRATION = 86_400_000
-"""producer.id.expiration.ms by default (TransactionLogConfig): what a broker forgets an idle producer after."""
+"""Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
+producer."""
 HALF = 1 << 30
 WRAP = 1 << 31
 
 EPOCH_DECREASED, EPOCH_START, GAP, DUPLICATE = "epoch-decreased", "epoch-start", "gap", "duplicate"
-"""What may be wrong with a batch beside the one before it of the same producer."""
+"""Ways in which a batch can fail to follow the previous batch of its producer."""
 
 
 @dataclass(slots=True)
 class Producer:
-    """One producer id. -1: none. Timestamps are epoch ms; offsets and sequences are those of its last data batch in its
-    current `epoch`, as in ProducerStateEntry."""
+    """State of one producer ID; -1 for none. Timestamps are epoch ms; offsets and sequences are those of the last data
+    batch in the current `epoch`, as in ProducerStateEntry."""
 
     epoch: int
     highest_epoch: int = -1
     batch_epoch: int = -1
-    """Epoch of its last data batch; a marker may raise `epoch` later."""
+    """Epoch of the last data batch; a marker may raise `epoch` later."""
     last_sequence: int = -1
     last_offset: int = -1
     offset_delta: int = 0
     batch_timestamp: int = -1
     timestamp: int = -1
-    """Of its last batch or marker."""
+    """Timestamp of the last data batch or marker."""
     coordinator_epoch: int = -1
     txn_first_offset: int = -1
     damages: int = 0
-    """How many damages the log had shown when it was last heard of."""
+    """Number of damaged regions found in the log up to the producer's last data batch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """ProducerStateEntry.maybeUpdateProducerEpoch: another epoch begins a new history."""
+        """Set the epoch; a different one resets sequences and offsets (ProducerStateEntry.maybeUpdateProducerEpoch)."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.last_sequence = self.last_offset = self.batch_epoch = -1
@@ -55,15 +56,18 @@ class Producer:
         self.highest_epoch = max(self.highest_epoch, epoch)
 
     def is_expired(self, now: int, expiration: int = EXPIRATION) -> bool:
-        """Whether a broker would have forgotten it at `now`, epoch ms (ProducerStateManager.isProducerExpired)."""
+        """Return True if a broker would remove the producer at `now`, epoch ms
+        (ProducerStateManager.isProducerExpired)."""
         return self.txn_first_offset < 0 and now - self.timestamp >= expiration
 
 
 class Break(NamedTuple):
-    """A batch that does not follow the one before it of the same producer. `kind` is one of EPOCH_DECREASED,
-    EPOCH_START (a new epoch that does not begin with sequence 0), GAP and DUPLICATE; `expected` and `actual` are epochs
-    for the first, else sequences; `epoch` is the batch's. `idle`: ms since it was heard of; `damaged`: damage lies
-    between the two."""
+    """A batch that does not follow the previous batch of the same producer.
+
+    `kind` is EPOCH_DECREASED, EPOCH_START (a new epoch that does not start with sequence 0), GAP or DUPLICATE;
+    `expected` and `actual` are epochs for EPOCH_DECREASED, else sequences; `epoch` is the batch's. `idle`: ms since
+    the producer's last batch or marker; `damaged`: there is damage between the two batches.
+    """
 
     kind: str
     epoch: int
@@ -76,8 +80,8 @@ class Break(NamedTuple):
 
 
 class Producers:
-    """Producers by id, as of the batches that were told so far. `forgotten` counts those for whom there was no room;
-    `make` makes one from its id's first epoch."""
+    """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory; `make`
+    creates the state of a new producer from its first epoch."""
 
     def __init__(self, make: Callable[[int], Producer] | None = None) -> None:
         self.by_id: OrderedDict[int, Producer] = OrderedDict()
@@ -88,7 +92,7 @@ class Producers:
         return self.by_id.get(producer_id)
 
     def touch(self, producer_id: int, epoch: int) -> Producer:
-        """The producer, made if need be, now the one that was last heard of."""
+        """Return the producer, created if necessary, and make it the most recently active one."""
         producer = self.by_id.get(producer_id)
         if producer is not None:
             self.by_id.move_to_end(producer_id)
@@ -100,7 +104,7 @@ class Producers:
         return producer
 
     def data(self, batch: Batch, damages: int = 0) -> None:
-        """A data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
+        """Apply a data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
         assert batch.producerId is not None
         self.wrote(
             batch.producerId,
@@ -124,8 +128,8 @@ class Producers:
         transaction: int | None,
         damages: int,
     ) -> None:
-        """One data batch or several of a producer, of which these are the last one's; `transaction` is the base offset
-        of the first, if they are transactional."""
+        """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
+        offset of the first if they are transactional, else None."""
         now = self.touch(producer_id, epoch)
         now.set_epoch(epoch)
         now.batch_epoch = epoch
@@ -136,8 +140,8 @@ class Producers:
             now.txn_first_offset = transaction
 
     def marker(self, batch: Batch, marker: Marker) -> None:
-        """A transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 it has the epoch
-        behind that of the data."""
+        """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
+        one above that of the data."""
         assert batch.producerId is not None
         epoch = batch.producerEpoch or 0
         now = self.touch(batch.producerId, epoch)
@@ -150,8 +154,8 @@ class Producers:
 
 
 def follows(before: Producer, batch: Batch, damages: int = 0) -> Break | None:
-    """How a data batch with a sequence breaks with what went `before`; None where it follows, as
-    ProducerAppendInfo.checkProducerEpoch and checkSequence have it."""
+    """Return how a data batch with a sequence breaks with the producer's state `before`; None if it follows correctly.
+    The rules are those of ProducerAppendInfo.checkProducerEpoch and checkSequence."""
     epoch, base = batch.producerEpoch or 0, batch.baseSequence or 0
     idle = (batch.maxTimestamp or 0) - before.timestamp
     damaged = before.damages != damages

@@ -1,4 +1,4 @@
-"""The logs of the group coordinators on disks -> groups, offsets, and the state of share groups."""
+"""Reads the logs of group and share coordinators from disk into groups, offsets and share group state."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from kdump.state.records import ROOM, bounded, read_records
 from kdump.state.share_replay import apply_share
 
 STEP = 1 << 20
-"""Bytes after which it is told that the reading goes on."""
+"""Bytes between two progress reports."""
 
 
 class CoordinatorLog(NamedTuple):
-    """A partition of one of the two topics: its directory, or the file that was given, and its segments in order."""
+    """A partition of __consumer_offsets or __share_group_state: its directory, or the file that was given, and its
+    segments in order."""
 
     topic: str
     partition: int
@@ -38,10 +39,11 @@ def read_groups(
     limits: Limits | None = None,
     met: Callable[[int], None] = lambda size: None,
 ) -> Groups:
-    """What `logs` say as of `moment` (None: their ends), of which an offset makes sense for one log alone.
+    """Read `logs` as of `moment` (None: their ends). A moment given by offset makes sense only for a single log.
 
-    `told` hears of each change, `met` of how many bytes more have been read. Never raises for what is on the
-    disk: what is not sound is in `problems`, and what stands behind it is read on, for each record stands for itself.
+    Calls `told` with each change and `met` with the number of bytes read since its last call. Never raises for what is
+    on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the records are
+    independent of each other.
     """
     groups = Groups()
     replay = GroupReplay(groups, room, told)
@@ -79,7 +81,7 @@ def _read(
             if moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
                     return LogRead(log.topic, log.partition, log.path, end, time)
-                continue  # no checksum covers an offset: one that is too high must not hide those behind it
+                continue  # checksums do not cover offsets: one that is too high must not hide later records
             end, time = record.offset + 1, record.timestamp
             replay.name = place
             if log.topic == SHARE_TOPIC:
@@ -92,7 +94,8 @@ def _read(
 
 
 def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
-    """Those of one directory as one: several segments of it may have been given, or it and one of them."""
+    """Merge logs in the same directory into one: the caller may have given several of its segments, or the directory
+    and one of them."""
     found: dict[tuple[str, int, str], CoordinatorLog] = {}
     for log in logs:
         folder = os.path.dirname(log.segments[0]) if log.segments else log.path
@@ -107,7 +110,8 @@ def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
 
 
 def newest(logs: Sequence[CoordinatorLog], end_of: Callable[[CoordinatorLog], int]) -> list[CoordinatorLog]:
-    """One log a partition: of several copies, the one that goes furthest; in order of the partitions."""
+    """Return one log per partition, sorted by topic and partition: of several copies, the one with the highest end
+    offset."""
     chosen: dict[tuple[str, int], CoordinatorLog] = {}
     for log in merged(logs):
         key = (log.topic, log.partition)

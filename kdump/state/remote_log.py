@@ -1,8 +1,8 @@
-"""What __remote_log_metadata says of how far the partitions of tiered topics are copied.
+"""Reads from __remote_log_metadata up to which offset each tiered partition was copied to remote storage.
 
 Source: org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache and RemoteLogLeaderEpochState
-(highestLogOffset: of segments whose copy has finished, also if they are deleted by now), RemoteLogSegmentState, and
-RemoteLogMetadataTopicPartitioner: all that is said of a partition is in one partition of the topic.
+(highestLogOffset: counts segments whose copy has finished, even if they were deleted since), RemoteLogSegmentState, and
+RemoteLogMetadataTopicPartitioner (all records of a partition are in the same partition of the topic).
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from kdump.log.region import Limits
 from kdump.state.records import MOST_PROBLEMS, bounded, read_records, too_large
 
 COPIED = 1
-"""COPY_SEGMENT_FINISHED; what is deleted (2, 3) had been copied before."""
+"""COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""
 MOST = 1_000_000
-"""Partitions, and copies that have begun and not ended, that are kept in mind."""
+"""Maximum number of partitions, and of unfinished segment copies, that are kept."""
 Partition = tuple[str, int]
-"""A topic's id, and the number of a partition."""
+"""Topic ID and partition number."""
 
 
 @dataclass
 class RemoteLog:
-    """`ends`: by partition the last offset that the tier has had, -1 for none. `is_complete`: every partition of
-    __remote_log_metadata is here, and read. `problems`: one line for what could not be read."""
+    """Contents of __remote_log_metadata. `ends`: by partition, the last offset ever copied to remote storage, -1 for
+    none. `is_complete`: every partition of __remote_log_metadata was found and could be read. `problems`: one line for
+    each thing that could not be read."""
 
     ends: dict[Partition, int] = field(default_factory=dict)
     is_complete: bool = False
     problems: list[str] = field(default_factory=list)
 
     def end_of(self, topic_id: str | None, partition: int | None) -> int | None:
-        """The last offset of a partition that the tier has had; -1 for nothing; None where that is not known here."""
+        """Return the last offset of a partition ever copied to remote storage; -1 for none, None if unknown."""
         if topic_id is None or partition is None:
             return None
         return self.ends.get((topic_id, partition), -1 if self.is_complete else None)
 
 
 def read_remote_log(directories: Sequence[str], partition_count: int | None, limits: Limits | None = None) -> RemoteLog:
-    """Of the partitions of __remote_log_metadata in `directories`, of which the cluster has `partition_count` (None:
-    not known). Never raises: what cannot be read is in `problems`."""
+    """Read `directories`, the partitions of __remote_log_metadata on the disk. `partition_count`: how many the cluster
+    has (None: unknown). Never raises: what cannot be read is listed in `problems`."""
     found = RemoteLog()
     begun: dict[str, int] = {}
 

@@ -1,7 +1,7 @@
-"""Records of KRaft's metadata -> the image of the cluster that they make, in bounded memory.
+"""Replays KRaft metadata records into an image of the cluster, with bounded memory.
 
-What each record changes stands in replay_topics (topics, partitions), replay_nodes (brokers, controllers, features) and
-replay_access (configs, quotas, ACLs, credentials, tokens). Source: the deltas of org.apache.kafka.image.
+The record handlers are in replay_topics (topics, partitions), replay_nodes (brokers, controllers, features) and
+replay_access (configs, quotas, ACLs, credentials, tokens). Source: the delta classes in org.apache.kafka.image.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
     **replay_nodes.HANDLERS,
     **replay_access.HANDLERS,
 }
-"""What a record does, by its name."""
+"""Handlers by record name."""
 NO_EFFECT = {
     "NoOpRecord": "the leader writes it to move the committed offset on",
     "BeginTransactionRecord": "what it begins counts once it has ended: see metadata.uncounted",
     "EndTransactionRecord": "see BeginTransactionRecord",
     "AbortTransactionRecord": "see BeginTransactionRecord",
 }
-"""The records without an effect of their own, and why they have none."""
+"""Records without an effect of their own, and the reason."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class Replay:
-    """Applies records one after the other. `only` names those that are of interest (None: all); `told` hears of what
-    each of them changed."""
+    """Applies records in order. `room`: memory budget in bytes; `only`: names of the records to apply (None: all);
+    `told` is called with each change."""
 
     def __init__(
         self, metadata: Metadata, room: int = ROOM, only: frozenset[str] | None = None, told: Told | None = None
@@ -48,7 +48,7 @@ class Replay:
         self.is_full = False
         self.known_ids: dict[str, str] = {}
         self.with_elr: dict[str, set[int]] = {}
-        """The partitions that have eligible leader replicas, by topic: one record clears them all."""
+        """Partitions with eligible leader replicas (ELR), by topic: a ClearElrRecord may clear all of them."""
         self.offset: int | None = None
         self.timestamp: int | None = None
         self.record = ""
@@ -58,12 +58,12 @@ class Replay:
             self.metadata.problems.append(problem)
 
     def at(self, problem: str) -> None:
-        """A problem of the record that is applied."""
+        """Note a problem in the record being applied."""
         self.note(f"at offset {self.offset}: {problem}")
 
     def charge(self, size: int, reserve: int = 0) -> bool:
-        """Whether there is room for so many bytes more beside the `reserve`; what there is none for is not
-        remembered."""
+        """Take `size` bytes from the memory budget, leaving `reserve` free. Returns False if there is no room; the
+        caller then drops the item."""
         if size > self.room - reserve:
             if not self.is_full:
                 self.at(f"more metadata than is kept in memory, {self.all_room} bytes")
@@ -73,7 +73,7 @@ class Replay:
         return True
 
     def apply(self, record: Record) -> None:
-        """What a record that is no control record changes; one that does not decode changes nothing."""
+        """Apply a record that is not a control record; one that does not decode changes nothing."""
         self.offset, self.timestamp = record.offset, record.timestamp
         if too_large(record):
             self.at(f"a record of {record.valueSize} bytes")
@@ -81,7 +81,7 @@ class Replay:
         value = record.value
         name = metadata_record_name(value)
         handler = HANDLERS.get(name) if self.only is None or name in self.only else None
-        # Those that are of no interest are not decoded.
+        # Records without a handler are not decoded; unknown ones are, to note the problem.
         if handler is None and not name.startswith("UNKNOWN"):
             return
         said = decode_metadata_record(value)
@@ -93,7 +93,7 @@ class Replay:
             handler(self, said.values)
 
     def keep(self, where: dict[K, V], key: K, value: V, entity: str, name: str, reserve: int = 0) -> bool:
-        """Remember `value`, if there is room for it."""
+        """Store `value` and report the change; returns False if there is no room for it."""
         before = where.get(key)
         if not self.charge(size(value) - (size(before) if before is not None else 0), reserve):
             return False
@@ -102,7 +102,7 @@ class Replay:
         return True
 
     def drop(self, where: dict[K, V], key: K, entity: str, name: str) -> bool:
-        """Forget it; False if it was not there."""
+        """Remove the value and report the change; returns False if there was none."""
         before = where.pop(key, None)
         if before is None:
             return False
@@ -111,7 +111,7 @@ class Replay:
         return True
 
     def tell(self, entity: str, name: str, old: Any, new: Any) -> None:
-        """Tell of a change; old and new are NamedTuples, dicts or single values, None where there is nothing."""
+        """Pass a change to `told`. Old and new are NamedTuples, dicts or single values; None for no value."""
         if self.told is None or self.offset is None or old == new:
             return
         action = "created" if old is None else "removed" if new is None else "changed"
@@ -120,14 +120,14 @@ class Replay:
         self.told(change)
 
     def find(self, values: dict[str, Any]) -> Topic | None:
-        """The topic that a record names by its id."""
+        """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:
             self.at(f"there is no topic with the id {values['topicId']}")
         return topic
 
     def ids(self, directories: list[str] | None) -> tuple[str, ...]:
-        """The ids of log directories, each kept once: the same few come with every partition."""
+        """Return the IDs of log directories, each stored once: the same few occur in every partition."""
         for name in directories or ():
             if name not in self.known_ids and self.charge(ENTRY, reserve=self.all_room // 3):
                 self.known_ids[name] = name
@@ -135,7 +135,7 @@ class Replay:
 
 
 def size(value: Any) -> int:
-    """Bytes that an entity takes, about."""
+    """Return about how many bytes of memory an entity takes."""
     return ENTRY + memory(value)
 
 

@@ -1,4 +1,4 @@
-"""What the records of configs, client quotas, ACLs, SCRAM credentials and delegation tokens change.
+"""Handlers for the records of configs, client quotas, ACLs, SCRAM credentials and delegation tokens.
 
 Source: org.apache.kafka.image.ConfigurationDelta, ClientQuotaDelta, AclsDelta, ScramDelta and DelegationTokenDelta.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def config(replay: Replay, values: dict[str, Any]) -> None:
-    """A config of a topic, a broker, …; null takes it away."""
+    """Set a config of a topic, broker or other resource; a null value removes it."""
     resource, name, value = (values["resourceType"], values["resourceName"]), values["name"], values["value"]
     known = replay.metadata.configs
     if resource not in known and (value is None or not replay.charge(ENTRY + getsizeof(resource[1]))):
@@ -62,7 +62,7 @@ def quota(replay: Replay, values: dict[str, Any]) -> None:
 
 
 def quota_name(entity: QuotaEntity) -> str:
-    """user=ann, client-id=<default>"""
+    """Return the name of a quota entity, such as user=ann, client-id=<default>."""
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
 
 
@@ -90,7 +90,7 @@ def scram(replay: Replay, values: dict[str, Any]) -> None:
     entry = ScramCredential(values["name"], mechanism, values["iterations"])
     known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
     if known.get(key) == entry:
-        # Salt and keys are not kept, but somebody has set a password.
+        # Salt and keys are not kept, so a new password would not show as a change.
         replay.tell("scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set anew"})
     replay.keep(known, key, entry, "scram", name)
 

@@ -1,4 +1,4 @@
-"""What the records of brokers, controllers and the cluster's features change.
+"""Handlers for the records of brokers, controllers and cluster features, and for control records.
 
 Source: org.apache.kafka.image.ClusterDelta, FeaturesDelta and ProducerIdsDelta; BrokerRegistrationFencingChange and
 BrokerRegistrationInControlledShutdownChange for the numbers.
@@ -71,7 +71,7 @@ def _change(replay: Replay, number: int, epoch: int, **changed: Any) -> None:
         replay.at(f"broker {number} is not registered")
         return
     if known.brokerEpoch != epoch:
-        # Kafka throws here; the change is told, and taken for what it says.
+        # Kafka throws an exception here; this replay notes the problem and applies the change.
         replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, the record says {epoch}")
     replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
 
@@ -111,7 +111,7 @@ def producer_ids(replay: Replay, values: dict[str, Any]) -> None:
 
 
 def control(replay: Replay, said: ControlRecord, epoch: int | None, offset: int | None) -> None:
-    """What a control record of the log or of a snapshot says of the quorum (KIP-595, KIP-853)."""
+    """Apply a control record of the log or of a snapshot: leader, KRaft version or voters (KIP-595, KIP-853)."""
     metadata, value = replay.metadata, said.value
     if said.problem is not None:
         replay.at(str(said.problem))

@@ -1,4 +1,4 @@
-"""What the records of topics and partitions change.
+"""Handlers for the records of topics and partitions.
 
 Source: org.apache.kafka.image.TopicsDelta and TopicDelta, org.apache.kafka.metadata.PartitionRegistration (merge).
 """
@@ -27,7 +27,7 @@ def topic(replay: Replay, values: dict[str, Any]) -> None:
         if known is not None:
             _forget(replay, known)
     if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
-        # A topic's configs are known by its name, and may come before it.
+        # Configs refer to a topic by name, and their records may precede the topic's.
         made = Topic(name, topic_id, metadata.configs.setdefault((TOPIC, name), {}))
         metadata.topics[name] = metadata.by_id[topic_id] = made
         replay.tell("topic", name, None, {"topicId": topic_id})
@@ -86,7 +86,7 @@ def partition_change(replay: Replay, values: dict[str, Any]) -> None:
 
 
 def _merge(replay: Replay, before: PartitionInfo, values: dict[str, Any]) -> PartitionInfo:
-    """The partition with what `values` say; what is null or absent there stays as it was."""
+    """Return the partition with the changes in `values`; fields that are null or absent there keep their values."""
     changed: dict[str, Any] = {"partitionEpoch": before.partitionEpoch + 1}
     for name in ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr"):
         if values.get(name) is not None:
@@ -102,9 +102,9 @@ def _merge(replay: Replay, before: PartitionInfo, values: dict[str, Any]) -> Par
 
 def _put(replay: Replay, known: Topic, number: int, after: PartitionInfo) -> None:
     if after.isr == after.replicas:
-        after = after._replace(isr=after.replicas)  # most of them: one tuple for both
+        after = after._replace(isr=after.replicas)  # true of most partitions: share the tuple
     before = known.partitions.get(number)
-    # A snapshot has the configs behind the partitions, and more depends on them.
+    # In a snapshot the configs follow the partitions and matter more: reserve memory for them.
     if replay.charge(_size(after) - (_size(before) if before else 0), reserve=replay.all_room // 3):
         known.partitions[number] = after
         if after.eligibleLeaderReplicas or after.lastKnownElr:
@@ -113,7 +113,7 @@ def _put(replay: Replay, known: Topic, number: int, after: PartitionInfo) -> Non
 
 
 def clear_elr(replay: Replay, values: dict[str, Any]) -> None:
-    """Of one topic, or, without a name, of all: their ELR is empty from here on."""
+    """Clear the eligible leader replicas of one topic; of all topics if the record has no name."""
     name, topics = values["topicName"], replay.metadata.topics
     if name and name not in topics:
         replay.at(f"there is no topic {name}")

@@ -1,7 +1,7 @@
-"""Which configs hold a secret. Kafka writes them into the metadata log as they are.
+"""Recognizes configs that contain secrets. Kafka stores their values unencrypted in the metadata log.
 
 Source: the configs of type PASSWORD in org.apache.kafka.common.config (SslConfigs, SaslConfigs), and
-org.apache.kafka.image.node.printer.MetadataNodeRedactionCriteria, which hides what it cannot tell.
+org.apache.kafka.image.node.printer.MetadataNodeRedactionCriteria, which also redacts configs that it does not know.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ HIDDEN = "[hidden]"
 
 
 def is_secret(config: str) -> bool:
-    """Whether the value of this config may not be shown."""
+    """Return True if the value of this config must not be shown."""
     return bool(SECRET.search(config.lower()))

@@ -1,7 +1,7 @@
-"""Records of __share_group_state -> how far share groups have come in each partition.
+"""Replays __share_group_state: the progress of share groups in each partition.
 
 Source: org.apache.kafka.coordinator.share.ShareCoordinatorShard (handleShareSnapshot, handleShareUpdate, merge),
-KIP-932; KIP-1226 for the count that the lag leaves out.
+KIP-932; KIP-1226 for deliveryCompleteCount, which is subtracted from the lag.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NONE = -1
 
 
 def apply_share(replay: GroupReplay, record: Record) -> None:
-    """What a record of __share_group_state changes; one that does not decode changes nothing."""
+    """Apply a record of __share_group_state; one that does not decode changes nothing."""
     replay.go_to(record)
     if record.is_control or not replay.fits(record):
         return
@@ -42,7 +42,8 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
 
 
 def _after(before: ShareState | None, value: dict[str, int], is_update: bool, offset: int) -> ShareState:
-    """An update leaves out what has not changed; a snapshot says all."""
+    """Return the state after a record. A ShareUpdate omits what has not changed; a ShareSnapshot contains
+    everything."""
     after = ShareState(
         value["startOffset"],
         value.get("stateEpoch", NONE),

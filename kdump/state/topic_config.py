@@ -1,4 +1,4 @@
-"""The value that a topic's config has on a broker: the topic's own, or one of the broker's dynamic ones.
+"""Effective value of a topic config on a broker: the topic's own, or from a dynamic broker config.
 
 Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 """
@@ -26,14 +26,14 @@ SYNONYMS = {
     "segment.jitter.ms": "log.roll.jitter.ms",
     "segment.ms": "log.roll.ms",
 }
-"""A topic's config -> the broker's that is its default, where that can be set while the broker runs
+"""Topic config -> the broker config that is its default, if that can be changed while the broker runs
 (ServerTopicConfigSynonyms.TOPIC_CONFIG_SYNONYMS). A broker's other defaults are in its server.properties."""
 
 
 def effective(metadata: Metadata, topic: str, key: str, node_id: int | None) -> str | None:
-    """The value of a topic's config `key` on the broker `node_id` (None: on one that is not known): the topic's own,
-    else the broker's, else the cluster's. None when none of these is set, or the topic is not known: it is then what
-    server.properties says, or Kafka's default."""
+    """Return the value of topic config `key` on broker `node_id` (None: unknown broker): the topic's own, else the
+    broker's dynamic config, else the cluster-wide one. None if none of these is set or the topic is unknown: then the
+    value is that in server.properties, or Kafka's default."""
     found = metadata.topics.get(topic)
     if found is None:
         return None

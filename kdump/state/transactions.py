@@ -1,4 +1,4 @@
-"""Which transactions of a partition are open, and which a marker has ended, from its batches in order.
+"""Tracks open and ended transactions of a partition, from its batches in order.
 
 Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo (appendDataBatch, appendEndTxnMarker) and
 ProducerStateManager (ongoingTxns, firstUndecidedOffset, lastStableOffset).
@@ -16,13 +16,14 @@ from kdump.log.region import Batch
 from kdump.state.marker import Marker
 
 MOST_OPEN = 1_000_000
-"""Open transactions that are kept; a log with more of them is no broker's."""
+"""Maximum number of open transactions, and of producers with their epochs, that are kept; no log written by a broker
+has more."""
 
 
 @dataclass(slots=True)
 class Open:
-    """A transaction without a marker yet. `target`, `position` and `size` are its first batch; or, with `seeded`, the
-    entry of the snapshot that says where it began. Timestamps are epoch ms, -1 for none."""
+    """A transaction without a marker yet. `target`, `position` and `size` (bytes) locate its first batch or, if
+    `seeded`, the entry of the producer snapshot that it comes from. Timestamps are epoch ms, -1 for none."""
 
     target: Target
     position: int
@@ -30,7 +31,7 @@ class Open:
     first_offset: int
     epoch: int
     timestamp: int
-    """Of its first batch: the largest in it."""
+    """Largest timestamp of its first batch."""
     records: int = 0
     batches: int = 0
     bytes: int = 0
@@ -38,11 +39,12 @@ class Open:
     last_timestamp: int = -1
     last_epoch: int = -1
     damages: int = 0
-    """How many damages the log had shown when it began."""
+    """Number of damaged regions found in the log before its first batch."""
     seeded: bool = False
 
     def add(self, records: int, batches: int, size: int, last_offset: int, timestamp: int, epoch: int) -> None:
-        """More of its data: so many bytes of batches, of which the last has these."""
+        """Add data. `records`, `batches` and `size` (bytes) are totals of the added batches; the other values are those
+        of the last one."""
         self.records += records
         self.batches += batches
         self.bytes += size
@@ -50,9 +52,9 @@ class Open:
 
 
 class Ended(NamedTuple):
-    """What a marker did. `transaction` is None where no data of it came before: none was written here, or it is gone.
-    `newest` is the highest epoch of the producer before the marker, -1 for none; `stable` the last stable offset behind
-    the marker, as a .txnindex has it."""
+    """Effect of a marker. `transaction`: None if the marker follows no data of its transaction, because none was
+    written here or it was removed; `newest`: highest epoch of the producer before the marker, -1 for none; `stable`:
+    last stable offset after the marker, as stored in a .txnindex."""
 
     producer_id: int
     marker: Marker
@@ -64,8 +66,7 @@ class Ended(NamedTuple):
 
 
 class Transactions:
-    """The open transactions by producer id, those that began first in front. `untracked` counts those that there was no
-    room for."""
+    """Open transactions by producer ID, earliest first. `untracked` counts those beyond MOST_OPEN."""
 
     def __init__(self) -> None:
         self.open: OrderedDict[int, Open] = OrderedDict()
@@ -73,8 +74,8 @@ class Transactions:
         self.untracked = 0
 
     def seed(self, target: Target, position: int, size: int, entry: Mapping[str, int]) -> None:
-        """A transaction that is open as a snapshot begins, if that is what the `entry` says: told in order of
-        currentTxnFirstOffset, before any batch."""
+        """Add the open transaction of a producer snapshot's `entry`, if it has one. Call this before any batch, in
+        order of currentTxnFirstOffset."""
         first = entry["currentTxnFirstOffset"]
         if first < 0:
             return
@@ -85,8 +86,8 @@ class Transactions:
         )
 
     def data(self, target: Target, batch: Batch, damages: int = 0) -> Open | None:
-        """A data batch of a producer: the open transaction that it is in, or, for one that is not transactional, that
-        it may not be in."""
+        """Apply a data batch of a producer. Returns the open transaction that it belongs to or, for a batch that is not
+        transactional, the producer's open transaction: there should be none."""
         producer_id, epoch = batch.producerId, batch.producerEpoch or 0
         assert producer_id is not None
         self.wrote(producer_id, epoch)
@@ -105,12 +106,12 @@ class Transactions:
         return running
 
     def wrote(self, producer_id: int, epoch: int) -> None:
-        """A producer has written data, be it in a transaction or not."""
+        """Record that a producer wrote data with this epoch, transactional or not."""
         if len(self.epochs) < MOST_OPEN:
             self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
 
     def marker(self, batch: Batch, marker: Marker) -> Ended:
-        """A transaction marker."""
+        """Apply a transaction marker."""
         producer_id, epoch = batch.producerId, batch.producerEpoch or 0
         assert producer_id is not None
         closed = self.open.pop(producer_id, None)
@@ -123,6 +124,6 @@ class Transactions:
 
     @property
     def first_undecided(self) -> int | None:
-        """First offset of the open transaction that began first; None without any."""
+        """First offset of the earliest open transaction; None if none is open."""
         first = next(iter(self.open.values()), None)
         return None if first is None else first.first_offset

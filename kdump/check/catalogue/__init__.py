@@ -1,6 +1,6 @@
-"""The catalogue of findings: every code, what it means, what a broker or a consumer does about it, and what to do.
+"""The catalogue of findings: every code with its meaning, its impact on brokers and consumers, and the action to take.
 
-`kdump verify --list` prints it, docs/findings.md is made from it.
+`kdump verify --list` prints it, and docs/findings.md is generated from it.
 """
 
 from kdump.check.catalogue.bytes import BYTES
@@ -15,7 +15,7 @@ CATALOGUE = {code.code: code for code in (*BYTES, *RECORDS, *LOG, *FILES)}
 
 
 def families(name: str) -> tuple[str, ...]:
-    """The family with that name and those inside it. Raises KeyError for one that is none."""
+    """Return the family with that name and those inside it. Raises KeyError for an unknown name."""
     if name in FAMILIES:
         return (name, *FAMILIES[name])
     if any(name in inner for inner in FAMILIES.values()):
