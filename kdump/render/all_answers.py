@@ -16,9 +16,9 @@ from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
+from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.render.objects import TYPES as SHOWN_TYPES
-from kdump.render.scan_keys import SCAN_TYPES
 from kdump.state.lag import Position, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
@@ -56,7 +56,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
     **keys_by_type(PartitionStatistics),
-    **SCAN_TYPES,
+    **keys_by_type(FleetSummary),
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
     **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
     **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),

@@ -3,8 +3,9 @@ groups, and retention of topics."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kdump.forensics.scan_answer import FleetGroup, FleetTransaction
 from kdump.format.numbers import parse_long
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
@@ -49,7 +50,7 @@ def _metadata(directories: list[LogDirectory]) -> Metadata | None:
     return max(known, key=lambda each: each.end_offset, default=None)
 
 
-def open_transactions(done: Scanned) -> list[dict[str, Any]]:
+def open_transactions(done: Scanned) -> list[FleetTransaction]:
     """Return the transactions that are open at the end of the logs, with their state in __transaction_state."""
     left = [(entry, each) for entry in done.entries if entry.get("copyOf") is None for each in entry["open"]]
     if not left:
@@ -62,17 +63,17 @@ def open_transactions(done: Scanned) -> list[dict[str, Any]]:
         known = coordinators.get(entry["cluster"] or entry["source"])
         said = [one for one in known.by_id.values() if one.producerId == each["producerId"]] if known else []
         found.append(
-            {
-                "cluster": entry["cluster"],
-                "topic": entry["topic"],
-                "partition": entry["partition"],
-                "source": entry["unit"],
+            FleetTransaction(
+                cluster=entry["cluster"],
+                topic=entry["topic"],
+                partition=entry["partition"],
+                source=entry["unit"],
                 **each,
-                "transactionalId": said[0].transactionalId if said else None,
-                "state": said[0].state if said else None,
-            }
+                transactionalId=said[0].transactionalId if said else None,
+                state=said[0].state if said else None,
+            )
         )
-    return sorted(found, key=lambda each: (each["timestamp"], each["topic"] or "", each["partition"] or 0))
+    return sorted(found, key=lambda each: (each.timestamp, each.topic or "", each.partition or 0))
 
 
 def _coordinator(directories: list[LogDirectory], limits: Limits) -> Coordinator | None:
@@ -87,7 +88,7 @@ def _coordinator(directories: list[LogDirectory], limits: Limits) -> Coordinator
     return read_coordinator(paths, len(topic.partitions) if topic else None, limits) if paths else None
 
 
-def groups_behind(fleet: Fleet, limits: Limits) -> list[dict[str, Any]]:
+def groups_behind(fleet: Fleet, limits: Limits) -> list[FleetGroup]:
     """Return the groups with their lag, largest first: committed offsets compared with the log end offsets on all disks
     of the cluster."""
     found = []
@@ -105,9 +106,8 @@ def groups_behind(fleet: Fleet, limits: Limits) -> list[dict[str, Any]]:
         around = Surroundings(Disks(local, limits), _metadata(local))
         owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
         for each in describe(read_groups(chosen, limits=limits), around, lambda name: True, lambda name: True):
-            names = ("groupId", "groupType", "state", "lag", "lagUnknown", "remarks")
-            found.append({"cluster": owner, **{name: each.group[name] for name in names}})
-    return sorted(found, key=lambda group: (-(group["lag"] or 0), group["groupId"]))
+            found.append(FleetGroup(owner, *(each.group[name] for name in FleetGroup._fields[1:])))
+    return sorted(found, key=lambda group: (-(group.lag or 0), group.groupId))
 
 
 def _end(log: CoordinatorLog, limits: Limits) -> int:

@@ -7,10 +7,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kdump.answer import answer_keys
+from kdump.answer import Object, answer_keys, answer_object
 from kdump.check.catalogue import SEVERITIES
 from kdump.check.finding import Finding
-from kdump.render.escape import path_text
+from kdump.forensics.scan_answer import (
+    DiskCopy,
+    FleetProducer,
+    FleetSummary,
+    FrequentKey,
+    ReplicaDifference,
+    ScannedBroker,
+    ScannedUnits,
+)
 from kdump.spark.compare import COMPACTED
 from kdump.spark.coordination import groups_behind, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
@@ -44,7 +52,7 @@ KEYS = """
 """
 
 
-def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> dict[str, Any]:
+def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> Object:
     """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
     session, and writes the table replicas."""
     open_result(spark, store)
@@ -61,39 +69,46 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
     for entry in done.entries:
         severities.update(entry["totals"]["findings"])
         codes.update(entry["codes"])
-    return {
-        "type": "scan",
-        "paths": [path_text(path) for path in options.paths],
-        "out": store.root,
-        "tables": [*options.tables, *(["records"] if options.records else []), "replicas"],
-        "brokers": _brokers(done),
-        "copies": [
-            {"source": path_text(each.place.path), "copyOf": each.identity.copyOf}
-            for each in done.fleet.found
-            if each.identity.copyOf is not None
-        ],
-        **{name: total[name] for name in COUNTS},
-        "findings": {severity: severities[severity] for severity in SEVERITIES},
-        "codes": dict(sorted(codes.items())),
-        "unread": [text for _, text in done.fleet.refused] + [t for e in done.entries for t in e["totals"]["unread"]],
-        "notes": [path_text(text) for entry in done.entries for text in entry["totals"]["notes"]],
-        "replicas": [each for each in found if each["kind"] != COMPACTED],
-        "compactedReplicas": sum(each["kind"] == COMPACTED for each in found),
-        "openTransactions": open_transactions(done),
-        "groups": groups_behind(done.fleet, done.check.limits)[:MOST],
-        "producers": rows(spark, PRODUCERS),
-        "keys": rows(spark, KEYS) if options.records else [],
-        **added_up(own, MOST),
-        "units": {"read": done.read, "continued": done.continued, "kept": done.kept, "gone": done.gone},
-        "seconds": round(time.monotonic() - began, 3),
-    }
+    sums = added_up(own, MOST)
+    return answer_object(
+        FleetSummary(
+            paths=list(options.paths),
+            out=store.root,
+            tables=[*options.tables, *(["records"] if options.records else []), "replicas"],
+            brokers=_brokers(done),
+            copies=[
+                DiskCopy(each.place.path, each.identity.copyOf)
+                for each in done.fleet.found
+                if each.identity.copyOf is not None
+            ],
+            **{name: total[name] for name in COUNTS},
+            findings={severity: severities[severity] for severity in SEVERITIES},
+            codes=dict(sorted(codes.items())),
+            unread=[text for _, text in done.fleet.refused] + [t for e in done.entries for t in e["totals"]["unread"]],
+            notes=[text for entry in done.entries for text in entry["totals"]["notes"]],
+            replicas=[ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
+            compactedReplicas=sum(each["kind"] == COMPACTED for each in found),
+            openTransactions=open_transactions(done),
+            groups=groups_behind(done.fleet, done.check.limits)[:MOST],
+            topics=sums.topics,
+            producers=[FleetProducer(**row) for row in rows(spark, PRODUCERS)],
+            keys=[FrequentKey(**row) for row in rows(spark, KEYS)] if options.records else [],
+            formats=sums.formats,
+            fill=sums.fill,
+            timestamps=sums.timestamps,
+            retention=sums.retention,
+            compaction=sums.compaction,
+            units=ScannedUnits(done.read, done.continued, done.kept, done.gone),
+            seconds=round(time.monotonic() - began, 3),
+        )
+    )
 
 
 COUNTS = ("partitions", "files", "bytes", "batches", "records")
 
 
 def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """Return the rows of a query as JSON objects."""
+    """Return the rows of a query by the names of their columns."""
     found = spark.sql(sql.format(most=MOST) if "{most}" in sql else sql).collect()
     return [row.asDict(recursive=True) for row in found]
 
@@ -106,14 +121,11 @@ def infos(done: Scanned) -> Counter[str]:
     return found
 
 
-def _brokers(done: Scanned) -> list[dict[str, Any]]:
+def _brokers(done: Scanned) -> list[ScannedBroker]:
     by: dict[tuple[str | None, str | None], list[str]] = {}
     for each in done.fleet.found:
-        by.setdefault((each.identity.cluster, each.identity.broker), []).append(path_text(each.place.path))
-    return [
-        {"cluster": cluster, "broker": broker, "sources": sources}
-        for (cluster, broker), sources in sorted(by.items(), key=str)
-    ]
+        by.setdefault((each.identity.cluster, each.identity.broker), []).append(each.place.path)
+    return [ScannedBroker(cluster, broker, sources) for (cluster, broker), sources in sorted(by.items(), key=str)]
 
 
 def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:

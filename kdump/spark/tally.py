@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from kdump.check.rule import Seen
 from kdump.check.run import Unit
+from kdump.forensics.scan_answer import (
+    BatchFill,
+    DirtyPartition,
+    FleetTimestamps,
+    FleetTopic,
+    FormatUse,
+    OverdueTopic,
+)
 from kdump.format.batch import codec_name
 from kdump.format.head_columns import ages, by_codec
 from kdump.format.heads import Heads
@@ -110,7 +118,18 @@ class Tally:
         }
 
 
-def added_up(entries: Iterable[Object], most: int) -> Object:
+class FleetSums(NamedTuple):
+    """What the counts of all units add up to: fields of the summary."""
+
+    topics: list[FleetTopic]
+    formats: list[FormatUse]
+    fill: list[BatchFill]
+    timestamps: FleetTimestamps
+    retention: list[OverdueTopic]
+    compaction: list[DirtyPartition]
+
+
+def added_up(entries: Iterable[Object], most: int) -> FleetSums:
     """Sum up the live partitions among the entries for the summary, with at most `most` rows per list."""
     every = [entry for entry in entries if entry.get("tally") and entry["state"] == "live"]
     topics: dict[str, list[Object]] = defaultdict(list)
@@ -125,65 +144,66 @@ def added_up(entries: Iterable[Object], most: int) -> Object:
     codes = Counter[str]()
     for entry in every:
         codes.update(entry["codes"])
-    return {
-        "topics": _first(map(_topic, topics, topics.values()), "bytes", most),
-        "formats": _first(map(_format, formats, formats.values()), "bytes", most),
-        "fill": _fill(topics)[:most],
-        "timestamps": {
-            "future": codes["timestamp-in-future"],
-            "negative": sum(entry["tally"]["negative"] for entry in every),
-            "oldest": min(oldest, default=None),
-            "newest": max(newest, default=None),
-        },
-        "retention": _first(_retention(topics), "bytes", most),
-        "compaction": _first(_compaction(every), "dirtyBytes", most),
-    }
+    return FleetSums(
+        topics=_first(map(_topic, topics, topics.values()), "bytes", most),
+        formats=_first(map(_format, formats, formats.values()), "bytes", most),
+        fill=_fill(topics)[:most],
+        timestamps=FleetTimestamps(
+            future=codes["timestamp-in-future"],
+            negative=sum(entry["tally"]["negative"] for entry in every),
+            oldest=min(oldest, default=None),
+            newest=max(newest, default=None),
+        ),
+        retention=_first(_retention(topics), "bytes", most),
+        compaction=_first(_compaction(every), "dirtyBytes", most),
+    )
 
 
-def _first(rows: Iterable[Object], by: str, most: int) -> list[Object]:
-    return sorted(rows, key=lambda row: (-row[by], str(row)))[:most]
+T = TypeVar("T")
 
 
-def _topic(name: str, entries: list[Object]) -> Object:
+def _first(rows: Iterable[T], by: str, most: int) -> list[T]:
+    return sorted(rows, key=lambda row: (-getattr(row, by), str(row)))[:most]
+
+
+def _topic(name: str, entries: list[Object]) -> FleetTopic:
     sizes = [entry["tally"]["size"] for entry in entries]
     total = sum(sizes)
-    return {
-        "topic": name,
-        "partitions": len(entries),
-        "bytes": total,
-        "records": sum(entry["totals"]["records"] for entry in entries),
-        "largest": max(sizes),
-        "skew": round(max(sizes) * len(sizes) / total, 2) if total else None,
-    }
+    return FleetTopic(
+        topic=name,
+        partitions=len(entries),
+        bytes=total,
+        records=sum(entry["totals"]["records"] for entry in entries),
+        largest=max(sizes),
+        skew=round(max(sizes) * len(sizes) / total, 2) if total else None,
+    )
 
 
-def _format(name: str, sums: list[int]) -> Object:
+def _format(name: str, sums: list[int]) -> FormatUse:
     magic, _, compression = name.partition("/")
-    batches, records, size = sums
-    return {"magic": int(magic), "compression": compression, "batches": batches, "records": records, "bytes": size}
+    return FormatUse(int(magic), compression, *sums)
 
 
-def _fill(topics: dict[str, list[Object]]) -> list[Object]:
+def _fill(topics: dict[str, list[Object]]) -> list[BatchFill]:
     rows = []
     for name, entries in topics.items():
         batches, records, size = (sum(entry["tally"]["data"][n] for entry in entries) for n in range(3))
         if batches >= LEAST_BATCHES:
-            per = (round(size / batches, 1), round(records / batches, 1))
-            rows.append({"topic": name, "batches": batches, "bytesPerBatch": per[0], "recordsPerBatch": per[1]})
-    return sorted(rows, key=lambda row: (row["bytesPerBatch"], row["topic"]))
+            rows.append(BatchFill(name, batches, round(size / batches, 1), round(records / batches, 1)))
+    return sorted(rows, key=lambda row: (row.bytesPerBatch, row.topic))
 
 
-def _retention(topics: dict[str, list[Object]]) -> Iterable[Object]:
+def _retention(topics: dict[str, list[Object]]) -> Iterable[OverdueTopic]:
     for name, entries in topics.items():
         segments, size = (sum(entry["tally"]["old"][n] for entry in entries) for n in range(2))
         if segments:
             longest = max(entry["tally"]["retentionMs"] or 0 for entry in entries)
-            yield {"topic": name, "segments": segments, "bytes": size, "retentionMs": longest}
+            yield OverdueTopic(name, segments, size, longest)
 
 
-def _compaction(entries: list[Object]) -> Iterable[Object]:
+def _compaction(entries: list[Object]) -> Iterable[DirtyPartition]:
     for entry in entries:
         dirty, size = entry["tally"]["dirty"]
         if dirty:
-            place = {"topic": entry["topic"], "partition": entry["partition"], "source": entry["source"]}
-            yield {**place, "dirtyBytes": dirty, "bytes": size, "ratio": round(dirty / size, 3)}
+            ratio = round(dirty / size, 3)
+            yield DirtyPartition(entry["topic"], entry["partition"], entry["source"], dirty, size, ratio)
