@@ -7,7 +7,10 @@ JSON keys and their order, docs/json.md, columns of tables and of Spark, docs/ap
         offset: Annotated[int | None, Doc("of the record", OFFSET)]
 
 A NamedTuple or a dataclass; its annotations must be importable at run time. Fields without a Doc are internal, and not
-in the JSON. A property whose return type has a Doc is a key too.
+in the JSON. A property whose return type has a Doc is a key too. Where a layout of kdump.format declares what a field
+means, that field stands in for a Doc:
+
+    baseOffset: Annotated[int | None, BATCH_HEADER.field("baseOffset")]
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from kdump.text import path_text
 
 OFFSET, EPOCH_MS, MS, BYTES, FILE_BYTE = "offset", "epoch ms", "ms", "bytes", "byte of the file"
 """Units. FILE_BYTE: a position in the file that the answer names."""
+LAYOUT_UNITS = {"hex": "bits"}
+"""Units of a layout's fields that have another name in an answer."""
 NESTED = "{…}"
 """In a meaning: the keys of the nested answer that the field holds."""
 
@@ -134,7 +139,7 @@ def _fields(cls: type) -> tuple[_Field, ...]:
     moved: list[tuple[str, _Field]] = []
     for name, doc in docs.items():
         if doc is not None and doc.inline:
-            inner = _fields(_nested(hints[name]))
+            inner = _fields(get_args(hints[name])[0])
             found += [each._replace(attribute=f"{name}.{each.attribute}") for each in inner]
         elif doc is not None:
             field = _field(name, hints[name], doc)
@@ -155,8 +160,15 @@ def _fields(cls: type) -> tuple[_Field, ...]:
 
 def _doc(hint: Any) -> Doc | None:
     """Return the Doc of a hint; the last, so that Annotated[Alias, Doc(…)] replaces what the alias says."""
-    docs = [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Doc)]
+    docs = [doc for extra in getattr(hint, "__metadata__", ()) if (doc := _as_doc(extra)) is not None]
     return docs[-1] if docs else None
+
+
+def _as_doc(extra: Any) -> Doc | None:
+    """Return an annotation as a Doc: one, or the field of a layout, which has a `wire` type; None for any other."""
+    if isinstance(extra, Doc):
+        return extra
+    return Doc(extra.meaning, LAYOUT_UNITS.get(extra.unit, extra.unit)) if hasattr(extra, "wire") else None
 
 
 def _field(attribute: str, hint: Any, doc: Doc) -> _Field:

@@ -8,8 +8,24 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
-from kdump.answer import ABSENT, ANSWERS, BYTES, NESTED, OFFSET, Doc, Key, PathText, answer, answer_keys, answer_object
+from kdump.answer import (
+    ABSENT,
+    ANSWERS,
+    BYTES,
+    INLINE,
+    NESTED,
+    OFFSET,
+    Doc,
+    Key,
+    PathText,
+    answer,
+    answer_keys,
+    answer_object,
+)
+from kdump.format.batch import BATCH_HEADER
+from kdump.format.layout import INT32, Field, layout
 from kdump.render.all_answers import TYPES
+from kdump.render.cells import BATCH_CELLS
 
 
 class Inner(NamedTuple):
@@ -136,6 +152,53 @@ def test_keys_of_a_nested_answer_may_stand_among_the_others() -> None:
     assert [key.type for key in answer_keys(Around)] == ["string", "string", "number", "number", "string"]
 
 
+class Header(NamedTuple):
+    epoch: Annotated[int, Field(INT32, "epoch of the leader")]
+    flags: Annotated[int, Field(INT32, "flags", "hex")]
+
+
+class Read:
+    """No NamedTuple: what a reader makes of bytes."""
+
+    flags: Annotated[int | None, layout(Header, "").field("flags")]
+    size: Annotated[int, Doc("its length", BYTES)]
+    inside: str = ""
+
+    def __init__(self, flags: int | None, size: int) -> None:
+        self.flags, self.size = flags, size
+
+
+class Placed(NamedTuple):
+    file: PathText
+    header: Annotated[Header, INLINE]
+    read: Annotated[Read, INLINE]
+
+
+def test_a_field_of_a_layout_says_what_it_means() -> None:
+    answer("testPlaced")(Placed)
+    del ANSWERS["testPlaced"]
+    assert answer_keys(Header) == (
+        Key("epoch", "number", "", "epoch of the leader"),
+        Key("flags", "number", "bits", "flags"),
+    )
+    assert answer_keys(Read) == (
+        Key("flags", "number or null", "bits", "flags"),
+        Key("size", "number", "bytes", "its length"),
+    )
+    assert [key.name for key in answer_keys(Placed)] == ["epoch", "flags", "flags", "size"]
+    assert answer_object(Placed("f", Header(7, 1), Read(None, 3))) == {
+        "type": "testPlaced",
+        "epoch": 7,
+        "flags": None,
+        "size": 3,
+    }
+
+
+def test_the_compiled_core_writes_batches_as_they_are_declared() -> None:
+    assert (*BATCH_CELLS,) == tuple(key.name for key in TYPES["batch"][1:])
+    assert set(BATCH_HEADER.names) <= set(BATCH_CELLS)
+
+
 def test_a_key_that_follows_none_is_refused() -> None:
     class Wrong(NamedTuple):
         value: Annotated[int, Doc("wrong", after="nothing")]
@@ -155,4 +218,4 @@ def test_a_type_that_is_none_of_jsons_is_refused(hint: Any) -> None:
 
 
 def test_every_answer_is_among_all() -> None:
-    assert {name: answer_keys(cls) for name, cls in ANSWERS.items()}.items() <= TYPES.items()
+    assert {name: answer_keys(cls) for name, cls in ANSWERS.items()} == TYPES

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
 from kdump.format import batch as v2
 from kdump.format import message as legacy
-from kdump.format.batch import BatchHeader
+from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.columns import Columns
 from kdump.format.errors import DecodeError
@@ -63,6 +64,8 @@ class Region:
     """
 
     kind: str
+    position: Annotated[int, Doc("where it begins; in a compressed file, of what it unpacks to", FILE_BYTE)]
+    size: Annotated[int, Doc("its length in the file", BYTES)]
 
     def __init__(
         self,
@@ -86,31 +89,34 @@ class Region:
         return self.position + self.size
 
 
+_header = BATCH_HEADER.field
+
+
 class Batch(Region):
     """A v2 batch or a v0/v1 message (alone, or a wrapper), with the specification's names for a v2 batch; None for
     fields that a format does not have. Its bytes can be read until the next region is requested."""
 
-    baseOffset: int | None
-    batchLength: int
-    partitionLeaderEpoch: int | None
-    magic: int
-    crc: int
-    attributes: int
-    lastOffsetDelta: int | None
-    baseTimestamp: int | None
-    maxTimestamp: int | None
-    producerId: int | None
-    producerEpoch: int | None
-    baseSequence: int | None
-    recordCount: int | None
-    lastOffset: int
-    lastSequence: int | None
-    compression: str
-    timestampType: str
-    isTransactional: bool | None
-    isControlBatch: bool | None
-    hasDeleteHorizonMs: bool | None
-    deleteHorizonMs: int | None
+    baseOffset: Annotated[int | None, _header("baseOffset")]
+    batchLength: Annotated[int, _header("batchLength")]
+    partitionLeaderEpoch: Annotated[int | None, _header("partitionLeaderEpoch")]
+    magic: Annotated[int, _header("magic")]
+    crc: Annotated[int, _header("crc")]
+    attributes: Annotated[int, _header("attributes")]
+    lastOffsetDelta: Annotated[int | None, _header("lastOffsetDelta")]
+    baseTimestamp: Annotated[int | None, _header("baseTimestamp")]
+    maxTimestamp: Annotated[int | None, _header("maxTimestamp")]
+    producerId: Annotated[int | None, _header("producerId")]
+    producerEpoch: Annotated[int | None, _header("producerEpoch")]
+    baseSequence: Annotated[int | None, _header("baseSequence")]
+    recordCount: Annotated[int | None, _header("recordCount")]
+    compression: Annotated[str, Doc("none, gzip, snappy, lz4, zstd, or unknown(N) for an id that Kafka has not")]
+    timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
+    isTransactional: Annotated[bool | None, Doc("attribute bit 4")]
+    isControlBatch: Annotated[bool | None, Doc("attribute bit 5")]
+    hasDeleteHorizonMs: Annotated[bool | None, Doc("attribute bit 6: baseTimestamp is the delete horizon")]
+    deleteHorizonMs: Annotated[int | None, Doc("when the cleaner may drop tombstones and markers here", EPOCH_MS)]
+    lastOffset: Annotated[int, Doc("baseOffset + lastOffsetDelta; the stored offset of a v0 or v1 message", OFFSET)]
+    lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
     crc_start: int
     """Position, relative to the batch, of the first byte that the checksum covers."""
 
@@ -137,7 +143,9 @@ class Batch(Region):
         return self._computed
 
     @property
-    def crcValid(self) -> bool:
+    def crcValid(
+        self,
+    ) -> Annotated[bool, Doc("whether the stored checksum is that of the bytes", after="recordCount")]:
         return self.computedCrc == self.crc
 
     @property

@@ -5,6 +5,9 @@ Imports every answer, so import it only where all of them are needed."""
 from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
+from kdump.check.catalogue import Code
+from kdump.check.finding import Finding
+from kdump.check.summary import CheckSummary
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster, groups, ls, schema
 from kdump.forensics import diff_answer as diff
@@ -18,11 +21,24 @@ from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.stats_answer import PartitionStatistics
-from kdump.render.objects import TYPES as SHOWN_TYPES
+from kdump.log import inspect_answer
 from kdump.state.lag import Position, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
-    **SHOWN_TYPES,
+    **keys_by_type(
+        inspect_answer.InspectedBatch,
+        inspect_answer.InspectedRecord,
+        inspect_answer.InspectedRegion,
+        Finding,
+        inspect_answer.InspectedIndexEntry,
+        inspect_answer.InspectedTimeIndexEntry,
+        inspect_answer.InspectedTxnIndexEntry,
+        inspect_answer.InspectedProducer,
+        inspect_answer.InspectedCheckpointEntry,
+        inspect_answer.InspectedProperty,
+        CheckSummary,
+        Code,
+    ),
     **keys_by_type(ls.DirectoryOverview, ls.PartitionOverview, ls.TopicOverview, ls.SegmentOverview),
     **keys_by_type(schema.StructAnswer, schema.FieldAnswer),
     **keys_by_type(

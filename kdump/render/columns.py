@@ -6,13 +6,15 @@ from collections.abc import Callable
 from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
+from kdump.answer import ANSWERS, Key, answer_keys
 from kdump.decode.said import Reading
+from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render import jsonl
 from kdump.render.decoded import key_cell, put_reading, value_cell
 from kdump.render.escape import printable, shown
-from kdump.render.objects import BATCH_KEYS, FILE, RECORD_KEYS, TYPES, Key, control_object
+from kdump.render.objects import control_object
 from kdump.render.table import Column
 from kdump.render.times import iso
 
@@ -105,7 +107,7 @@ def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
         Column("magic", "magic", lambda b: str(b.magic), right=True, rank=1),
         Column("crcValid", "crc", lambda b: "ok" if b.crcValid else "BAD", rank=1),
     ]
-    return _choose(default, {key.name: _batch_key(key, zone) for key in BATCH_KEYS[1:]}, names)
+    return _choose(default, {key.name: _batch_key(key, zone) for key in answer_keys(InspectedBatch)[1:]}, names)
 
 
 def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None) -> list[Column]:
@@ -152,7 +154,7 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
         Column("headers", "headers", header_text, rank=3, least=10),
         decoded_column("valueDecoded", "value", 1) if decodes else plain_value,
     ]
-    others = {key.name: _record_key(key, zone) for key in RECORD_KEYS[1:]}
+    others = {key.name: _record_key(key, zone) for key in answer_keys(InspectedRecord)[1:]}
     for name in DECODED:
         others[name] = Column(name, name, lambda record, name=name: _said(record, name, decodes), least=8)  # type: ignore[misc]
     others |= {"key": plain_key, "value": plain_value}
@@ -172,7 +174,7 @@ def _said(record: Record, name: str, decodes: Decodes | None) -> str:
 
 def entry_columns(type_name: str, zone: tzinfo, names: list[str] | None) -> list[Column]:
     """The columns for the entries of a file without batches: its JSON keys, or those named. Raises UnknownColumn."""
-    keys = [key for key in TYPES[type_name] if key is not FILE]
+    keys = [key for key in answer_keys(ANSWERS[type_name]) if key.name != "file"]
     columns = [_column(key, lambda entry, key=key: entry.values.get(key.name), zone, absent="") for key in keys]  # type: ignore[misc]
     return _choose(columns, {}, names)
 

@@ -25,7 +25,6 @@ from kdump.render.cells import (
     record_cells,
 )
 from kdump.render.escape import path_text
-from kdump.render.objects import BATCH_KEYS
 from kdump.render.output import Output
 from kdump.render.record_lines import ROOM
 from kdump.render.table import GAP, Placed
@@ -40,15 +39,14 @@ IN_TABLE = (
 QUOTED = ("compression", "timestampType")
 MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
 """Columns that a table omits while they are empty in all rows."""
-assert tuple(key.name for key in BATCH_KEYS[1:]) == BATCH_CELLS
 
 
 def json_plan(at: Target) -> Plan:
     """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
     texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(at.path)).encode("utf-8", "backslashreplace")]
-    for key in BATCH_KEYS[1:]:
-        quote = b'"' if key.name in QUOTED else b""
-        texts[-1] += b',"%b":%b' % (key.name.encode(), quote)
+    for name in BATCH_CELLS:
+        quote = b'"' if name in QUOTED else b""
+        texts[-1] += b',"%b":%b' % (name.encode(), quote)
         texts.append(quote)
     texts[-1] += b"}\n"
     return Plan(range(len(BATCH_CELLS)), texts)

@@ -17,7 +17,6 @@ from kdump.format.layout import Layout
 from kdump.format.record import RECORD
 from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.render.all_answers import TYPES
-from kdump.render.objects import BATCH_KEYS, RECORD_KEYS
 
 
 class Column(NamedTuple):
@@ -83,11 +82,15 @@ def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str]
     found: list[Column] = []
     for key in keys:
         kind = (types or {}).get(key.name) or NESTED.get(key.name) or _type(key, widths)
-        found.append(Column(key.name, kind, key.unit, key.meaning))
-        if key.unit == "epoch ms" and kind == BIGINT:
-            about = f"{key.name} as a timestamp; null outside the years 1 to 9999"
-            found.append(Column(_time_name(key.name), TIMESTAMP, "", about, of=key.name))
+        column = Column(key.name, kind, key.unit, key.meaning)
+        found += with_time(column) if key.unit == "epoch ms" and kind == BIGINT else [column]
     return found
+
+
+def with_time(column: Column) -> list[Column]:
+    """A column in epoch ms, and the same as a timestamp."""
+    about = f"{column.name} as a timestamp; null outside the years 1 to 9999"
+    return [column, Column(_time_name(column.name), TIMESTAMP, "", about, of=column.name)]
 
 
 def _type(key: Key, widths: dict[str, str]) -> str:
@@ -143,7 +146,7 @@ BATCHES = _table(
     "batches",
     "a record batch, or a message of magic 0 and 1",
     COMMON,
-    columns_of(BATCH_KEYS, BATCH_HEADER),
+    columns_of(TYPES["batch"], BATCH_HEADER),
     splits=True,
 )
 RECORDS = _table(
@@ -151,11 +154,11 @@ RECORDS = _table(
     "a record",
     COMMON,
     columns_of(
-        (key for key in RECORD_KEYS if not key.name.endswith(DECODED) and key.name != "names"),
+        (key for key in TYPES["record"] if not key.name.endswith(DECODED) and key.name != "names"),
         RECORD,
         types={"key": BINARY, "value": BINARY, "crc": BIGINT},
     ),
-    columns_of((key for key in BATCH_KEYS if key.name in FROM_BATCH), BATCH_HEADER),
+    columns_of((key for key in TYPES["batch"] if key.name in FROM_BATCH), BATCH_HEADER),
     splits=True,
 )
 FINDINGS = _table(
@@ -193,7 +196,7 @@ CHECKPOINTS = _table(
 _OF_RECORD = [
     Column("file", STRING, "", "the segment that the record is in"),
     Column("recordOffset", BIGINT, "offset", "of the record"),
-    *columns_of(key for key in RECORD_KEYS if key.name == "timestamp"),
+    *columns_of(key for key in TYPES["record"] if key.name == "timestamp"),
 ]
 _PROBLEM = Column("problem", STRING, "", "why the record does not decode, or no further; null: it does")
 _TOMBSTONE = Column("tombstone", BOOLEAN, "", "whether the record takes away what was said before")
@@ -222,12 +225,11 @@ TRANSACTIONS = _table(
         Column("producerEpoch", INT, "", "its epoch; -1: none"),
         Column("state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"),
         Column("partitions", PARTITIONS, "", "those that it has written to and that have no marker yet"),
-        *columns_of(
-            Key(name, "number", "epoch ms", f"{about}; -1: not said")
-            for name, about in (
-                ("transactionStartTimestampMs", "when the transaction began"),
-                ("transactionLastUpdateTimestampMs", "when it last changed"),
-            )
+        *with_time(
+            Column("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not said")
+        ),
+        *with_time(
+            Column("transactionLastUpdateTimestampMs", BIGINT, "epoch ms", "when it last changed; -1: not said")
         ),
         Column("transactionTimeoutMs", BIGINT, "ms", "after which the coordinator aborts it"),
         Column("clientTransactionVersion", INT, "", "2: each transaction has an epoch of its own (KIP-890)"),

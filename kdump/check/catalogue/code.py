@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from kdump.answer import Doc, answer
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -16,19 +18,20 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 """The families that `verify --only` accepts, each with the families inside it."""
 
 
+@answer("code")
 class Code(NamedTuple):
     """One code. `severity` is the usual one, `unless` says when another one applies; `consequence` is a sentence in
     which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
     contain the rule."""
 
-    code: str
-    family: str
-    severity: str
-    meaning: str
-    consequence: str
-    fix: str
-    source: str
-    unless: str = ""
+    code: Annotated[str, Doc("its name")]
+    family: Annotated[str, Doc("what --only selects it by")]
+    severity: Annotated[str, Doc("error, warning or info; see unless")]
+    meaning: Annotated[str, Doc("when it fires")]
+    consequence: Annotated[str, Doc("what a broker or a consumer does about it")]
+    fix: Annotated[str, Doc("what to do")]
+    source: Annotated[str, Doc("where Kafka's own rule stands", name="kafka")]
+    unless: Annotated[str, Doc("when it is another severity; empty if never", after="severity")] = ""
 
 
 # CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which a follower calls, too.

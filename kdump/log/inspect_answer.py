@@ -1,0 +1,146 @@
+"""What `kdump inspect` answers: batches, records, bytes that are neither, and entries of the files next to segments.
+
+Lines of batches and records are mostly written by the compiled core, from its own list (kdump.render.cells and
+record_lines); tests hold it to these classes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, MS, OFFSET, Doc, Object, PathText, answer
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TxnIndexEntry
+from kdump.format.snapshot import ProducerEntry
+from kdump.log.region import Batch
+
+FilePath = Annotated[PathText, Doc("path as given, or found below a directory that was given")]
+
+
+@answer("batch")
+class InspectedBatch(NamedTuple):
+    """A record batch, or a message of magic 0 and 1."""
+
+    file: FilePath
+    batch: Annotated[Batch, INLINE]
+
+
+@answer("record")
+class InspectedRecord(NamedTuple):
+    """A record. A declaration only: kdump.render.objects.record_object writes it, in parts if it is large."""
+
+    file: FilePath
+    position: Annotated[int, Doc("where its batch begins", FILE_BYTE)]
+    offset: Annotated[int | None, Doc("null if damage to a v1 wrapper hides it", OFFSET)]
+    timestamp: Annotated[int | None, Doc("null in magic 0", EPOCH_MS)]
+    timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
+    attributes: Annotated[int, Doc("of the record; of the message itself in magic 0 and 1", "bits")]
+    offsetDelta: Annotated[int | None, Doc("offset, less the batch's baseOffset; null in magic 0 and 1")]
+    timestampDelta: Annotated[int | None, Doc("as stored, less baseTimestamp; null in magic 0 and 1", MS)]
+    sequence: Annotated[int | None, Doc("sequence number; -1: none; null in magic 0 and 1")]
+    keySize: Annotated[int, Doc("-1 for a null key", BYTES)]
+    valueSize: Annotated[int, Doc("-1 for a null value (a tombstone)", BYTES)]
+    key: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
+    keyEncoding: Annotated[str | None, Doc('"base64" where key is that', optional=True)]
+    value: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
+    valueEncoding: Annotated[str | None, Doc('"base64" where value is that', optional=True)]
+    headers: Annotated[list[Object], Doc("of {key, value}, in order; each with keyEncoding and valueEncoding as above")]
+    crc: Annotated[int | None, Doc("stored in the message itself: magic 0 and 1 only", "CRC-32", optional=True)]
+    crcValid: Annotated[bool | None, Doc("whether it holds: magic 0 and 1 only", optional=True)]
+    control: Annotated[
+        Object | None,
+        Doc(
+            "of a control record: type (COMMIT, ABORT, LEADER_CHANGE …), version, coordinatorEpoch or the decoded "
+            "value",
+            optional=True,
+        ),
+    ]
+    keyDecoded: Annotated[Any, Doc("what a decoder says of the key; see decoders.md", optional=True)]
+    keyProblem: Annotated[
+        str | None, Doc("why the key does not decode, or no further, and at which of its bytes", optional=True)
+    ]
+    keyNote: Annotated[str | None, Doc("what is unusual about the key, and legal: a newer version", optional=True)]
+    valueDecoded: Annotated[Any, Doc("what a decoder says of the value; see decoders.md", optional=True)]
+    valueProblem: Annotated[
+        str | None, Doc("why the value does not decode, or no further, and at which of its bytes", optional=True)
+    ]
+    valueNote: Annotated[str | None, Doc("what is unusual about the value, and legal: a newer version", optional=True)]
+    names: Annotated[
+        Object | None,
+        Doc("ids in keyDecoded and valueDecoded, and the topic or user that each stands for", optional=True),
+    ]
+    damaged: Annotated[
+        bool | None, Doc("true where the checksum of its batch, or its own, does not hold", optional=True)
+    ]
+
+
+@answer("region")
+class InspectedRegion(NamedTuple):
+    """Bytes that no batch claims."""
+
+    kind: Annotated[str, Doc("torn, junk or padding")]
+    file: FilePath
+    position: Annotated[int, Doc("where it begins; in a compressed file, of what it unpacks to", FILE_BYTE)]
+    size: Annotated[int, Doc("its length in the file", BYTES)]
+    reason: Annotated[str, Doc("why no batch is read here")]
+    baseOffset: Annotated[int | None, Doc("what a torn batch's header says", OFFSET)]
+    batchLength: Annotated[int | None, Doc("what a torn batch's header says", BYTES)]
+
+
+EntryOffset = Annotated[int, Doc("relative offset as stored, plus the base offset in the file's name", OFFSET)]
+
+
+@answer("indexEntry")
+class InspectedIndexEntry(NamedTuple):
+    """An entry of an .index. kdump.log.entries makes its values, and those of the classes below."""
+
+    file: FilePath
+    offset: EntryOffset
+    position: Annotated[int, Doc(INDEX_ENTRY.field("position").meaning, "byte of the .log")]
+
+
+@answer("timeIndexEntry")
+class InspectedTimeIndexEntry(NamedTuple):
+    """An entry of a .timeindex."""
+
+    file: FilePath
+    timestamp: Annotated[int, TIME_INDEX_ENTRY.field("timestamp")]
+    offset: EntryOffset
+
+
+@answer("txnIndexEntry")
+class InspectedTxnIndexEntry(NamedTuple):
+    """An entry of a .txnindex."""
+
+    file: FilePath
+    entry: Annotated[TxnIndexEntry, INLINE]
+
+
+@answer("producerState")
+class InspectedProducer(NamedTuple):
+    """A producer in a .snapshot."""
+
+    file: FilePath
+    entry: Annotated[ProducerEntry, INLINE]
+
+
+@answer("checkpointEntry")
+class InspectedCheckpointEntry(NamedTuple):
+    """A line of a checkpoint file."""
+
+    file: FilePath
+    topic: Annotated[str | None, Doc("of an offset checkpoint", optional=True)]
+    partition: Annotated[int | None, Doc("of an offset checkpoint", optional=True)]
+    offset: Annotated[int | None, Doc("of an offset checkpoint", OFFSET, optional=True)]
+    epoch: Annotated[int | None, Doc("of a leader epoch checkpoint", optional=True)]
+    startOffset: Annotated[
+        int | None, Doc("of a leader epoch checkpoint: where the epoch begins", OFFSET, optional=True)
+    ]
+
+
+@answer("property")
+class InspectedProperty(NamedTuple):
+    """A name and its value in a text file such as meta.properties or quorum-state."""
+
+    file: FilePath
+    name: Annotated[str, Doc("as it stands in the file")]
+    value: Annotated[str, Doc("as it stands in the file; JSON for what is no string there")]
