@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import FILE_BYTE, OFFSET, Doc, Object, PathText, answer
+from kdump.answer import FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.forensics.copy_facts import Epoch
 
 
 class ComparedRecord(NamedTuple):
@@ -78,13 +79,13 @@ class EpochThere(NamedTuple):
 class ComparedPair(NamedTuple):
     """Two copies, compared."""
 
-    left: PathText
-    right: PathText
-    relation: str | None
-    prefix: PathText | None
-    firstDivergentOffset: int | None
-    recordsAlike: int
-    moreDifferences: int
+    left: Annotated[PathText, Doc()]
+    right: Annotated[PathText, Doc()]
+    relation: Annotated[str | None, Doc()]
+    prefix: Annotated[PathText | None, Doc("path of the shorter one, or null")]
+    firstDivergentOffset: Annotated[int | None, Doc()]
+    recordsAlike: Annotated[int, Doc()]
+    moreDifferences: Annotated[int, Doc("that are counted and not told")]
 
 
 class FollowerTruncation(NamedTuple):
@@ -96,6 +97,46 @@ class FollowerTruncation(NamedTuple):
     loses: int | None
     by: str
     mends: bool | None
+
+
+class EpochStart(NamedTuple):
+    """The first batch of a leader epoch in a copy."""
+
+    epoch: int
+    startOffset: int
+    file: PathText
+    position: int
+
+
+class CopyDamage(NamedTuple):
+    """Bytes of a copy that are not a valid batch."""
+
+    kind: str
+    file: PathText
+    position: int
+    size: int
+    reason: str
+
+
+class ComparedCopy(NamedTuple):
+    """A copy of the partition."""
+
+    path: Annotated[PathText, Doc()]
+    logStartOffset: Annotated[int, Doc()]
+    logEndOffset: Annotated[int, Doc("behind the last sound batch")]
+    highWatermark: Annotated[int | None, Doc()]
+    topicId: Annotated[str | None, Doc()]
+    segments: Annotated[int, Doc()]
+    epochs: Annotated[list[Epoch] | None, Doc("of leader-epoch-checkpoint: {…}; null without it")]
+    batchEpochs: Annotated[list[EpochStart], Doc("{…}: the first batch of each")]
+    recordsBehind: Annotated[int | None, Doc("records from where histories part; null: they do not")]
+    newestBehind: Annotated[int | None, Doc("their newest timestamp")]
+    damage: Annotated[list[CopyDamage], Doc("{…}")]
+    damagedPlaces: Annotated[int, Doc()]
+    tail: Annotated[CopyDamage | None, Doc("torn or padding: how it ends")]
+    compacted: Annotated[str, Doc("what shows that; empty: nothing")]
+    unread: Annotated[list[PathText], Doc()]
+    notes: Annotated[list[PathText], Doc()]
 
 
 @answer("diff")
@@ -117,24 +158,8 @@ class PartitionDiff(NamedTuple):
             "leader-epoch-checkpoint gives; null: the copy has no such offset, or no such file"
         ),
     ]
-    copies: Annotated[
-        list[Object],
-        Doc(
-            "of {path, logStartOffset, logEndOffset (behind the last sound batch), highWatermark, topicId, "
-            "segments, epochs (of leader-epoch-checkpoint: {epoch, startOffset}; null without it), batchEpochs "
-            "({epoch, startOffset, file, position}: the first batch of each), recordsBehind and newestBehind "
-            "(records, and their newest timestamp, from where histories part; null: they do not), damage ({kind, "
-            "file, position, size, reason}), damagedPlaces, tail (torn or padding: how it ends), compacted (what "
-            "shows that; empty: nothing), unread, notes}"
-        ),
-    ]
-    pairs: Annotated[
-        list[ComparedPair],
-        Doc(
-            "of {left, right, relation, prefix (path of the shorter one, or null), firstDivergentOffset, "
-            "recordsAlike, moreDifferences (that are counted and not told)}"
-        ),
-    ]
+    copies: Annotated[list[ComparedCopy], Doc("of {…}")]
+    pairs: Annotated[list[ComparedPair], Doc("of {…}")]
     votes: Annotated[
         list[list[PathText]],
         Doc("paths that agree at firstDivergentOffset, the largest group first; empty: no parting"),

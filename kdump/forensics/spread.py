@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from kdump.answer import Doc
 
 SIZES = 34
 """Number of size classes: 0, 1, 2..3, 4..7, and so on; the last contains all sizes from 2^32 on."""
@@ -19,9 +21,9 @@ LATE = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 class Class(NamedTuple):
     """Number of values in first..last, both inclusive; `last` is None if there is no upper bound."""
 
-    first: int
-    last: int | None
-    amount: int
+    first: Annotated[int, Doc(name="from")]
+    last: Annotated[int | None, Doc("null: no bound", name="to")]
+    amount: Annotated[int, Doc(name="count")]
 
 
 def class_of(size: int) -> int:

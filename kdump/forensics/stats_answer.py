@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, NESTED, OFFSET, Doc, Object, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, NESTED, OFFSET, Doc, PathText, answer
+from kdump.forensics.spread import Class
 
 
 class At(NamedTuple):
@@ -29,6 +30,140 @@ class HeaderSums(NamedTuple):
 
     number: Annotated[int, Doc(name="count")]
     bytes: Annotated[int, Doc()]
+
+
+class FullestBucket(NamedTuple):
+    """The bucket of time with the most records."""
+
+    timestamp: int
+    milliseconds: int
+    records: int
+
+
+class TimeBucket(NamedTuple):
+    """A bucket of time."""
+
+    timestamp: Annotated[int, Doc()]
+    records: Annotated[int, Doc(name="count")]
+
+
+class TimeBuckets(NamedTuple):
+    """Records by time: buckets of so many ms each."""
+
+    milliseconds: int
+    buckets: list[TimeBucket]
+
+
+class Lateness(NamedTuple):
+    """Records that are older than one before them."""
+
+    records: Annotated[int, Doc()]
+    most: Annotated[int | None, Doc("ms")]
+    mostAt: Annotated[At | None, Doc()]
+    histogram: Annotated[list[Class], Doc()]
+
+
+class BatchFullness(NamedTuple):
+    """Records of a batch."""
+
+    mean: float | None
+    most: int | None
+    mostAt: At | None
+    ones: int
+    empty: int
+    histogram: list[Class]
+
+
+class BatchLengths(NamedTuple):
+    """Bytes of a batch."""
+
+    mean: float | None
+    most: int | None
+    mostAt: At | None
+    histogram: list[Class]
+
+
+class KeyLengths(NamedTuple):
+    """Bytes of keys."""
+
+    nulls: int
+    bytes: int
+    mean: float | None
+    most: int | None
+    mostAt: At | None
+    histogram: list[Class]
+
+
+class ValueLengths(NamedTuple):
+    """Bytes of values."""
+
+    nulls: Annotated[int, Doc("tombstones")]
+    bytes: Annotated[int, Doc()]
+    mean: Annotated[float | None, Doc()]
+    most: Annotated[int | None, Doc()]
+    mostAt: Annotated[At | None, Doc()]
+    histogram: Annotated[list[Class], Doc()]
+
+
+class MagicUse(NamedTuple):
+    """The batches of one magic."""
+
+    magic: int
+    batches: int
+
+
+class TimestampTypeUse(NamedTuple):
+    """The records of one timestamp type."""
+
+    timestampType: str
+    records: int
+
+
+class CodecUse(NamedTuple):
+    """The batches of one codec."""
+
+    compression: str
+    batches: int
+    records: int
+    storedBytes: int
+    unpackedBytes: int
+    ratio: float | None
+
+
+class TopKey(NamedTuple):
+    """A key that many records have."""
+
+    topic: Annotated[str | None, Doc()]
+    key: Annotated[str | None, Doc()]
+    keyEncoding: Annotated[str | None, Doc(optional=True)]
+    isCut: Annotated[bool | None, Doc(optional=True)]
+    keySize: Annotated[int, Doc()]
+    records: Annotated[int, Doc()]
+    recordsAtMost: Annotated[int, Doc()]
+    bytes: Annotated[int, Doc()]
+
+
+class TopKeys(NamedTuple):
+    """The keys that most records have."""
+
+    error: int
+    keys: list[TopKey]
+
+
+class TopProducer(NamedTuple):
+    """A producer that wrote many records."""
+
+    producerId: Annotated[int, Doc()]
+    records: Annotated[int, Doc()]
+    recordsAtMost: Annotated[int, Doc()]
+    bytes: Annotated[int, Doc("of batches")]
+
+
+class TopProducers(NamedTuple):
+    """The producers that wrote most records."""
+
+    error: int
+    producers: list[TopProducer]
 
 
 @answer("stats")
@@ -58,27 +193,24 @@ class PartitionStatistics(NamedTuple):
         float | None, Doc("data records from oldest to newest; null: no time between them", "records/s")
     ]
     bytesPerSecond: Annotated[float | None, Doc("bytes of sound batches over the same time", "bytes/s")]
-    peak: Annotated[Object | None, Doc("{timestamp, milliseconds, records}: the fullest bucket of `times`")]
-    times: Annotated[Object, Doc("{milliseconds, buckets}: buckets so wide, of {timestamp, count}; without empty ones")]
+    peak: Annotated[FullestBucket | None, Doc("{…}: the fullest bucket of `times`")]
+    times: Annotated[TimeBuckets, Doc("{…}: buckets so wide, of {timestamp, count}; without empty ones")]
     late: Annotated[
-        Object,
+        Lateness,
         Doc(
-            "{records, most (ms), mostAt, histogram}: records that are older than one before them in their "
+            "{…}: records that are older than one before them in their "
             "partition, and by how many ms; histogram is of {from, to (null: no bound), count}, both ends "
             "included"
         ),
     ]
     batchRecords: Annotated[
-        Object,
-        Doc(
-            "{mean, most, mostAt, ones, empty, histogram}: records of a batch; histogram is of {from, to (null: "
-            "no bound), count}, both ends included"
-        ),
+        BatchFullness,
+        Doc("{…}: records of a batch; histogram is of {from, to (null: no bound), count}, both ends included"),
     ]
     batchSizes: Annotated[
-        Object,
+        BatchLengths,
         Doc(
-            "{mean, most, mostAt, histogram}: bytes of a batch with its header; histogram is of {from, to (null: "
+            "{…}: bytes of a batch with its header; histogram is of {from, to (null: "
             "no bound), count}, both ends included"
         ),
     ]
@@ -86,12 +218,12 @@ class PartitionStatistics(NamedTuple):
     transactionalRecords: Annotated[int, Doc("control records included")]
     controlBatches: Annotated[int, Doc("")]
     idempotentBatches: Annotated[int, Doc("with a producerId")]
-    formats: Annotated[list[Object], Doc("of {magic, batches}")]
-    timestampTypes: Annotated[list[Object], Doc("of {timestampType, records}")]
+    formats: Annotated[list[MagicUse], Doc("of {…}")]
+    timestampTypes: Annotated[list[TimestampTypeUse], Doc("of {…}")]
     codecs: Annotated[
-        list[Object],
+        list[CodecUse],
         Doc(
-            "of {compression, batches, records, storedBytes, unpackedBytes, ratio}: bytes of records without "
+            "of {…}: bytes of records without "
             "batch headers (messages of magic 0 and 1 with theirs); of control batches only their number"
         ),
     ]
@@ -99,30 +231,22 @@ class PartitionStatistics(NamedTuple):
     recordBytes: Annotated[int, Doc("of data records, unpacked", BYTES)]
     headers: Annotated[HeaderSums, Doc("{…}: record headers")]
     keys: Annotated[
-        Object,
-        Doc(
-            "{nulls, bytes, mean, most, mostAt, histogram}: sizes of keys; histogram is of {from, to (null: no "
-            "bound), count}, both ends included"
-        ),
+        KeyLengths,
+        Doc("{…}: sizes of keys; histogram is of {from, to (null: no bound), count}, both ends included"),
     ]
     values: Annotated[
-        Object,
-        Doc(
-            "{nulls (tombstones), bytes, mean, most, mostAt, histogram}: sizes of values; histogram is of {from, "
-            "to (null: no bound), count}, both ends included"
-        ),
+        ValueLengths,
+        Doc("{…}: sizes of values; histogram is of {from, to (null: no bound), count}, both ends included"),
     ]
     topKeys: Annotated[
-        Object,
+        TopKeys,
         Doc(
-            "{error, keys}: keys is of {topic, key, keySize, records, recordsAtMost, bytes}, by records; "
+            "{…}: keys is of {topic, key, keySize, records, recordsAtMost, bytes}, by records; "
             "`records` may be too low by `error`, 0 if exact; bytes are of records, and a least; key is text, or "
             "base64 with keyEncoding; of one above 128 bytes only the first 64, with isCut"
         ),
     ]
-    topProducers: Annotated[
-        Object, Doc("{error, producers}: of {producerId, records, recordsAtMost, bytes (of batches)}")
-    ]
+    topProducers: Annotated[TopProducers, Doc("{…}: of {producerId, records, recordsAtMost, bytes (of batches)}")]
     damage: Annotated[list[DamagedPlace], Doc("of {…}: bytes that are in none of these numbers; at most 100")]
     damagedPlaces: Annotated[int, Doc("how many there are")]
     damagedBytes: Annotated[int, Doc("of them", BYTES)]

@@ -9,9 +9,12 @@ from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import Damage
 from kdump.forensics.diff import Diff
 from kdump.forensics.diff_answer import (
+    ComparedCopy,
     ComparedPair,
     ComparedRecord,
+    CopyDamage,
     CopyDifference,
+    EpochStart,
     EpochThere,
     FollowerTruncation,
     PartitionDiff,
@@ -19,7 +22,6 @@ from kdump.forensics.diff_answer import (
 )
 from kdump.forensics.differences import Comparison, Difference
 from kdump.forensics.rows import Row
-from kdump.render.escape import path_text
 
 
 def difference_objects(found: Diff) -> Iterator[Object]:
@@ -128,38 +130,30 @@ def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
     )
 
 
-def _copy(found: Diff, number: int) -> Object:
+def _copy(found: Diff, number: int) -> ComparedCopy:
     copy: CopyFacts = found.copies[number]
     behind = found.behind(number)
-    return {
-        "path": path_text(copy.path),
-        "logStartOffset": copy.logStartOffset,
-        "logEndOffset": copy.logEndOffset,
-        "highWatermark": copy.highWatermark,
-        "topicId": copy.topicId,
-        "segments": copy.segments,
-        "epochs": None if copy.epochs is None else [each._asdict() for each in copy.epochs],
-        "batchEpochs": [
-            {
-                "epoch": each.epoch,
-                "startOffset": each.offset,
-                "file": path_text(each.place.file),
-                "position": each.place.position,
-            }
-            for each in copy.batchEpochs
+    return ComparedCopy(
+        path=copy.path,
+        logStartOffset=copy.logStartOffset,
+        logEndOffset=copy.logEndOffset,
+        highWatermark=copy.highWatermark,
+        topicId=copy.topicId,
+        segments=copy.segments,
+        epochs=copy.epochs,
+        batchEpochs=[
+            EpochStart(each.epoch, each.offset, each.place.file, each.place.position) for each in copy.batchEpochs
         ],
-        "recordsBehind": None if behind is None else behind.records,
-        "newestBehind": None if behind is None else behind.newest,
-        "damage": [_damage(each) for each in copy.damages],
-        "damagedPlaces": copy.damaged,
-        "tail": None if copy.tail is None else _damage(copy.tail),
-        "compacted": copy.compacted,
-        "unread": [path_text(text) for text in copy.unread],
-        "notes": [path_text(text) for text in copy.notes],
-    }
+        recordsBehind=None if behind is None else behind.records,
+        newestBehind=None if behind is None else behind.newest,
+        damage=[_damage(each) for each in copy.damages],
+        damagedPlaces=copy.damaged,
+        tail=None if copy.tail is None else _damage(copy.tail),
+        compacted=copy.compacted,
+        unread=copy.unread,
+        notes=copy.notes,
+    )
 
 
-def _damage(each: Damage) -> Object:
-    place = each.place
-    where = {"file": path_text(place.file), "position": place.position, "size": place.size}
-    return {"kind": each.kind, **where, "reason": each.reason}
+def _damage(each: Damage) -> CopyDamage:
+    return CopyDamage(each.kind, *each.place, each.reason)

@@ -100,7 +100,7 @@ class RetentionReport:
 
     def _defaults(self, rows: list[PartitionRetention]) -> None:
         """What a default may hide: a broker's own is on no disk."""
-        sources = {each["source"] for row in rows for each in row.settings.values()}
+        sources = {each.source for row in rows for each in row.settings.values()}
         if sources & {DEFAULT, ASSUMED} and FILE not in sources:
             words = " and ".join(sorted(sources & {DEFAULT, ASSUMED}))
             self.lines.text(
@@ -182,7 +182,7 @@ class RetentionReport:
             return text + (", if nothing is written until then" if found.segments == 1 else "")
         if "delete" not in found.cleanupPolicy:
             return "nothing is deleted: cleanup.policy is " + (found.cleanupPolicy or "empty")
-        size = found.settings["retention.bytes"]["value"]
+        size = found.settings["retention.bytes"].value
         return "nothing is due for deletion" + ("" if size >= 0 else ": no retention.ms, no retention.bytes")
 
     def _cleaning(self, found: PartitionRetention, is_held: bool) -> str:
@@ -196,7 +196,7 @@ class RetentionReport:
         """What the cleaner goes by."""
         if found.wouldClean is None:
             return
-        least = found.settings["min.cleanable.dirty.ratio"]["value"]
+        least = found.settings["min.cleanable.dirty.ratio"].value
         ratio = 0 if found.dirtyRatio is None else found.dirtyRatio
         text = f"first dirty offset {found.firstDirtyOffset}, first uncleanable {found.firstUncleanableOffset}; "
         text += (
@@ -220,7 +220,7 @@ class RetentionReport:
                 wait += f", or for {self._iso(found.overdueAt)} (max.compaction.lag.ms)"
             yield wait
         if found.rollsAfter is not None:
-            jitter = found.settings["segment.jitter.ms"]["value"]
+            jitter = found.settings["segment.jitter.ms"].value
             early = f", or up to {duration(jitter)} earlier (segment.jitter.ms)" if jitter > 0 else ""
             yield (
                 "the active segment is never cleaned; the first record with a timestamp above "
@@ -275,7 +275,7 @@ class RetentionReport:
     def _settings(self, found: PartitionRetention) -> str:
         """The configs that matter here, and where each is from."""
         names = ["cleanup.policy"]
-        tiered = found.settings["remote.storage.enable"]["value"]
+        tiered = found.settings["remote.storage.enable"].value
         if "delete" in found.cleanupPolicy or tiered:
             names += OF_DELETION[: 4 if tiered else 2]
         if "compact" in found.cleanupPolicy:
@@ -283,7 +283,7 @@ class RetentionReport:
         texts = []
         for name in names:
             each = found.settings[name]
-            texts.append(f"{name}={setting_text(name, each['value'])} ({each['source']})")
+            texts.append(f"{name}={setting_text(name, each.value)} ({each.source})")
         return ", ".join(texts)
 
     def _iso(self, at: int) -> str:

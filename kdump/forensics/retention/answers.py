@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.forensics.answers import PartitionNumber, SourcePath, TopicName
+from kdump.forensics.retention.configs import Setting
 
 HELD, FREE, UNKNOWN = "held", "free", "unknown"
 """Verdicts. held: something is due, by what the configs say, and something else keeps it. free: nothing is kept but by
@@ -118,8 +119,8 @@ class PartitionRetention(NamedTuple):
     ]
     cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty")]
     settings: Annotated[
-        dict[str, Any],
-        Doc("by config {value, source}: option, topic, broker, cluster default, server.properties, default, assumed"),
+        dict[str, Setting],
+        Doc("by config {…}: option, topic, broker, cluster default, server.properties, default, assumed"),
     ]
     isConfigKnown: Annotated[bool, Doc("whether the topic's own configs were found")]
     segments: Annotated[int, Doc("how many there are")]

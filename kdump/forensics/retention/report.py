@@ -17,7 +17,7 @@ from kdump.forensics.retention.answers import (
     PartitionRetention,
     SegmentRetention,
 )
-from kdump.forensics.retention.configs import Settings
+from kdump.forensics.retention.configs import Setting, Settings
 from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
@@ -111,7 +111,7 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
         state=case.state,
         verdict=_verdict(case, found),
         cleanupPolicy=policy(case.settings),
-        settings=settings_object(case.settings),
+        settings=shown_settings(case.settings),
         isConfigKnown=case.settings.is_known,
         segments=len(case.segments),
         bytes=sum(segment.size for segment in case.segments),
@@ -163,10 +163,10 @@ def policy(settings: Settings) -> str:
     return ",".join(settings["cleanup.policy"])
 
 
-def settings_object(settings: Settings) -> dict[str, object]:
-    """Return {value, source} by the name of the config."""
+def shown_settings(settings: Settings) -> dict[str, Setting]:
+    """Return the configs by name, lists as text."""
     return {
-        name: {"value": ",".join(each.value) if isinstance(each.value, tuple) else each.value, "source": each.source}
+        name: each._replace(value=",".join(each.value)) if isinstance(each.value, tuple) else each
         for name, each in settings.values.items()
     }
 
@@ -186,7 +186,7 @@ def leftover(place: Asked, settings: Settings) -> Iterator[Hold | PartitionReten
         state=partition.state,
         verdict=HELD if is_stray else FREE,
         cleanupPolicy=policy(settings),
-        settings=settings_object(settings),
+        settings=shown_settings(settings),
         isConfigKnown=settings.is_known,
         segments=len(files),
         bytes=size,
