@@ -70,9 +70,12 @@ settings.load_profile("kdump")
 
 
 @pytest.fixture(autouse=True)
-def quiet_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No broker writes to the disks of tests, though their files are young: nothing is looked at twice for that."""
-    monkeypatch.setattr("kdump.log.at_work.YOUNG", 0)
+def quiet_disks() -> Iterator[None]:
+    """No broker writes to the disks of tests, though their files are young: nothing is looked at twice for that. (Tests
+    undo their own monkeypatch.)"""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("kdump.log.at_work.YOUNG", 0)
+        yield
 
 
 IN_SESSION = ("delta", "docs", "scan", "source", "stores")

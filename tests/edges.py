@@ -3,6 +3,7 @@ and the file names next to them. Checksums hold, mostly: what is hostile are the
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,10 @@ KNOWN: list[Disk] = [
 
 
 def lay_out(disk: Disk, root: Path) -> None:
-    """Write the files of a disk below `root`, which is new."""
+    """Write the files of a disk below `root`, which is new. Their times are old: a command pauses over a file that was
+    written just now."""
     for path, data in disk.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
+    for written in (root, *root.rglob("*")):
+        os.utime(written, (1_700_000_000, 1_700_000_000))
