@@ -31,7 +31,7 @@ class Code(NamedTuple):
     unless: str = ""
 
 
-# CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which a follower calls, too.
+# CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which followers also call.
 STOPS = (
     "a Java consumer that reaches offset {offset} stops with a KafkaException ('Record is corrupt'), unless it has "
     "check.crcs=false; a follower that fetches the batch retries there and leaves the ISR"
