@@ -17,7 +17,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 class Code(NamedTuple):
-    """One code. `severity` is the usual one, `unless` says when another one applies; `consequence` is a sentence in
+    """One code. `severity` is the usual one, `unless` states when another one applies; `consequence` is a sentence in
     which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
     contain the rule."""
 
