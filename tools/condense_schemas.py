@@ -73,8 +73,8 @@ def condense_field(field: dict[str, Any], owner: str) -> dict[str, Any]:
 
 
 def typed_default(kind: str, default: Any, where: str) -> Any:
-    """Convert a default, which Kafka mostly writes as a string, to its value. Raises ValueError if the type does
-    not allow it."""
+    """Convert a default, which Kafka mostly writes as a string, to its value. Raises ValueError if the type does not
+    allow it."""
     if default == "null":
         return None
     if kind in INTEGERS:
