@@ -96,7 +96,7 @@ class Annotated(Hexdump):
         """Whether each field takes only one line, because the screen is narrow."""
 
     def told(self, finding: Finding) -> None:
-        """Write the finding in these bytes and its impact."""
+        """Write a finding in these bytes, with its impact."""
         self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
         if finding.consequence:
             self._text(f"  so: {finding.consequence}", "torn")

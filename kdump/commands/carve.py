@@ -121,7 +121,7 @@ class _Run:
             self.table.line(nested_line(found))
 
     def _title(self, file: str) -> None:
-        """Start the rows of a file: print its name, if there are several."""
+        """Print the name of a file before its rows, if there are several files."""
         if self.shown != file and (len(self.paths) > 1 or file != self.paths[0]):
             self.table.flush()
             self.output.line(printable(path_text(file)) + ":")

@@ -29,7 +29,7 @@ from kdump.render.output import Output
 from kdump.render.progress import Progress
 
 MOST_LONE = 5
-"""Maximum number of partitions on one side only that are listed by name."""
+"""Maximum number of partitions without a counterpart that are listed by name."""
 EXAMPLES = """
 \b
 Examples:
@@ -78,7 +78,7 @@ class _Run:
         self.counts: Counter[str | None] = Counter()
         self.unread: list[str] = []
         self.gone = 0
-        """Number of comparisons without a result because segments were deleted meanwhile."""
+        """Number of comparisons without a result because segments were deleted during the run."""
         self.lone: list[str] = []
         self.lone_differ = False
         self.of_topic = matcher(options["topics"])

@@ -37,7 +37,8 @@ MOST_GONE = 5
 
 
 def note_gone(error: SourceError) -> None:
-    """Print a line to stderr for a file or directory that was deleted meanwhile, for the first MOST_GONE of them."""
+    """Print a line to stderr for a file or directory that was deleted during the run, for the first MOST_GONE of
+    them."""
     context = click.get_current_context(silent=True)
     count = 1 if context is None else context.meta.get(GONE, 0) + 1
     if context is not None:
@@ -60,7 +61,7 @@ UNREAD = "kdump.commands.files"
 
 def refuse(error: SourceError) -> bool:
     """Print a line to stderr for input that could not be read, and mention it in the first line of the output, too.
-    Return False if it was only deleted meanwhile: that is noted and nothing else."""
+    Return False if it was deleted during the run, which is only noted."""
     if is_gone(error):
         note_gone(error)
         return False

@@ -28,7 +28,7 @@ from kdump.state.overview import BY_READING, Row, chosen, rows_of
 from kdump.state.partition_log import PartitionFacts
 
 LARGE = 64 << 30
-"""Bytes of segments from which a note recommends --quick."""
+"""Total size of segments in bytes from which a note recommends --quick."""
 
 Wanted = Callable[[PartitionFacts], bool]
 

@@ -71,8 +71,8 @@ class Matcher:
             yield _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
 
     def refuse_unmatched(self) -> None:
-        """Raise SourceError if there are names and no pattern has matched one: before anything is shown that could be
-        mistaken for a result."""
+        """Raise SourceError if there are names but no pattern has matched any. Call it before showing anything that
+        could be mistaken for a result."""
         if self._known and self._patterns and len(self._unmatched) == len(self._patterns):
             raise SourceError(next(self.unmatched()))
 

@@ -40,7 +40,7 @@ class Diff:
 
     `relation` is same, prefix or divergent; None if unknown (nothing in common, something unread).
     `firstDivergentOffset`: the first offset at which any two of them diverge, None if none do. `votes`: the copies that
-    contain that offset, or are damaged, in groups that agree on it, the largest first.
+    contain that offset, or begin before it and are damaged, in groups that agree on it, the largest first.
     """
 
     topic: str | None
@@ -120,8 +120,9 @@ def diff(
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
 
-    `refused` is called with what could not be read (by default it is raised), `lone` with a partition that only one
-    path has, and whether that is a difference, as it is between copies of one log directory. Raises SourceError.
+    `refused` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
+    partition that only one path has, and whether that is a difference, as it is between copies of one log directory.
+    Raises SourceError.
     """
 
     options = options or Options(only=LITTLE)
@@ -144,7 +145,7 @@ def diff(
 
 
 def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -> Diff:
-    """Compare the copies; repeat this a few times if a segment was deleted meanwhile."""
+    """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
     made = diff_copies(copies, options, met)
     for pause in PAUSES:
         if not made.has_gone:

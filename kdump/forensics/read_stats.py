@@ -48,9 +48,9 @@ def stats(
     met: Met = lambda count: None,
 ) -> Iterator[Stats]:
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `wanted`
-    selects among the partitions of directories; `refused` is called with a path that could not be read (by default it
-    is raised), `met` with the number of bytes that were read. What could not be read of a partition is in its `unread`.
-    Raises SourceError."""
+    selects among the partitions of directories; `refused` is called with the SourceError for a path that could not be
+    read (by default it is raised), `met` with the number of bytes that were read. What could not be read of a partition
+    is in its `unread`. Raises SourceError."""
     options = options or Options()
 
     for place in of_places(paths, refused):
@@ -63,7 +63,7 @@ def stats(
             yield read([place], Stats(place.path, place.topic, place.partition), options, met)
         elif wanted(place):
             place = current(place)
-            if not place.segments and place.refused:  # deleted meanwhile, or not readable
+            if not place.segments and place.refused:  # deleted during the run, or not readable
                 for problem in place.refused:
                     refused(SourceError(problem))
                 continue
@@ -179,8 +179,8 @@ class Reader:
             stats.miss(Place(at.path, region.position, region.size), region.reason)
 
     def _stretch(self, stretch: Stretch) -> None:
-        """Add a run of valid batches. Batches that are not compressed and not special are counted many at a time,
-        because they may be very small."""
+        """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
+        they may be very small."""
         stats, buffer = self.stats, stretch.buffer
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
         shift = stretch.position - stretch.start

@@ -79,8 +79,9 @@ def transactions(
     read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
     account.
 
-    Raises SourceError for a path that cannot be read, or calls `refused` with it, if given. `met` is called with the
-    number of bytes as they are read, `total` with their sum in advance, `started` with each partition.
+    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
+    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
+    partition.
     """
     question = question or Question()
     now = round(time.time() * 1000) if question.now is None else question.now

@@ -49,7 +49,8 @@ def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
 
 
 def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], committed: int | None) -> Object:
-    """Return the totals of the cluster. `identity`: contents of meta.properties; `committed` as in MetadataFiles."""
+    """Return the object of the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
+    MetadataFiles."""
     troubles = Counter(
         name
         for topic in metadata.topics.values()

@@ -58,7 +58,7 @@ def refuse_unknown(names: list[str] | None) -> None:
     """Raise UnknownColumn for the first name that no table has."""
     if not names:
         return
-    from kdump.render.all_answers import TYPES as ALL  # slow, so only if names are given
+    from kdump.render.all_answers import TYPES as ALL  # every answer, so only if names are given
 
     tables = [batch_columns(timezone.utc, None), record_columns(timezone.utc, None, False)]
     known = {column.name for table in tables for column in table}

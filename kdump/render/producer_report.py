@@ -23,8 +23,7 @@ BREAKS = (
 
 
 class ProducerReport:
-    """Receives the answers as they come. If it `lists`, each producer is a row; else each partition with producers
-    is."""
+    """Receives the answers as they come. If `lists`, each producer is a row; else each partition with producers is."""
 
     def __init__(self, output: Output, tables: StateTables, expiration: int) -> None:
         self.output = output

@@ -284,7 +284,7 @@ def _records(cuts: list[Cut]) -> str:
 
 
 def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
-    """Yield a line for each cut if `apart`; otherwise one for consecutive cuts with the same reason."""
+    """Yield a line for each byte range if `apart`; otherwise one for consecutive ones with the same reason."""
     for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
         alike = list(group)
         for some in [[cut] for cut in alike] if apart else [alike]:

@@ -41,13 +41,13 @@ def carve(
     met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
-    each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories, all
-    files below which are searched. Each run is written to its own directory below `out`, a new directory, as a segment
+    each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
+    which are searched recursively. Each run is written to its own directory below `out`, a new directory, as a segment
     with its indexes; by default nothing is written.
 
-    A batch can be read until you request the next item. `refused` is called with what could not be read (by default it
-    is raised), `met` with the file, the position reached in it, and its size if known. Raises SourceError, and
-    kdump.forensics.output_directory.OutputError.
+    A batch can be read until you request the next item. `refused` is called with the SourceError for each file that
+    could not be read (by default it is raised), `met` with the file, the position reached in it, and its size if known.
+    Raises SourceError, and kdump.forensics.output_directory.OutputError.
     """
 
     named = [paths] if isinstance(paths, str) else list(paths)

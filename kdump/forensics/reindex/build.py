@@ -25,7 +25,8 @@ INTERVAL = 4096
 LARGEST_INDEX = 10 * 1024 * 1024
 """Bytes: default of segment.index.bytes (TopicConfig), the maximum size of an index."""
 LARGEST_SEGMENT = (1 << 31) - 1
-"""Maximum of bytes in a segment, and of offsets above its base offset: a broker counts both in 31 bits."""
+"""Maximum size of a segment in bytes, and maximum distance of an offset from its base offset: a broker counts both in
+31 bits."""
 MOST_ABORTED = 1_000_000
 """Maximum number of aborted transactions of one segment: 34 MB."""
 TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"

@@ -83,7 +83,7 @@ class Reindexed:
     def verdicts(
         self,
     ) -> Annotated[list[Verdict], Doc(f"of .index, .timeindex and .txnindex: {NESTED}", name="indexes")]:
-        """Empty if the segment is too large, or its indexes cannot be built."""
+        """Verdicts on the existing indexes; empty if the segment is too large, or its indexes cannot be built."""
         return self.rebuilt.verdicts
 
     @property
@@ -129,8 +129,8 @@ def reindex(
 
     `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
     `past_damage`: also index batches after damage, which no broker does. `wanted` selects topics by name; `refused` is
-    called with what could not be read (by default it is raised), `met` with the number of bytes that were read. Raises
-    SourceError, and kdump.forensics.output_directory.OutputError.
+    called with the SourceError for what could not be read (by default it is raised), `met` with the number of bytes
+    that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError.
     """
 
     named = [paths] if isinstance(paths, str) else list(paths)
@@ -252,8 +252,8 @@ class _Partition:
         return notes
 
     def _begin(self, offset: int) -> list[str]:
-        """Start with what a broker knows at the beginning of a segment at startup, from a producer snapshot there if it
-        exists; return notes on what is unknown."""
+        """Set `transactions` to what a broker knows at the beginning of a segment after a startup: the state in the
+        producer snapshot there, or nothing. Return notes on what is unknown."""
         self.question.known_from = 0
         loaded = snapshot_at(self.place.partition, offset, self.options) if offset > 0 else None
         self.transactions = Transactions() if loaded is None else loaded[1]

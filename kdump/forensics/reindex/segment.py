@@ -38,7 +38,7 @@ from kdump.log.stream import Stop, stream
 from kdump.state.transactions import Transactions
 
 MOST_ENDINGS = 1000
-"""Maximum number of places in one segment at which recovery stops."""
+"""Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
 
 

@@ -34,7 +34,7 @@ class Stop(NamedTuple):
     offset: int | None
     message: PathText
     exception: PathText
-    """As the broker's log will show it."""
+    """The exception as the broker's log will show it."""
     remedy: PathText
 
 

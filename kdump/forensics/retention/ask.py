@@ -37,13 +37,13 @@ def retention(
     PartitionRetention; before these a Note for what could not be taken into account. Reads lazily, in bounded memory.
 
     `now`: epoch ms that times are compared with, by default the current time. `config`: values by the name of a topic
-    config, which override all others, or of a broker config, which override only the broker's; `properties`: the
-    broker's server.properties. `metadata`: path of the KRaft metadata, by default on the same disk. `deep=False` does
-    not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find what the next
-    cleaning would remove.
+    config, which override all others, or of a broker config, which override the broker's but not the topic's own;
+    `properties`: the broker's server.properties. `metadata`: path of the KRaft metadata, by default on the same disk.
+    `deep=False` does not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find
+    what the next cleaning would remove.
 
-    Raises SourceError for what cannot be read, or calls `refused` with it, if given; ValueError for a config that does
-    not exist, or a value that a broker would reject.
+    Raises SourceError for what cannot be read; if `refused` is given, it is called with the error instead. Raises
+    ValueError for a config that does not exist, or a value that a broker would reject.
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
@@ -101,7 +101,7 @@ def ask(
 
 
 def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterator[Note]:
-    """Yield notes on what could not be taken into account of the log directory; they are the same for each of its
+    """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
     partitions."""
     if not made.config.is_known and not made.place.partition.state:
         yield Note(made.directory or "-", NOT_KNOWN)
@@ -113,7 +113,7 @@ def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterato
 
 def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:
     """Return the paths to read, and by directory the segment files that were selected. A single segment of a partition
-    directory says too little: the whole directory is read, and only that segment is shown."""
+    directory is not enough: the whole directory is read, and only that segment is shown."""
     found: dict[str, None] = {}
     only: dict[str, set[str]] = {}
     directories = {os.path.abspath(path) for path in paths if not is_url(path) and os.path.isdir(path)}

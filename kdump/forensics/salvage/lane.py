@@ -46,7 +46,7 @@ class LaneStrand(Strand):
             self.close()
 
     def _read(self, number: int) -> Head | None:
-        """Return a batch, read again; None, after reporting it, if it has changed meanwhile."""
+        """Return a batch, read again; None, after reporting it, if it has changed since the survey."""
         found = self.index.entry(number)
         self.position = found.position
         batch: Any = self.file.batch_at(found.position, found.size)

@@ -114,7 +114,7 @@ class Strand:
             self.close()
 
     def _unread(self, error: SourceError, position: int, size: int | None) -> None:
-        """Report bytes that could not be read. A file that was deleted meanwhile is only noted: nothing of it is
+        """Report bytes that could not be read. A file that was deleted during the run is only noted, because nothing is
         lost."""
         if is_gone(error):
             self.notes.append(str(error))

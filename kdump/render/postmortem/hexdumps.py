@@ -34,7 +34,7 @@ CONTEXT = 4
 FIRST_RECORDS, RECORDS = 2, 20_000
 """Number of records of a batch that are shown, and maximum number of records searched for the one in a finding."""
 LARGEST = 4 << 20
-"""Size in bytes above which the region of a finding is not parsed again."""
+"""Size in bytes above which a region is shown without parsing it again, except for crc-mismatch."""
 ENTRIES = 400_000
 """Maximum number of entries of a file that are searched."""
 BEFORE = 2
