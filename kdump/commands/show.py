@@ -71,7 +71,7 @@ def say_of(at: Target, text: str) -> None:
 
 
 class Show:
-    """One run."""
+    """One run of a command that shows files."""
 
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
