@@ -192,6 +192,8 @@ class History:
         """Change some bytes of a batch, but not its base offset."""
         file, at = self._copy(which).choose(one)
         data = bytearray(file.pieces[at].data)
+        if len(data) <= 16:  # what a torn batch has left has nothing but its base offset, perhaps
+            return
         start = 8 + other % (len(data) - 8)
         if 12 <= start < 16 and data[16] > 1:
             start = 16  # checksums do not cover the leader epoch either
