@@ -1,7 +1,7 @@
-"""Batches and records -> the lines of kafka-dump-log 4.3.
+"""Formats batches and records as kafka-dump-log 4.3 does.
 
-Source: org.apache.kafka.tools.DumpLogSegments (printBatchLevel, dumpBatchRecords), what its lines show and in which
-order. Numbers wrap where Java's do, so that a damaged header reads the same.
+Source: org.apache.kafka.tools.DumpLogSegments (printBatchLevel, dumpBatchRecords): what its lines contain, and in which
+order. Numbers overflow as in Java, so that a damaged header looks the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kdump.render.java import boolean, jackson, optional_long
 LARGEST = (1 << 63) - 1
 SIZE = struct.Struct(">i")
 TOGETHER = 64 * 1024
-"""Characters of the lines of old messages that go out together."""
+"""Number of characters of old messages' lines that are written together."""
 NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
     "SNAPSHOT_HEADER": "SnapshotHeader",
@@ -43,29 +43,29 @@ NAMES = {
     "KRAFT_VERSION": "KRaftVersion",
     "KRAFT_VOTERS": "KRaftVoters",
 }
-"""What kafka-dump-log calls the control records of KRaft, the colon of the first included."""
+"""kafka-dump-log's names for the control records of KRaft, including the colon after the first."""
 
 Contents = Callable[[int, "bytes | None", "bytes | None"], "tuple[str | None, str | None]"]
-"""Offset, key and value of a record -> what is printed as its key and as its payload; None for nothing. Raises
+"""Maps offset, key and value of a record to the text printed as its key and as its payload; None for nothing. Raises
 Undecodable."""
 
 
 class Undecodable(Exception):
-    """A key or value that the decoder chosen cannot read; kafka-dump-log ends here."""
+    """The selected decoder cannot read a key or value; kafka-dump-log stops here."""
 
 
 class RecordLine:
-    """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for none of
-    them."""
+    """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for
+    neither."""
 
     def __init__(self, metadata: bool, contents: Contents | None, refuse: Callable[[int, str], None]) -> None:
         self.metadata = metadata
         self.contents = contents
         self.refuse = refuse
-        """Told of the offset of a record that cannot be decoded, and why."""
+        """Called with the offset of a record that cannot be decoded, and the reason."""
 
     def shown(self, offset: int, key: bytes | None, value: bytes | None) -> str:
-        """Key and payload behind the metadata, or behind the bar where there is none."""
+        """Return key and payload, to follow the metadata or, without metadata, the bar."""
         if self.contents is None:
             return ""
         prefix = " " if self.metadata else "| "
@@ -82,7 +82,7 @@ class RecordLine:
 
 
 class Attributes(NamedTuple):
-    """What the attributes of a v2 batch say, as it is printed."""
+    """The attributes of a v2 batch as they are printed."""
 
     transactional: str
     control: str
@@ -101,7 +101,7 @@ def _attributes(attributes: int) -> Attributes:
 
 
 def batch_line(batch: Batch) -> str:
-    """The line of a batch, or of a message of v0 or v1."""
+    """Return the line of a batch, or of a message of v0 or v1."""
     if not isinstance(batch, BatchV2):
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         return (
@@ -124,23 +124,23 @@ def batch_line(batch: Batch) -> str:
 
 
 def _last_sequence(base: int, delta: int) -> int:
-    """DefaultRecordBatch.lastSequence, which looks for -1 only."""
+    """DefaultRecordBatch.lastSequence, which only checks for -1."""
     return NO_SEQUENCE if base == NO_SEQUENCE else _increment(base, delta)
 
 
 def _increment(base: int, delta: int) -> int:
-    """DefaultRecordBatch.incrementSequence, of numbers that make no sense too."""
+    """DefaultRecordBatch.incrementSequence, also for invalid numbers."""
     if base > int32(MAX_SEQUENCE - delta):
         return int32(delta - (MAX_SEQUENCE - base) - 1)
     return int32(base + delta)
 
 
 def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
-    """The lines of the records of a batch and their offsets, a piece at a time. What cannot be decoded is in
-    batch.problems afterwards."""
+    """Yield the lines of a batch's records with their offsets, one piece at a time. Afterwards batch.problems has what
+    cannot be decoded."""
     if isinstance(batch, BatchLegacy):
         yield from _legacy(batch, form)
-    elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka looks into no batch that counts none
+    elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
         yield from _v2(batch, form)
 
 
@@ -180,14 +180,14 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                     line += shown(offset, key, value)
                 elif metadata:
                     line += _control(form, offset, key, value)
-                key = value = None  # which may be large
+                key = value = None  # may be large
             lines.append(line)
             offsets.append(offset)
         yield lines, offsets
 
 
 def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | None) -> str:
-    """What a control record says."""
+    """Return the text of a control record."""
     said = decode_control(key, value)
     if said.problem is not None:
         form.refuse(offset, f"control record {said.type}: {said.problem}")
@@ -231,7 +231,8 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], l
 
 
 def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
-    """A message that is no wrapper. Kafka does not ask whether key and value fill it (LegacyRecord)."""
+    """Yield the line of a message that is not a wrapper. Kafka does not check whether key and value fill it
+    (LegacyRecord)."""
     data = b"".join(batch.chunks(0, batch.size))
     try:
         key_size, value_at = _sized(data, batch.header.headerSize - SIZE.size)
@@ -250,7 +251,7 @@ def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], lis
 
 
 def _sized(data: bytes, position: int) -> tuple[int, int]:
-    """The size that stands there, and where what has that size ends. Raises struct.error."""
+    """Return the size stored at `position`, and the end of the bytes that have this size. Raises struct.error."""
     (size,) = SIZE.unpack_from(data, position)
     return size, position + SIZE.size + max(0, size)
 
