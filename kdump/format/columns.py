@@ -39,7 +39,8 @@ class Columns:
 
     `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, its length field included.
 
-    `skimmed`: one large record of which `data` has the key and how the value begins, and no more (log.skim); `digest`:
+    `skimmed`: one large record of which `data` has the key and how the value begins, and no more (log.skim), or, where
+    asked for, the keys of its headers, too, with null values, and `headers_start` is where they begin; `digest`:
     of its key, where that is cut, too; `odd`: why a header key of it is no text, empty if all are.
     """
 

@@ -15,7 +15,7 @@ from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
-from kdump.log.skim import HEAD, LARGE, Skim
+from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
 MOST_AHEAD = 4 * 1024 * 1024
 """Bytes of one record that are gathered only to learn whether it is one."""
@@ -35,12 +35,16 @@ def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
         yield from legacy.messages(batch, values=values)
 
 
-def columns_of(batch: BatchV2, *, keys: bool = True, values: bool = True) -> Iterator[tuple[Columns, int]]:
+def columns_of(
+    batch: BatchV2, *, keys: bool = True, values: bool = True, keep: Keep | None = None
+) -> Iterator[tuple[Columns, int]]:
     """The records as columns, a piece at a time, and where the piece begins: the index of its first record is
     the number of records before it; its bytes' position is in the file or in the decompressed payload.
 
     Without `values`, of a large record there is how its value begins, and no header (log.skim); without `keys`, too, no
-    key: no memory is taken for them."""
+    key: no memory is taken for them. `keep` says more exactly what is kept of a large record."""
+    if keep is None and not values:
+        keep = KEYS if keys else SIZES
     size = batch.size - BATCH_HEADER.size
     space = batch.compression if batch.is_compressed else ""
     base = 0 if space else batch.position + BATCH_HEADER.size
@@ -94,8 +98,8 @@ def columns_of(batch: BatchV2, *, keys: bool = True, values: bool = True) -> Ite
             del columns
             piece = b""  # for a large one is held by `rest`, and by nothing else
             wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
-            if not values and wanted > LARGE:
-                skim = Skim(bytes(rest), pieces, done - len(rest), keys)
+            if keep is not None and wanted > LARGE:
+                skim = Skim(bytes(rest), pieces, done - len(rest), keep)
                 columns = skim.record()
                 left -= 1
                 batch.decoded_to = base + skim.stop
