@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import show
-from kdump.log.payload import records
+from kdump.log.payload import records as records_of
 from kdump.log.region import Batch
 from kdump.render import cells, columns, long_value, quick, rows, views
 from kdump.render.escape import shown
@@ -232,7 +232,7 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
 ) -> None:
     (batch,) = iter_regions(craft.batch([craft.record(headers=headers)]))
     assert isinstance(batch, Batch)
-    (record,) = records(batch)
+    (record,) = records_of(batch)
     (column,) = columns.record_columns(timezone.utc, ["headers"], full=False)
     text = column.cell(record)
     whole = ", ".join(f"{shown(key, 512)}={shown(value, 512)}" for key, value in headers)
