@@ -109,7 +109,7 @@ class RecordLine:
         except Undecodable as error:
             self.refuse(offset, str(error))
             return iter(())
-        parts = () if said is None else chain((f"{prefix}key: ",), said)
+        parts: Iterable[str] = () if said is None else chain((f"{prefix}key: ",), said)
         if payload is not None:
             parts = chain(parts, (f"{prefix if said is None else ' '}payload: ",), payload)
         return iter(parts)
