@@ -1,1 +1,2 @@
-"""The benchmark: kdump beside kafka-dump-log and beside the bare limits. Run by `make bench`."""
+"""Benchmark that compares kdump with kafka-dump-log and with the bare limits of reading and decompressing. Run by
+`make bench`."""

@@ -1,4 +1,4 @@
-"""python -m bench: the table that docs/performance.md holds."""
+"""Measures the table in docs/performance.md. Run as python -m bench."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ PRINT = ("--print-data-log",)
 
 
 class Row(NamedTuple):
-    """A line of the table: kdump's arguments before the path, and kafka-dump-log's for the same question."""
+    """Row of the table. `kdump`: arguments before the path; `kafka`: those of kafka-dump-log for the same task, None if
+    only kdump is measured."""
 
     what: str
     segment: str
@@ -33,7 +34,7 @@ class Row(NamedTuple):
 
 
 def rows(end: int) -> list[Row]:
-    """What is measured; `end` is the last offset of the large segment."""
+    """Return the rows to measure. `end`: last offset of the large segment."""
     codecs = ("gzip", "snappy", "lz4", "zstd")
     shapes = ("one-record batches", "10k-record batches", "records of 100 B", "records of 100 kB", "v1 gzip")
     few = (*JSON, "--key", "user-17")
@@ -70,10 +71,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only rows with this in their name")
     parser.add_argument("--dir", type=Path, default=ROOT / "build" / "bench", help="where segments are made and kept")
     options = parser.parse_args()
-    compileall.compile_dir(ROOT / "kdump", quiet=1)  # as installing it does; else each run would begin with that
+    compileall.compile_dir(ROOT / "kdump", quiet=1)  # as an installation does, so that it is not measured
     kafka = find(options.jars or None, options.dir)
     writer = "kafka" if kafka else "fixtures"
-    # What takes memory is done elsewhere: a process begins its life with the peak of the one that starts it.
+    # Other processes do the work that takes memory: a child process starts with the peak memory of its parent.
     with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
         paths = elsewhere.submit(all_segments, options.dir / f"{options.size}-{writer}", options.size, kafka).result()
         counts = {name: elsewhere.submit(total, path).result() for name, path in paths.items()}
@@ -92,7 +93,7 @@ def main() -> None:
 
 
 def head(kafka: Kafka | None) -> None:
-    """When, where, and with what."""
+    """Print date, machine and versions."""
     version = subprocess.run([*KDUMP, "--version"], capture_output=True, text=True).stdout.strip()
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     print(f"{now}, {_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}; {version}; ", end="")
@@ -111,7 +112,7 @@ KDUMP = (str(Path(sys.executable).with_name("kdump")),)
 
 
 def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs: int) -> None:
-    """Print the row."""
+    """Measure one row and print it."""
     files = sorted(path.rglob("*.log")) if path.is_dir() else [path]
     other = None
     if kafka is not None and row.kafka is not None:

@@ -1,6 +1,8 @@
-"""python -m bench.fleet: how fast `kdump scan` reads a fleet of several brokers beside `kdump verify`, how fast records
-become Parquet, and what memory its tasks take as partitions grow. Speeds are by the time of the processors: other work
-does not count.
+"""Benchmark of `kdump scan` on a fleet of several brokers. Run as python -m bench.fleet.
+
+Measures how fast a scan reads compared with `kdump verify`, how fast it writes records to Parquet, and how much memory
+its tasks take as partitions grow. Speeds are per CPU second where not stated otherwise, so that other work on the
+machine does not count.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from bench.kafka import ROOT
 MIB = 1 << 20
 DISK = ROOT / "fixtures" / "clean-1"
 SOURCES = ("orders-none-0", "kafkajs-none-0", "orders-lz4-0", "orders-zstd-0")
-"""Real batches, one source a broker: of 60 records in 5.5 KiB, 40 in 1.3 KiB, 60 in 2.2 KiB and in 1.5 KiB."""
+"""Sources of real batches, one per broker. Their batches have 60 records in 5.5 KiB, 40 in 1.3 KiB, 60 in 2.2 KiB and
+60 in 1.5 KiB."""
 INTERVAL = 4096
 """index.interval.bytes."""
 
 
 def batches(source: str) -> list[tuple[bytes, int]]:
-    """The batches of a source, each with how many offsets it takes; without what their producers say of themselves, so
-    that they can follow each other any number of times."""
+    """Return the batches of a source, each with the number of offsets that it covers. They have no producer ID, epoch
+    and sequence, so that they can be repeated any number of times."""
     data = (DISK / source / f"{0:020}.log").read_bytes()
     found, at = [], 0
     while at < len(data):
@@ -44,7 +47,8 @@ def batches(source: str) -> list[tuple[bytes, int]]:
 
 
 def segment(directory: Path, size: int, source: str = SOURCES[0]) -> int:
-    """A segment of real batches, offsets rising (no checksum covers them), and its .index; how many records."""
+    """Write a segment of real batches in ascending offset order (checksums do not cover base offsets), and its .index.
+    Returns the number of records."""
     directory.mkdir(parents=True)
     every = batches(source)
     offset = position = indexed = 0
@@ -61,7 +65,7 @@ def segment(directory: Path, size: int, source: str = SOURCES[0]) -> int:
 
 
 def fleet(root: Path, partitions: int, size: int, sources: tuple[str, ...] = SOURCES) -> int:
-    """A broker a source, `size` bytes in all; how many records."""
+    """Write the disks of a fleet, one broker per source and `size` bytes in total. Returns the number of records."""
     records = 0
     for broker, source in enumerate(sources):
         disk = root / f"broker-{broker}"
@@ -74,14 +78,14 @@ def fleet(root: Path, partitions: int, size: int, sources: tuple[str, ...] = SOU
 
 
 class Used(NamedTuple):
-    """Seconds of processors, and MiB at the peak, of Spark's Python workers."""
+    """CPU seconds and peak memory (MiB) of Spark's Python workers."""
 
     seconds: float
     peak: int
 
 
 def workers() -> Used:
-    """Of those that there are."""
+    """Return the resources used so far by the workers that are running."""
     ticks, peak = 0.0, 0
     for entry in Path("/proc").iterdir():
         try:
@@ -97,7 +101,7 @@ def workers() -> Used:
 
 
 def verify(root: Path) -> float:
-    """Seconds of a processor that `kdump verify` takes."""
+    """Run `kdump verify` and return the CPU seconds that it takes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-m", "kdump", "verify", str(root), "--quiet"], check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -105,7 +109,7 @@ def verify(root: Path) -> float:
 
 
 def scanned(spark: Any, root: Path, out: Path, records: bool) -> tuple[float, Used]:
-    """Seconds of the clock, and what the workers used."""
+    """Scan `root` into `out`. Returns the elapsed seconds and the resources that the workers used."""
     from kdump.spark.scan import ScanOptions, scan
     from kdump.spark.store import Store
 

@@ -1,4 +1,4 @@
-"""Kafka's own tool and writer: where their jars are, and how they are started."""
+"""Kafka's own log dump tool and record writer: finds their jars and runs them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ VERSION = "4.3.1"
 
 
 class Kafka:
-    """Kafka's jars; `find` gives None where there is no Java or nothing to get them with."""
+    """Kafka's jars. Use `find` to get them."""
 
     def __init__(self, jars: Path) -> None:
         self.java = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{jars}/*"]
 
     def dump_log(self, *arguments: str) -> list[str]:
-        """kafka-dump-log, less the shell script around it."""
+        """Return the command line of kafka-dump-log, without the shell script around it."""
         return [*self.java, "org.apache.kafka.tools.DumpLogSegments", *arguments]
 
     def write(self, path: Path, codec: str, megabytes: int, value_bytes: int, batch_records: int) -> None:
-        """A segment by Kafka's own writer."""
+        """Write a segment with Kafka's own classes. `megabytes`: its size in MiB."""
         sizes = map(str, (megabytes, value_bytes, batch_records))
         subprocess.run([*self.java, str(WRITER), str(path), codec, *sizes], check=True, capture_output=True)
 
 
 def find(jars: str | None, cache: Path) -> Kafka | None:
-    """The jars at `jars`; else those that Maven fetches into `cache`, once."""
+    """Return the jars in `jars`, or else those that Maven fetches into `cache`, once; None without Java, or without
+    Maven to fetch them."""
     if not shutil.which("java"):
         return None
     if jars:

@@ -1,4 +1,4 @@
-"""The bare limits: what reading, checksums and codecs take by themselves, with nothing of kdump around them."""
+"""Lower bounds for any tool: the time that reading, checksums and codecs take by themselves, without kdump."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ HEADER = 61
 
 
 def limits(path: Path, codec: str, runs: int) -> dict[str, float]:
-    """Seconds for the file: reading it, reading and CRC-32C, the codec alone over the payloads in memory."""
+    """Return the seconds that a file takes: to read, to read with CRC-32C, and to decompress with the codec alone
+    (payloads in memory)."""
     found = {"read": least(lambda: _read(path), runs), "read + crc32c": least(lambda: _sum(path), runs)}
     unpack = CODECS.get(codec)
     if unpack is not None:

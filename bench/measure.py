@@ -1,4 +1,4 @@
-"""Whole processes, timed from outside, each writing into a pipe that `cat` empties, as into jq."""
+"""Timing of whole processes, from outside. Each writes into a pipe that `cat` empties, as if piped into jq."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Run(NamedTuple):
-    """Seconds of the clock and of all processors, and KiB resident at the peak."""
+    """Elapsed seconds, CPU seconds, and peak resident memory in KiB."""
 
     seconds: float
     cpu: float
@@ -19,11 +19,11 @@ class Run(NamedTuple):
 
 
 class Failed(Exception):
-    """A command that did not end with 0."""
+    """Raised if a command exits with a status other than 0."""
 
 
 def run(command: Sequence[str]) -> Run:
-    """One run of the command. Raises Failed."""
+    """Run the command once. Raises Failed."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     cat = subprocess.Popen(["cat"], stdin=process.stdout, stdout=subprocess.DEVNULL)
@@ -39,8 +39,8 @@ def run(command: Sequence[str]) -> Run:
 
 
 def in_turn(commands: Sequence[Sequence[str] | None], runs: int) -> list[Run | None]:
-    """The median run of each, taken in turn so that all meet the same machine; one round before warms it up. None
-    stays None."""
+    """Return the median run of each command. The commands take turns, so that all see the same state of the machine,
+    after a warm-up round. None stays None."""
     rounds = [[run(command) if command else None for command in commands] for _ in range(runs + 1)][1:]
     return [_middle([taken[i] for taken in rounds]) for i in range(len(commands))]
 
@@ -53,7 +53,7 @@ def _middle(runs: Sequence[Run | None]) -> Run | None:
 
 
 def least(work: Callable[[], object], runs: int) -> float:
-    """Seconds of the quickest of some runs of a piece of this process's own work: a limit, not an average."""
+    """Return the seconds of the fastest of `runs` calls in this process: a lower bound, not an average."""
     times = []
     for _ in range(runs):
         began = time.perf_counter()

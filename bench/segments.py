@@ -1,4 +1,5 @@
-"""The segments to measure on: by Kafka's own writer where there is Java, else real batches of the fixtures repeated."""
+"""Segments for the benchmark: written by Kafka's own classes if Java is available, otherwise real batches of the
+fixtures, repeated."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ V2 = struct.Struct(">qiibIhi")
 
 
 class Kind(NamedTuple):
-    """A segment: its codec, how large, and what it is repeated from where Kafka's writer is not there."""
+    """Kind of segment: its codec and size, and the fixture that is repeated if Kafka's writer is not available."""
 
     codec: str
     megabytes: int
@@ -28,7 +29,7 @@ class Kind(NamedTuple):
 
 
 def kinds(size: int) -> dict[str, Kind]:
-    """By name; `size` is the MiB of the uncompressed one, to which the others are in proportion."""
+    """Return the kinds of segments by name. `size`: MiB of the uncompressed one; the others are in proportion."""
     part = size * 3 // 16
     quarter = size // 4
     kinds = {"none": Kind("none", size)}
@@ -44,7 +45,7 @@ def kinds(size: int) -> dict[str, Kind]:
 
 
 def make(kind: Kind, directory: Path, kafka: Kafka | None) -> Path:
-    """The segment, made if it is not there yet."""
+    """Return the path of the segment; writes it if it does not exist yet."""
     path = directory / FIRST
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
@@ -58,7 +59,7 @@ def make(kind: Kind, directory: Path, kafka: Kafka | None) -> Path:
 
 
 def batches(data: bytes) -> Iterator[bytes]:
-    """The batches or messages of a sound segment."""
+    """Yield the batches or messages of a valid segment."""
     position = 0
     while position < len(data):
         _, length = HEAD.unpack_from(data, position)
@@ -72,7 +73,7 @@ def last_offset(batch: bytes) -> int:
 
 
 def records(path: Path) -> int | None:
-    """How many there are; None in the old formats, whose headers do not say."""
+    """Return the number of records; None for the old formats, whose headers do not contain it."""
     count = 0
     for batch in batches(path.read_bytes()):
         if batch[16] < 2:
@@ -82,19 +83,20 @@ def records(path: Path) -> int | None:
 
 
 def last_of(path: Path) -> int:
-    """The last offset of the segment."""
+    """Return the last offset of the segment."""
     *_, last = batches(path.read_bytes())
     return last_offset(last)
 
 
 def rebased(batch: bytes, by: int) -> bytes:
-    """At an offset `by` higher, which no checksum covers."""
+    """Return the batch with its base offset, which no checksum covers, raised by `by`."""
     (offset,) = struct.unpack_from(">q", batch)
     return struct.pack(">q", offset + by) + batch[8:]
 
 
 def repeat(source: Path, path: Path, size: int) -> None:
-    """The batches of `source` over and over, with offsets that go on, up to `size` bytes."""
+    """Write the batches of `source` to `path` repeatedly, with continuous offsets, until it has at least `size`
+    bytes."""
     found = list(batches(source.read_bytes()))
     span = last_offset(found[-1]) + 1
     written = base = 0
@@ -105,7 +107,7 @@ def repeat(source: Path, path: Path, size: int) -> None:
 
 
 def split(source: Path, directory: Path, count: int) -> Path:
-    """The segment `source` as a partition of `count` segments."""
+    """Split the segment `source` into a partition of `count` segments."""
     if directory.exists():
         return directory
     part = directory.with_suffix(".part")
@@ -131,7 +133,7 @@ def _segment(directory: Path, block: list[bytes]) -> None:
 
 
 def partitions(source: Path, directory: Path, count: int) -> Path:
-    """The segment `source` as so many partitions, by links."""
+    """Link the segment `source` into `count` partitions."""
     for number in range(count):
         partition = directory / f"topic-{number}"
         partition.mkdir(parents=True, exist_ok=True)
@@ -141,7 +143,8 @@ def partitions(source: Path, directory: Path, count: int) -> Path:
 
 
 def doubled(source: Path, directory: Path) -> Path:
-    """Twice the segment `source` behind each other, with the .index that a broker of 4.1 or later writes."""
+    """Write the batches of `source` twice, one after the other, with the .index that a broker of 4.1 or later
+    writes."""
     path = directory / FIRST
     if path.exists():
         return path
@@ -166,7 +169,7 @@ def doubled(source: Path, directory: Path) -> Path:
 
 
 def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, Path]:
-    """Every segment and directory by its name, made if it is not there."""
+    """Return every segment and directory by name; writes those that do not exist yet."""
     paths = {name: make(kind, directory / name.replace(" ", "-"), kafka) for name, kind in kinds(size).items()}
     paths["small"] = ROOT / "fixtures" / "clean-1" / "orders-none-0" / f"{0:020}.log"
     paths["large, indexed"] = doubled(paths["none"], directory / "indexed")
@@ -176,6 +179,6 @@ def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, P
 
 
 def total(path: Path) -> int | None:
-    """The records of a segment, or of all in a directory."""
+    """Return the number of records of a segment, or of all segments in a directory; None if one has an old format."""
     found = [records(file) for file in (path.rglob("*.log") if path.is_dir() else [path])]
     return None if None in found else sum(count or 0 for count in found)

@@ -1,4 +1,4 @@
-"""Text of values that both answers and output need. Imports nothing of kdump."""
+"""Text of values, for both answers and output. Imports nothing from kdump."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def path_text(path: str) -> str:
-    """A path as text, whatever bytes it has."""
+    """Return a path as text; bytes that are not UTF-8 are escaped."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,9 +1,9 @@
-"""A model of a broker at work: it changes a disk step by step, while somebody reads it.
+"""Model of a running broker: it changes a disk step by step while kdump reads the disk.
 
 Each change is one that a broker of Kafka 4.3 makes to its log directory, in its order: LocalLog.roll,
 deleteSegmentFiles and replaceSegments (renames to .deleted, .cleaned and .swap, file by file), LogManager.asyncDelete
-(-delete directories), FileRecords.append, and CheckpointFile.write (a new file in the place of the old one). Small
-files are rewritten in place, too, as producer snapshots and indexes are: for a moment they are empty, or half written.
+(-delete directories), FileRecords.append, and CheckpointFile.write (a new file replaces the old one). Small files are
+also rewritten in place, like producer snapshots and indexes: for a moment they are empty or half written.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ SMALL = (
     "*/*.index",
     "*/*.txnindex",
 )
-"""What may be rewritten in place."""
+"""Files that may be rewritten in place."""
 HOOKED = ("open", "scandir", "listdir", "pread")
-"""Calls between which a broker comes in."""
+"""Functions of the os module before whose calls the broker may take a step."""
 
 
 def disk(work: Path) -> Path:
-    """A log directory that a broker has left cleanly, with few partitions of every kind."""
+    """Return a log directory left by a broker, with a few partitions of every kind."""
     source = DISKS / "kafka-4.3" / "clean-1"
     root = work / "disk"
     root.mkdir()
@@ -60,7 +60,7 @@ def disk(work: Path) -> Path:
             shutil.copyfile(path, root / path.name)
         elif path.name in PARTITIONS:
             copy_disk(path, root / path.name)
-    # It runs: no mark of a clean shutdown, and checkpoints name what is here.
+    # The broker runs: there is no clean-shutdown file, and checkpoints list only the partitions that are there.
     (root / ".kafka_cleanshutdown").unlink(missing_ok=True)
     for path in root.glob("*-offset-checkpoint"):
         rows = [
@@ -73,7 +73,7 @@ def disk(work: Path) -> Path:
 
 
 class Broker:
-    """A broker on the disk `root`. `at`: the numbers of the calls before which it takes a step."""
+    """A broker on the disk `root`. `at`: numbers of the calls before which it takes a step."""
 
     def __init__(self, root: Path, dice: random.Random) -> None:
         self.root = root
@@ -86,7 +86,7 @@ class Broker:
         self.times = {path.stat().st_mtime_ns for path in (root, *root.rglob("*"))}
         self.taken: set[Path] = set()
         self.half: dict[Path, Step] = {}
-        """What makes a file whole that is being rewritten."""
+        """Completes a file that is being rewritten, by path."""
         self._inside = False
         often = [self.rewrite] * 3
         self.changes: list[Callable[[], Iterator[Step]]] = [
@@ -98,20 +98,20 @@ class Broker:
             self.clean,
         ]
 
-    # -- what it does
+    # -- changes
 
     def work(self, turns: int) -> None:
-        """Takes up so many changes, which go on side by side."""
+        """Start `turns` random changes, which run interleaved."""
         self.steps = [self.dice.choice(self.changes)() for _ in range(turns)]
 
     def _claims(self, path: Path) -> bool:
-        """Whether nobody else changes that file, or that partition: one change at a time."""
+        """Return True if no other change uses that file or partition, and reserve it."""
         free = path not in self.taken
         self.taken.add(path)
         return free
 
     def step(self) -> None:
-        """The next step of one of the changes."""
+        """Run the next step of one of the changes."""
         if self._inside or not self.steps:
             return
         self._inside = True
@@ -123,13 +123,13 @@ class Broker:
             else:
                 step()
                 self._date()
-        except FileNotFoundError:  # another change has taken it away: this one is over
+        except FileNotFoundError:  # another change has deleted the file, so this one is over
             self.steps.remove(chosen)
         finally:
             self._inside = False
 
     def _date(self) -> None:
-        """A time of its own for each change: the clock of a file system is slower than these steps."""
+        """Give each change a modification time of its own, because file system clocks are slower than these steps."""
         for path in (self.root, *self.root.rglob("*")):
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime_ns not in self.times:
@@ -145,7 +145,7 @@ class Broker:
         return self.root / self.dice.choice(names)
 
     def retire(self) -> Iterator[Step]:
-        """Retention: the active segment is rolled, and what is before it goes."""
+        """Retention: roll the active segment and delete the ones before it."""
         here = self._partition("payments-0", "orders-none-0", "trimmed-0", "users-0")
         old = sorted({path.name.partition(".")[0] for path in here.glob("*.log")})
         end = max((int(path.name.partition(".")[0]) for path in here.glob("*.snapshot")), default=0)
@@ -169,11 +169,11 @@ class Broker:
                 yield path.unlink
 
     def rewrite_at_root(self) -> Iterator[Step]:
-        """A small file of the log directory."""
+        """Rewrite a small file of the log directory."""
         return self.rewrite("")
 
     def rewrite(self, below: str = "*/") -> Iterator[Step]:
-        """A small file in place: emptied, half written, written."""
+        """Rewrite a small file in place: empty, half written, written."""
         patterns = [pattern for pattern in SMALL if below or "/" not in pattern]
         path = self.dice.choice([path for pattern in patterns for path in sorted(self.root.glob(pattern))])
         if not self._claims(path if path.parent == self.root else path.parent):
@@ -182,7 +182,7 @@ class Broker:
         self.did.append(f"rewrite {path.relative_to(self.root)}")
 
         def put(size: int) -> None:
-            with open(path, "r+b") as file:  # not created anew, where it has been deleted
+            with open(path, "r+b") as file:  # does not create the file again if it has been deleted
                 file.truncate(0)
                 file.write(data[:size])
             self.half[path] = partial(put, len(data))
@@ -195,11 +195,11 @@ class Broker:
             yield lambda: put(len(data))
 
     def replace_at_root(self) -> Iterator[Step]:
-        """A checkpoint of the log directory."""
+        """Replace a checkpoint of the log directory."""
         return self.replace("")
 
     def replace(self, below: str = "*/leader-epoch-checkpoint") -> Iterator[Step]:
-        """A new file in the place of a checkpoint."""
+        """Replace a checkpoint with a new file."""
         inside = sorted(self.root.glob(below)) if below else []
         path = self.dice.choice([*sorted(self.root.glob("*-checkpoint")), *inside])
         if not self._claims(path if path.parent == self.root else path.parent):
@@ -213,7 +213,7 @@ class Broker:
             yield lambda: passing.replace(path) if path.exists() else passing.unlink()
 
     def append(self) -> Iterator[Step]:
-        """Batches behind the last, each in two writes."""
+        """Append batches, each in two writes."""
         here = self.root / "orders-none-0"
         if not self._claims(here):
             return
@@ -233,13 +233,13 @@ class Broker:
 
         for _ in range(4):
             base += count
-            made = base.to_bytes(8, "big") + batch[8:]  # its checksum does not cover the base offset
+            made = base.to_bytes(8, "big") + batch[8:]  # the checksum does not cover the base offset
             half = self.dice.randrange(1, len(made))
             yield partial(put, made[:half])
             yield partial(put, made[half:])
 
     def delete(self) -> Iterator[Step]:
-        """A topic's directory: renamed, emptied, removed."""
+        """Delete a topic's directory: rename it, rename its files, remove it."""
         here = self._partition("payments-0", "orders-none-0", "trimmed-0", "users-0")
         if not self._claims(here):
             return
@@ -252,7 +252,7 @@ class Broker:
         yield lambda: shutil.rmtree(gone)
 
     def clean(self) -> Iterator[Step]:
-        """Compaction: a segment gives way to one that has been written beside it."""
+        """Compaction: replace a segment with one that has been written next to it."""
         here = self.root / "users-0"
         if not self._claims(here):
             return
@@ -270,10 +270,10 @@ class Broker:
         for path in files:
             yield partial(os.unlink, f"{path}.deleted")
 
-    # -- when
+    # -- scheduling
 
     def come_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """From now on the calls count, and before those of `at` a step is taken; while a reader waits, a few."""
+        """Count the calls from now on; take a step before those in `at`, and a few while the reader sleeps."""
         for name in HOOKED:
             monkeypatch.setattr(os, name, self._hooked(getattr(os, name)))
         monkeypatch.setattr("time.sleep", self._waited)
@@ -289,7 +289,7 @@ class Broker:
         return hooked
 
     def _waited(self, seconds: float) -> None:
-        """What is rewritten in place is whole before a reader has waited for long."""
+        """Complete all files that are being rewritten before the reader has slept for long."""
         for _ in range(self.dice.randint(0, 6)):
             self.step()
         for whole in list(self.half.values()):

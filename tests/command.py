@@ -1,4 +1,4 @@
-"""A command of kdump, run as its user runs it, in this process."""
+"""Runs kdump commands in this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.shell import run as shell
 
 
 def run(command: str, *arguments: str | Path, stdin: bytes | None = None) -> Result:
-    """No traceback, whatever the exit status."""
+    """Run a command, and check that no exception escapes, whatever the exit status."""
     result = CliRunner().invoke(cli, [command, *map(str, arguments)], input=stdin)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
     return result
@@ -28,7 +28,8 @@ def objects(
     stdin: bytes | None = None,
     types: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """What --json prints. With `types` each object has the keys that are declared for its type, in their order."""
+    """Return the objects that --json prints. With `types`, each object must have the keys declared for its type, in
+    that order."""
     result = run(command, *arguments, "--json", stdin=stdin)
     assert result.exit_code == status, result.stderr
     found = [json.loads(line) for line in result.stdout.splitlines()]
@@ -38,7 +39,7 @@ def objects(
 
 
 def examples(text: str, directory: Path = FIXTURES) -> Iterator[tuple[str, str]]:
-    """Each example of a command's help with what it prints, run as it stands by a shell in that directory."""
+    """Run the examples in a command's help in that directory, and yield each with its output."""
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith(("kdump ", "cat "))]
     assert len(lines) >= 2
     for line in lines:

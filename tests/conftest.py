@@ -1,4 +1,4 @@
-"""Where the real bytes are, and the reader under test in one call."""
+"""Paths of the real files, and helpers to read them with the code under test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
 CORPUS = unpack()
 DISKS, ORACLE = CORPUS / "disks", CORPUS / "oracle"
-"""The disks of real brokers, and what kafka-dump-log printed about their files (tests/corpus/README.md)."""
+"""Disks of real brokers, and what kafka-dump-log printed about their files (tests/corpus/README.md)."""
 ORACLE_DISKS = {
     "kafka-4.3-clean-1": "kafka-4.3/clean-1",
     "kafka-4.3-diverged-1": "kafka-4.3/diverged-1",
@@ -39,25 +39,25 @@ ORACLE_DISKS = {
     "kafka-2.8-legacy": "kafka-2.8-legacy",
     "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
 }
-"""The directories of ORACLE, and the disk in DISKS that each is about."""
+"""Directories of ORACLE, and the disk in DISKS that each is about."""
 
 WINDOWS = (DEFAULT_SIZE, 4096, 61)
-"""The default, one that splits things, and the smallest that holds a header."""
+"""Window sizes: the default, one that splits batches, and the smallest that can hold a header."""
 
 
 SEED = os.environ.get("KDUMP_SEED", "")
-"""What samples are drawn by: always the same in `make test`, and the day's in `make test-all`, which prints it."""
+"""Seed of samples: always the same in `make test`; in `make test-all`, which prints it, the date."""
 
 
 def seeded(name: object) -> random.Random:
-    """What a sweep draws its samples with: the same of the same name, with the same KDUMP_SEED."""
+    """Return a random generator whose results depend only on the name and KDUMP_SEED."""
     return random.Random(f"{SEED}{name}")
 
 
 def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
-    """One in so many of the items, evenly, beginning with another of them for each name; all of them with KDUMP_SEED.
+    """Return one in `one_in` items, evenly spaced, with a start that depends on `name`; with KDUMP_SEED, return all.
 
-    A test that takes a sample has the marker `sampled`: make test-all runs it with all."""
+    A test that takes a sample has the marker `sampled`; make test-all runs it with all items."""
     found = list(items)
     return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
 
@@ -66,27 +66,30 @@ settings.register_profile(
     "kdump", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not SEED, database=None
 )
 settings.load_profile("kdump")
-"""No test fails because the machine is busy with something else."""
+"""Hypothesis has no deadline, so that no test fails because the machine is busy."""
 
 
 @pytest.fixture(autouse=True)
-def quiet_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No broker writes to the disks of tests, though their files are young: nothing is looked at twice for that."""
-    monkeypatch.setattr("kdump.log.at_work.YOUNG", 0)
+def quiet_disks() -> Iterator[None]:
+    """Turn off the second look at young files: the disks of tests are young, but no broker writes to them. Tests that
+    undo their own monkeypatch do not turn it on."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("kdump.log.at_work.YOUNG", 0)
+        yield
 
 
 IN_SESSION = ("delta", "docs", "scan", "source", "stores")
-"""Files in tests/spark/ whose tests share a session of Spark, which takes seconds to start."""
+"""Files in tests/spark/ whose tests share a Spark session, which takes seconds to start."""
 
 
 SHARING = ("tests/test_memory.py", "tests/test_package.py", "tests/test_twins.py")
-"""Files whose tests share what takes seconds to make."""
+"""Files whose tests share objects that take seconds to create."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Each test goes to the process that is free next; but all that share a session of Spark go to one, and so do those
-    of each file of SHARING."""
+    """Give each test to the next free process, but all tests that share a Spark session to one process, and those of
+    each file in SHARING to one as well."""
     from xdist.scheduler import LoadScopeScheduling
 
     files = tuple(f"tests/spark/test_{name}.py" for name in IN_SESSION)
@@ -105,10 +108,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """No test may change the corpus: the next one would read something else.
+    """Fail if a test has changed the corpus, because later tests would read something else.
 
-    A process of xdist collects garbage while there is time: five seconds after it has reported that it is finished, it
-    gets a SIGINT. What pytest collects afterwards took longer on a busy machine, and was interrupted."""
+    In a process of xdist, collect garbage now. Five seconds after it reports that it is finished, it gets a SIGINT.
+    Collecting later, which pytest does, took longer on a busy machine and was interrupted."""
     if hasattr(session.config, "workerinput"):
         gc.collect()
         gc.freeze()
@@ -121,7 +124,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def oracle_files(*disks: str) -> Iterator[tuple[str, Path, Path]]:
-    """(DIRECTORY/PATH, what kafka-dump-log printed, the file that it read): those of some directories, else of all."""
+    """Yield (DIRECTORY/PATH, file with kafka-dump-log's output, file that it read) for the given directories, or for
+    all."""
     for name in disks or ORACLE_DISKS:
         for printed in sorted((ORACLE / name).rglob("*.txt")):
             path = printed.relative_to(ORACLE / name).with_suffix("")
@@ -129,23 +133,24 @@ def oracle_files(*disks: str) -> Iterator[tuple[str, Path, Path]]:
 
 
 def segments(pattern: str = "") -> list[Path]:
-    """Every fixture that holds batches, or those with `pattern` in their path, in order."""
+    """Return all fixtures with batches, or those with `pattern` in their path, in order."""
     found = [*FIXTURES.rglob("*.log"), *FIXTURES.rglob("*.checkpoint")]
     return sorted(path for path in found if pattern in str(path.relative_to(FIXTURES)))
 
 
 def segment(name: str) -> Path:
-    """The first segment of a partition: clean-1/orders-none-0."""
+    """Return the first segment of a partition, such as clean-1/orders-none-0."""
     return next(path for path in segments(name + "/") if path.suffix == ".log")
 
 
 def each_segment(pattern: str = "") -> list[Any]:
-    """Parameters for a test over `segments`, named by their paths."""
+    """Return parameters for a test over `segments`, with their paths as IDs."""
     return [pytest.param(path, id=str(path.relative_to(FIXTURES))) for path in segments(pattern)]
 
 
 def opened(path: Path | str) -> Source:
-    """A file that closes itself when nobody reads it any more: batches can be read as long as they are there."""
+    """Return a source that closes its file when it is garbage collected, so that batches can be read as long as they
+    exist."""
     source = open_source(str(path))
     if isinstance(source, FileSource):
         source.close = weakref.finalize(source, os.close, source.fd)  # type: ignore[method-assign]
@@ -164,7 +169,7 @@ def iter_regions(
     name_offset: int | None = None,
     limits: Limits | None = None,
 ) -> Iterator[Region]:
-    """The regions as they come; a path gives its own name_offset."""
+    """Yield the regions of a file. A path determines its own name_offset."""
     if isinstance(data, Path) and name_offset is None:
         name_offset = target(str(data)).name_offset
     return regions(window_of(data, window_size), name_offset=name_offset, limits=limits)
@@ -176,7 +181,7 @@ def read_regions(
     name_offset: int | None = None,
     limits: Limits | None = None,
 ) -> list[Region]:
-    """All regions of a file; their batches can still be read."""
+    """Return all regions of a file; their batches can still be read."""
     return list(iter_regions(data, window_size, name_offset, limits))
 
 
@@ -185,7 +190,7 @@ def batches(found: list[Region]) -> list[Batch]:
 
 
 def tiles(found: list[Region], size: int) -> bool:
-    """Whether the regions cover `size` bytes exactly, in order, none empty."""
+    """Return True if the regions cover `size` bytes exactly, in order, and none is empty."""
     position = 0
     for region in found:
         if region.position != position or region.size <= 0:
@@ -195,14 +200,14 @@ def tiles(found: list[Region], size: int) -> bool:
 
 
 def record_facts(record: Record) -> dict[str, Any]:
-    """Everything that a record says, less what depends on how the payload was split."""
+    """Return all attributes of a record, except those that depend on how the payload was split."""
     names = ("index", "magic", "offset", "timestamp", "timestampType", "attributes", "offsetDelta", "timestampDelta")
     names += ("sequence", "crc", "crcValid", "position", "space_position", "key", "value", "headers", "raw")
     return {name: getattr(record, name) for name in names}
 
 
 def facts(region: Region) -> dict[str, Any]:
-    """Everything that a region says, its records and its problems included."""
+    """Return all attributes of a region, including its records and problems."""
     said: dict[str, Any] = {"kind": region.kind, "position": region.position, "size": region.size}
     if not isinstance(region, Batch):
         return said | {"reason": region.reason, "claimed": region.claimed}
@@ -216,5 +221,5 @@ def facts(region: Region) -> dict[str, Any]:
 
 
 def all_facts(data: bytes | Path | Source, window_size: int = DEFAULT_SIZE, **options: Any) -> list[dict[str, Any]]:
-    """The facts of every region, each taken before the next is asked for."""
+    """Return the facts of every region; each is read before the next region."""
     return [facts(region) for region in iter_regions(data, window_size, **options)]

@@ -1,5 +1,5 @@
-"""Batches and messages to order: real ones with a field rewritten, and new ones. Headers are written from the layouts
-that kdump declares; everything else stands on its own feet, so that a test does not ask the code under test."""
+"""Builds batches and messages for tests: real ones with changed fields, and new ones. Headers are written from the
+layouts that kdump declares; everything else is independent of the code under test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Header = tuple[bytes, bytes | None]
 
 
 def split(data: bytes) -> list[bytes]:
-    """The batches and messages of a sound segment, by their lengths alone; trailing zeros are left out."""
+    """Return the batches and messages of a valid segment, using only their lengths; trailing zeros are left out."""
     found = []
     position = 0
     while position < len(data) and any(data[position:]):
@@ -32,26 +32,26 @@ def split(data: bytes) -> list[bytes]:
 
 
 def fix_crc(batch: bytes) -> bytes:
-    """A batch or message with the checksum that its bytes have."""
+    """Return a batch or message with a matching checksum."""
     if batch[16] > 1:
         return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
     return batch[:12] + zlib.crc32(batch[16:]).to_bytes(4, "big") + batch[16:]
 
 
 def patch(batch: bytes, crc: bool = True, **fields: int) -> bytes:
-    """A v2 batch with these header fields; its checksum is made to fit, unless `crc` is false."""
+    """Return a v2 batch with these header fields, and a matching checksum unless `crc` is false."""
     header = BATCH_HEADER.read(batch)._replace(**fields)
     patched = BATCH_HEADER.struct.pack(*header) + batch[HEADER:]
     return fix_crc(patched) if crc else patched
 
 
 def rebase(batch: bytes, offset: int) -> bytes:
-    """A batch or message at another offset, which no checksum covers."""
+    """Return a batch or message at another offset, which no checksum covers."""
     return offset.to_bytes(8, "big", signed=True) + batch[8:]
 
 
 def flip(data: bytes, bit: int) -> bytes:
-    """`data` with bit number `bit` flipped, counted from the highest of the first byte."""
+    """Return `data` with one bit flipped; bit 0 is the highest of the first byte."""
     changed = bytearray(data)
     changed[bit // 8] ^= 0x80 >> bit % 8
     return bytes(changed)
@@ -62,7 +62,7 @@ def overwrite(data: bytes, position: int, new: bytes) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Zigzag, as in protobuf."""
+    """Return a varint in zigzag encoding, as in Protobuf."""
     number = number << 1 if number >= 0 else ~(number << 1)
     out = bytearray()
     while number >= 0x80:
@@ -84,14 +84,14 @@ def record(
     timestamp: int = 0,
     attributes: int = 0,
 ) -> bytes:
-    """A record of a v2 batch, its length in front. `delta` and `timestamp` are deltas."""
+    """Return a record of a v2 batch, including its length. `delta` and `timestamp` are deltas."""
     body = struct.pack(">b", attributes) + varint(timestamp) + varint(delta) + sized(key) + sized(value)
     body += varint(len(headers)) + b"".join(sized(k) + sized(v) for k, v in headers)
     return varint(len(body)) + body
 
 
 def xerial(*blocks: bytes) -> bytes:
-    """Snappy as snappy-java frames it."""
+    """Return Snappy blocks in snappy-java's framing."""
     framed = b"".join(struct.pack(">i", len(block)) + block for block in map(snappy.compress, blocks))
     return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + framed
 
@@ -117,7 +117,7 @@ def batch(
     payload: bytes | None = None,
     **fields: int,
 ) -> bytes:
-    """A v2 batch of these records (see `record`), or of a payload that is compressed already; other header fields by
+    """Return a v2 batch of these records (see `record`), or of a compressed `payload`. Other header fields are given by
     name."""
     parts = [records] if isinstance(records, bytes) else list(records)
     count = len(parts) if count is None else count
@@ -141,7 +141,7 @@ def batch(
 
 
 def one(value: bytes | None, offset: int = 0, codec: str = "none", **fields: int) -> bytes:
-    """A v2 batch of one record."""
+    """Return a v2 batch with one record."""
     return batch([record(value=value)], codec, offset=offset, **fields)
 
 
@@ -154,7 +154,7 @@ def message(
     attributes: int = 0,
     timestamp: int = 1_500_000_000_000,
 ) -> bytes:
-    """A message of format v0 or v1."""
+    """Return a message of format v0 or v1."""
 
     def long(data: bytes | None) -> bytes:
         return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
@@ -167,7 +167,7 @@ def message(
 def wrapper(
     magic: int, inner: Iterable[bytes] | bytes, codec: str = "gzip", *, offset: int = 0, **options: int
 ) -> bytes:
-    """A compressed message that holds the `inner` messages; `offset` should be the last one's."""
+    """Return a compressed message that contains the `inner` messages; `offset` should be that of the last one."""
     payload = inner if isinstance(inner, bytes) else b"".join(inner)
     attributes = CODECS.index(codec) | options.pop("attributes", 0)
     return message(magic, compress(codec, payload), offset=offset, attributes=attributes, **options)

@@ -1,8 +1,9 @@
-"""Recipes for damage: each changes a copy of a real broker's log directory so that one code of the catalogue fires.
+"""Recipes for damage: each changes a copy of a real broker's log directory so that one code of the catalogue is
+reported.
 
-A recipe says what it provokes and where a finding has to point. Recipes touch as little as they can: fields change in
-place and keep their size, new batches go to the end of a log (no index, snapshot or checkpoint speaks of those), and
-checksums are put right again unless they are the point.
+A recipe declares the finding that it provokes and where that finding must point. Recipes change as little as possible:
+fields are changed in place and keep their size, new batches go to the end of a log (which no index, snapshot or
+checkpoint covers), and checksums are corrected unless they are what is tested.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ DISK_PATHS = {
     "crash-1": "kafka-4.3/crash-1",
     "legacy": "kafka-2.8-legacy",
 }
-"""Where each disk lies under conftest's DISKS. clean-0 is the controller's."""
+"""Path of each disk below conftest's DISKS. clean-0 is the controller's."""
 
 ZERO = f"{0:020}"
 METADATA = "__cluster_metadata-0"
@@ -54,8 +55,8 @@ YEAR_2100 = 4_102_444_800_000
 
 
 class Expected(NamedTuple):
-    """The finding. `file` is relative to the log directory; `position` is the first byte of the bad batch, entry or
-    line in it, and 0 when the finding is about a whole file or a directory."""
+    """Expected finding. `file`: relative to the log directory; `position`: first byte of the damaged batch, entry or
+    line, 0 if the finding is about a whole file or a directory."""
 
     code: str
     severity: str
@@ -64,8 +65,7 @@ class Expected(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """One recipe. `apply` gets the root of a copied log directory, which it may change as it likes; `also` are codes
-    that may come along."""
+    """Recipe. `apply`: changes a copied log directory, given its root; `also`: codes that may be reported as well."""
 
     name: str
     code: str
@@ -77,11 +77,11 @@ class Damage(NamedTuple):
 
 DAMAGES: list[Damage] = []
 DOUBTS: list[Damage] = []
-"""Recipes of the same kind that the catalogue leaves open: what does a broker do about them?"""
+"""Recipes of the same kind for damage that the catalogue leaves open: what does a broker do with it?"""
 
 
 def copy_disk(source: Path, target: Path) -> Path:
-    """A copy that can be written to; preallocated files stay sparse."""
+    """Return a writable copy of a disk; preallocated files stay sparse."""
     subprocess.run(["cp", "-r", "--sparse=always", "--", source, target], check=True)
     for path in [target, *target.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -89,7 +89,8 @@ def copy_disk(source: Path, target: Path) -> Path:
 
 
 def second_directory(root: Path) -> Path:
-    """Where a recipe puts the broker's second log directory (partition-duplicate): beside the first."""
+    """Return the path where a recipe puts the broker's second log directory (partition-duplicate): next to the
+    first."""
     return root.with_name(root.name + "-second")
 
 
@@ -97,7 +98,7 @@ def second_directory(root: Path) -> Path:
 
 
 class Log:
-    """A segment of a copied disk: its batches to change, and new ones that would follow."""
+    """A segment of a copied disk: batches that can be changed, and new ones that could follow them."""
 
     def __init__(self, root: Path, partition: str, base: int = 0) -> None:
         self.file = f"{partition}/{base:020}.log"
@@ -113,25 +114,25 @@ class Log:
 
     @property
     def end(self) -> int:
-        """The offset behind the last one."""
+        """The log end offset."""
         if self.batches[-1][16] > 1:
             return self.last.lastOffset + 1
         return int.from_bytes(self.batches[-1][:8], "big") + 1
 
     @property
     def epoch(self) -> int:
-        """The newest leader epoch, by the partition's checkpoint."""
+        """Newest leader epoch in the partition's checkpoint."""
         lines = (self.path.parent / "leader-epoch-checkpoint").read_text().split()
         return int(lines[-2])
 
     def next(self, records: Iterable[bytes] | bytes = (record(key=b"k", value=b"appended"),), **fields: Any) -> bytes:
-        """A v2 batch that could follow: same time, newest epoch, no producer."""
+        """Return a v2 batch that could follow: same timestamp, newest epoch, no producer."""
         time = self.last.maxTimestamp
         said = {"offset": self.end, "baseTimestamp": time, "maxTimestamp": time, "partitionLeaderEpoch": self.epoch}
         return batch(records, **(said | fields))
 
     def same_producer(self, sequence: int, **fields: Any) -> bytes:
-        """A batch by the producer of the last one, with this sequence."""
+        """Return a batch of the producer of the last one, with this sequence."""
         last = self.last
         return self.next(
             **({"producerId": last.producerId, "producerEpoch": last.producerEpoch, "baseSequence": sequence} | fields)
@@ -166,8 +167,8 @@ def changed(
     severity: str = "error",
     points_at: int | None = None,
 ) -> None:
-    """A batch is changed. `where` is partition, base offset of the segment and number of the batch, from 0; the
-    finding points at it or at the batch `points_at`."""
+    """Add a recipe that changes a batch. `where`: partition, base offset of the segment, and number of the batch, from
+    0. The finding points at this batch or at number `points_at`."""
 
     def apply(root: Path) -> Expected:
         partition, base, index = where
@@ -190,7 +191,7 @@ def appended(
     *also: str,
     severity: str = "error",
 ) -> None:
-    """Bytes or batches stand behind the last batch of a segment; the finding points at the last of them."""
+    """Add a recipe that appends bytes or batches to a segment; the finding points at the last of them."""
 
     def apply(root: Path) -> Expected:
         partition, base = (where, 0) if isinstance(where, str) else where
@@ -215,7 +216,7 @@ def edited(
     position: int | Callable[[bytes], int] = 0,
     severity: str = "error",
 ) -> None:
-    """A file other than a log is changed as a whole; `position` may depend on what it held before."""
+    """Add a recipe that changes a file other than a log as a whole. `position` may depend on the original contents."""
 
     def apply(root: Path) -> Expected:
         path = root / file
@@ -229,7 +230,7 @@ def edited(
 def done(
     name: str, code: str, disk: str, file: str, what: str, act: Callable[[Path], Any], *also: str, severity: str
 ) -> None:
-    """Files or directories come or go; the finding is about `file`."""
+    """Add a recipe that creates, deletes or renames files or directories; the finding is about `file`."""
 
     def apply(root: Path) -> Expected:
         act(root)
@@ -242,7 +243,8 @@ def done(
 
 
 def bit(number: int) -> Change:
-    """Flips a bit `number` bytes before the end: in a value, where only the checksum can tell."""
+    """Return a change that flips a bit `number` bytes before the end: in a value, where only the checksum can detect
+    it."""
     return lambda data: flip(data, 8 * (len(data) - number))
 
 
@@ -263,7 +265,7 @@ def refit(position: int, data: bytes) -> Change:
 
 
 def entry(layout: Any, index: int, start: int = 0, **fields: int) -> Change:
-    """An entry of an index or a snapshot with other fields."""
+    """Return a change of some fields of an entry in an index or a snapshot."""
 
     def change(data: bytes) -> bytes:
         position = start + index * layout.size
@@ -273,7 +275,7 @@ def entry(layout: Any, index: int, start: int = 0, **fields: int) -> Change:
 
 
 def swapped(size: int, index: int) -> Change:
-    """Entries `index` and the next change places."""
+    """Return a change that swaps entry `index` with the next one."""
     start = index * size
     return lambda data: (
         data[:start] + data[start + size : start + 2 * size] + data[start : start + size] + data[start + 2 * size :]
@@ -281,7 +283,7 @@ def swapped(size: int, index: int) -> Change:
 
 
 def producer(index: int, **fields: int) -> Change:
-    """An entry of a snapshot with other fields, the checksum put right."""
+    """Return a change of some fields of an entry in a producer snapshot, with a matching checksum."""
 
     def change(data: bytes) -> bytes:
         data = entry(PRODUCER_ENTRY, index, SNAPSHOT_HEADER.size, **fields)(data)
@@ -311,7 +313,7 @@ def behind(tail: bytes) -> Change:
 
 
 def first(number: int) -> Callable[[Log], bytes]:
-    """The first bytes of a batch whose writing was cut short."""
+    """Return the first bytes of a batch that was not written completely."""
     return lambda log: log.next([record(value=b"never finished " * 20)])[:number]
 
 
@@ -323,7 +325,7 @@ def records(*parts: bytes, **fields: Any) -> Callable[[Log], bytes]:
 
 GAP = "offset-gap"
 LOST = (GAP, "sequence-gap")
-"""What a batch that cannot be read may leave behind it."""
+"""Codes that may also be reported for an unreadable batch."""
 
 LIBRDKAFKA = ("librdkafka-none-0", 0, 1)
 
@@ -515,7 +517,7 @@ appended(
 
 
 def bomb(log: Log, size: int = 300 << 20) -> bytes:
-    """One record of 300 MiB of zeros."""
+    """Return a batch with one record of 300 MiB of zeros."""
     body = b"\0\0\0" + varint(-1) + varint(size)
     compressor = zstandard.ZstdCompressor(1).compressobj()
     payload = compressor.compress(varint(len(body) + size + 1) + body)
@@ -580,7 +582,7 @@ OPEN = ("transaction-open",)
 
 
 def control(key: bytes, value: bytes, count: int = 1) -> Callable[[Log], bytes]:
-    """A marker of producer 9, which has no open transaction."""
+    """Return a marker of producer 9, which has no open transaction."""
     return lambda log: log.marker(9, 8, records=[record(i, key=key, value=value) for i in range(count)])
 
 
@@ -642,7 +644,7 @@ appended(
 def legacy(
     name: str, partition: str, what: str, make: Callable[[int], bytes], *also: str, severity: str = "error"
 ) -> None:
-    """A wrapper behind the last one; `make` gets its offset."""
+    """Add a recipe that appends a wrapper; `make` is given its offset."""
     appended(
         name, "message-set-invalid", "legacy", partition, what, lambda log: make(log.end), *also, severity=severity
     )
@@ -833,7 +835,7 @@ appended(
 def in_payments(
     name: str, code: str, what: str, make: Callable[[Log], bytes], position: int | None, severity: str
 ) -> None:
-    """Something happens behind the open transaction of producer 11, which began at byte 12430."""
+    """Add a recipe that appends to the log with the open transaction of producer 11, which begins at byte 12430."""
 
     def apply(root: Path) -> Expected:
         log = Log(root, PAYMENTS)
@@ -1065,7 +1067,7 @@ edited(
     line(b"users 0 254\n", b"users 0 999\n"), position=find(b"users 0 254\n"), severity="warning",
 )  # fmt: skip
 
-# --- Ids, the metadata log and the directory --------------------------------------------------------------------------
+# --- IDs, the metadata log and the directory --------------------------------------------------------------------------
 
 PARTITION = "orders-snappy-0/partition.metadata"
 for name, what, change in (
@@ -1103,7 +1105,7 @@ SNAPSHOT = f"{METADATA}/{327:020}-0000000001.checkpoint"
 
 
 def lose_kraft_snapshot(root: Path) -> None:
-    """The log starts where the snapshot ends, and the snapshot is gone."""
+    """Delete the metadata snapshot at whose end the log starts."""
     log = Log(root, METADATA)
     log.batches = [data for data in log.batches if BATCH_HEADER.read(data).baseOffset >= 327]
     log.write()
@@ -1153,7 +1155,7 @@ for disk in ("clean-0", "clean-1"):
 
 
 def two_directories(root: Path) -> None:
-    """A second log directory of the same broker, with a partition that the first one has."""
+    """Add a second log directory of the same broker, with a partition that the first one also has."""
     second = second_directory(root)
     second.mkdir()
     shutil.copytree(root / "orders-none-0", second / "orders-none-0")

@@ -1,7 +1,7 @@
-"""Files and options that the real kafka-dump-log 4.3.1 was given; tests/golden/dump-log holds what it printed.
+"""Files and options for the real kafka-dump-log 4.3.1; tests/golden/dump-log contains what it printed.
 
-`build` makes the files, from real ones, changed in one place each, and from records made to order. dump_log_golden.py
-runs Kafka's tool over them and writes the golden files; test_dump_log.py runs kdump.
+`build` creates the files from real ones, each changed in one place, and from crafted records. dump_log_golden.py runs
+Kafka's tool on them and writes the golden files; test_dump_log.py runs kdump.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ CLASSES = "org.apache.kafka.tools.api."
 
 
 class Case(NamedTuple):
-    """A run. `differs`: why kdump's standard output is not Kafka's though Kafka's tool ended well; `status`: kdump's
-    exit status, where it is another, and why."""
+    """A run. `differs`: reason why kdump's standard output differs although Kafka's tool succeeds; `status`: kdump's
+    exit status and the reason, if it differs from Kafka's."""
 
     name: str
     arguments: tuple[str, ...]
@@ -42,12 +42,12 @@ def source(path: str) -> bytes:
 
 
 def log(path: str) -> list[bytes]:
-    """The batches of a real segment."""
+    """Return the batches of a real segment."""
     return split(source(f"{path}/{SEGMENT}.log"))
 
 
 MALFORMED = (0x41, 0x80, 0xA0, 0xC0, 0xC3, 0xE0, 0xED, 0xF0, 0xF5)
-"""Bytes whose sequences Java decodes in every way that it knows."""
+"""Bytes whose sequences cover all cases of Java's UTF-8 decoder."""
 
 
 def malformed() -> Iterator[bytes]:
@@ -83,7 +83,7 @@ def records_of(rows: Rows, attributes: int = 0) -> bytes:
 
 
 def coordinator() -> bytes:
-    """Records for --offsets-decoder: an offset commit as it should be, and what is wrong with others."""
+    """Return records for --offsets-decoder: a valid offset commit, and invalid records."""
     key = struct.pack(">h", 1) + text16(b'group \xed\xa0\x80\x1b\x7f"\\\n\x0b') + text16("tópico".encode()) + bytes(4)
     value = struct.pack(">hqi", 3, 42, -1) + text16(b"\x1f/") + struct.pack(">q", 1)
     group = struct.pack(">h", 2) + text16(b"g")
@@ -117,7 +117,7 @@ def coordinator() -> bytes:
 
 
 def metadata() -> bytes:
-    """Records for --cluster-metadata-decoder, and what is wrong with others."""
+    """Return records for --cluster-metadata-decoder, valid and invalid ones."""
     entity = bytes([2, 5]) + b"user" + bytes([2]) + b"u" + bytes([0])
     quotas = [
         bytes([1, 14, 0]) + entity + bytes([3]) + b"ab" + struct.pack(">d", number) + bytes([0, 0])
@@ -139,7 +139,7 @@ def metadata() -> bytes:
 
 
 def remote() -> bytes:
-    """Records for --remote-log-metadata-decoder, of each kind, and what is wrong with others."""
+    """Return records for --remote-log-metadata-decoder: of each kind, and invalid ones."""
     partition = bytes([3]) + b"tt" + bytes(range(16)) + struct.pack(">i", 3) + b"\0"
     segment = partition + bytes(range(16, 32)) + b"\0"
 
@@ -169,8 +169,8 @@ def remote() -> bytes:
 
 
 def newer() -> bytes:
-    """Records of metadata in versions that are not there yet: without structures inside, with them, and with none in
-    an array of them."""
+    """Return metadata records in versions that do not exist yet: without structs, with an array of structs, and with an
+    empty array of structs."""
     quota, rest = bytes([1, 14, 9]), bytes([3]) + b"ab" + struct.pack(">d", 1.5) + bytes([0, 0])
     entity = bytes([2, 5]) + b"user" + bytes([2]) + b"u" + bytes([0])
     tag = bytes([1, 9, 1]) + b"t"
@@ -185,7 +185,7 @@ def newer() -> bytes:
 
 
 def newer_remote() -> bytes:
-    """Of remote log metadata: all of them have structures."""
+    """Return remote log metadata in versions that do not exist yet; all records contain structs."""
     partition = bytes([3]) + b"tt" + bytes(range(16)) + struct.pack(">i", 3) + b"\0"
     update = partition + bytes(range(16, 32)) + b"\0" + struct.pack(">iq", 1, 2) + bytes([0, 1, 0])
     gone = partition + struct.pack(">iq", 1, 2) + bytes([2, 0])
@@ -193,7 +193,7 @@ def newer_remote() -> bytes:
 
 
 def control() -> bytes:
-    """Control records of every type, and of none."""
+    """Return control records of every type, and of unknown types."""
 
     def key(number: int) -> bytes:
         return struct.pack(">hh", 0, number)
@@ -333,7 +333,7 @@ INDEXES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 def build(root: Path) -> None:
-    """All files of the cases, below `root`."""
+    """Write the files of all cases below `root`."""
 
     def write(path: str, data: bytes) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -362,7 +362,7 @@ READ_ALL = "Kafka's tool ends here, kdump goes on"
 
 
 def cases() -> Iterator[Case]:
-    """Every run."""
+    """Yield every run."""
     some = ("--files", f"{PAYMENTS}.log", "--max-bytes", "1500")
     yield Case("plain", ("--files", f"{PAYMENTS}.log"))
     yield Case("deep", (*some, "--deep-iteration"))
@@ -406,7 +406,7 @@ def cases() -> Iterator[Case]:
 
 
 def odd_cases() -> Iterator[Case]:
-    """Usage, names, several files."""
+    """Yield runs about usage, file names and several files."""
     log = f"{PAYMENTS}.log"
     few = ("--max-bytes", "200")
     yield Case("no-arguments", ())

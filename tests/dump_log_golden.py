@@ -1,10 +1,10 @@
-"""Runs the real kafka-dump-log over the cases of tests/dump_log_cases.py and writes what it printed.
+"""Runs the real kafka-dump-log on the cases of tests/dump_log_cases.py and stores its output.
 
     python -m tests.dump_log_golden JARS
 
-JARS: the directory with the jars of Kafka 4.3.1 (its libs/). tests/golden/dump-log then holds, for each
-case, its standard output (<name>.out), and in runs.json its arguments, exit status and standard error, stack traces
-left out. Every run gets a fresh copy of the files, for the tool creates files beside those that it reads.
+JARS: the directory with the jars of Kafka 4.3.1 (its libs/). tests/golden/dump-log then contains the standard output of
+each case (<name>.out), and runs.json with the arguments, exit status and standard error of all, without stack traces.
+Every run gets a new copy of the files, because the tool creates files next to those that it reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Disks whose numbers lie at the edge of 32 and 64 bits: hypothesis strategies for segments, and for the small files
-and the file names next to them. Checksums hold, mostly: what is hostile are the numbers."""
+"""Hypothesis strategies for disks with numbers near the limits of 32 and 64 bits: segments, and the small files and
+file names next to them. Most checksums match; it is the numbers that are hostile."""
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,11 @@ EDGES = sorted(
     }
     | {BASE}
 )
-"""Each power of two that a comparison or a sum in kdump may turn at, and its neighbors."""
+"""Powers of two at which a comparison or a sum in kdump may overflow, and their neighbors."""
 
 
 def edges(lowest: int, highest: int) -> st.SearchStrategy[int]:
-    """Numbers of lowest..highest, most of them near the edges."""
+    """Return a strategy for numbers of lowest..highest, most of them near the edges."""
     near = [number for number in (*EDGES, lowest, highest) if lowest <= number <= highest]
     return st.sampled_from(near) | st.integers(lowest, highest)
 
@@ -43,7 +44,7 @@ DATA = st.none() | st.sampled_from([b"", b"k", b"key-1", b"\xff\0", b"v" * 40])
 
 @st.composite
 def records(draw: st.DrawFn, number: int) -> bytes:
-    """Record `number` of a batch: its deltas are what they should be, or anything."""
+    """Record `number` of a batch: its deltas are correct, or arbitrary."""
     delta = number if draw(st.integers(0, 3)) else draw(INT32)
     timestamp = draw(st.sampled_from([0, 1, -1]) | INT64)
     headers = draw(st.lists(st.tuples(st.sampled_from([b"", b"h"]), DATA), max_size=2))
@@ -65,7 +66,7 @@ HEADER: dict[str, st.SearchStrategy[int]] = {
 
 @st.composite
 def batches(draw: st.DrawFn, following: int) -> bytes:
-    """A batch of v2 at `following`, or at any offset."""
+    """A v2 batch at offset `following`, or at any offset."""
     offset = following if draw(st.integers(0, 3)) else draw(INT64)
     payload = [draw(records(number)) for number in range(draw(st.integers(0, 3)))]
     codec = draw(st.sampled_from(["none", "none", "none", "gzip", "zstd"]))
@@ -82,7 +83,7 @@ def batches(draw: st.DrawFn, following: int) -> bytes:
 
 @st.composite
 def messages(draw: st.DrawFn, following: int) -> bytes:
-    """A message of v0 or v1, alone or a wrapper with two inside, at `following` or at any offset."""
+    """A message of v0 or v1, or a wrapper with up to three messages inside, at offset `following` or at any offset."""
     magic = draw(st.sampled_from([0, 1]))
     offset = following if draw(st.booleans()) else draw(INT64)
     when = draw(st.just(BASE) | INT64)
@@ -96,7 +97,7 @@ def messages(draw: st.DrawFn, following: int) -> bytes:
 
 @st.composite
 def segments(draw: st.DrawFn, name: int) -> bytes:
-    """Up to five batches or messages; those of a healthy log but for some numbers, from `name` on."""
+    """Up to five batches or messages: those of a healthy log from offset `name`, except for some numbers."""
     parts, offset = [], name
     for _ in range(draw(st.integers(1, 5))):
         parts.append(draw(batches(offset) if draw(st.integers(0, 3)) else messages(offset)))
@@ -110,7 +111,7 @@ def name_of(offset: int) -> str:
 
 NAMES = st.sampled_from([0, 0, 0, 5, INT, (1 << 62) - 1, 1 << 62, LONG - INT, LONG - 4, LONG - 1, LONG, 10**20 - 1])
 NUMBERS = INT64.map(str) | st.sampled_from(["9" * 20, "²", "٣", "1_0", " 7", "+5", "-0", "9" * 5000, "0x1", ""])
-"""What a text file may have where a number should be."""
+"""Strategy for text where a text file should have a number."""
 
 
 def index(entries: list[tuple[int, ...]], layout: Any) -> bytes:
@@ -118,7 +119,7 @@ def index(entries: list[tuple[int, ...]], layout: Any) -> bytes:
 
 
 def snapshot(entries: list[tuple[int, ...]]) -> bytes:
-    """A snapshot of producer states."""
+    """Return a producer snapshot."""
     body = struct.pack(">i", len(entries)) + index(entries, PRODUCER_ENTRY)
     crc = int.from_bytes(craft.fix_crc(bytes(16) + b"\2" + bytes(4) + body)[17:21], "big")
     made = SNAPSHOT_HEADER.struct.pack(1, crc, len(entries)) + index(entries, PRODUCER_ENTRY)
@@ -144,13 +145,13 @@ SMALL_FILES: dict[str, st.SearchStrategy[bytes]] = {
     "../meta.properties": NUMBERS.map(lambda number: f"version=1\nnode.id={number}\ncluster.id=c\n".encode()),
 }
 Disk = dict[str, bytes]
-"""Files by their paths below a log directory."""
+"""Contents of files by path, relative to a log directory."""
 
 
 @st.composite
 def disks(draw: st.DrawFn) -> Disk:
-    """A log directory of one partition: one or two segments, and some of the small files; and `other`, a segment whose
-    name says nothing."""
+    """A log directory with one partition: one or two segments, and some of the small files; and `other`, a segment
+    whose name is not an offset."""
     found: Disk = {"other": draw(segments(draw(st.sampled_from([0, 1 << 62, LONG - 2]))))}
     for base in sorted(set(draw(st.lists(NAMES, min_size=1, max_size=2)))):
         found[f"t-0/{name_of(base)}.log"] = draw(segments(min(base, LONG - 1)))
@@ -163,7 +164,7 @@ def disks(draw: st.DrawFn) -> Disk:
 
 THREE = [craft.record(number, b"k", b"v") for number in range(3)]
 LAST = craft.batch(THREE, offset=LONG - 2)
-"""Its last offset is beyond a long."""
+"""A batch whose last offset exceeds a long."""
 KNOWN: list[Disk] = [
     {"other": LAST + craft.batch(THREE, offset=3), f"t-0/{name_of(0)}.log": LAST},
     {"other": LAST + LAST, f"t-0/{name_of(LONG - 2)}.log": LAST + craft.batch(THREE, offset=LONG - 2, codec="gzip")},
@@ -179,11 +180,14 @@ KNOWN: list[Disk] = [
         f"t-0/{name_of(0)}.log": craft.batch([craft.record(0, timestamp=-LONG)], baseTimestamp=-1, maxTimestamp=-1),
     },
 ]
-"""Disks that have shown such defects."""
+"""Disks that have revealed such defects."""
 
 
 def lay_out(disk: Disk, root: Path) -> None:
-    """Write the files of a disk below `root`, which is new."""
+    """Write the files of a disk below `root`, which is new. Their times are old: a command pauses over a file that was
+    written just now."""
     for path, data in disk.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
+    for written in (root, *root.rglob("*")):
+        os.utime(written, (1_700_000_000, 1_700_000_000))

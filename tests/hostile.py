@@ -1,6 +1,6 @@
-"""Hostile inputs: small files that claim or hold much, each a log directory of its own, and commands over them.
+"""Hostile inputs: small files that claim or contain too much, each in its own log directory, and commands over them.
 
-A broker stores what a client sends it as it is, so that any client can put most of these on a disk.
+A broker stores what a client sends without changes, so any client can put most of these on a disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 def large_record(before_value: bytes, size: int, after_value: bytes, fill: bytes = b"v") -> Iterator[bytes]:
-    """Pieces of a record of format v2 whose fields are these bytes, with `size` bytes of `fill` between them."""
+    """Yield the parts of a v2 record whose fields are these bytes, with `size` bytes of `fill` between them."""
     yield craft.varint(len(before_value) + size + len(after_value)) + before_value
     for start in range(0, size, MIB):
         yield (fill * MIB)[: min(MIB, size - start)]
@@ -28,18 +28,18 @@ def large_record(before_value: bytes, size: int, after_value: bytes, fill: bytes
 
 
 def value_record(size: int, key: bytes | None = None, attributes: int = 0) -> Iterator[bytes]:
-    """A record with a value of `size` bytes."""
+    """Return a record with a value of `size` bytes."""
     fields = struct.pack(">b", attributes) + b"\0\0" + craft.sized(key) + craft.varint(size)
     return large_record(fields, size, b"\0")
 
 
 def headers_record(count: int) -> Iterator[bytes]:
-    """A record with `count` headers of two bytes each."""
+    """Return a record with `count` headers of two bytes each."""
     return large_record(b"\0\0\0" + craft.varint(-1) * 2 + craft.varint(count), 2 * count, b"", b"\0\1")
 
 
 def compressed(codec: str, pieces: Iterator[bytes]) -> bytes:
-    """What the pieces compress to; they are never together in memory, but for Snappy."""
+    """Return the compressed parts; except for Snappy, they are never in memory together."""
     if codec == "gzip":
         deflate = zlib.compressobj(9, zlib.DEFLATED, 31)
         return b"".join(map(deflate.compress, pieces)) + deflate.flush()
@@ -61,12 +61,12 @@ def _zstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def snappy_block(pieces: Iterator[bytes]) -> bytes:
-    """One raw Snappy block, as librdkafka and Go's clients write a payload."""
+    """Return one raw Snappy block, as librdkafka and Go clients write a payload."""
     return bytes(snappy.compress(b"".join(pieces)))
 
 
 def snappy_chunk(pieces: Iterator[bytes]) -> bytes:
-    """snappy-java's framing around one block."""
+    """Return one block in snappy-java's framing."""
     block = snappy_block(pieces)
     return b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, len(block)) + block
 
@@ -77,7 +77,7 @@ def _v2(pieces: Iterator[bytes], codec: str, pack: Callable[[Iterator[bytes]], b
 
 
 def _legacy(magic: int, codec: str, size: int, pack: Callable[[Iterator[bytes]], bytes] | None = None) -> bytes:
-    """A wrapper around one message with a value of `size` bytes; codec none: that message itself."""
+    """Return a wrapper around a message with a value of `size` bytes, or for codec none that message itself."""
     inner = craft.message(magic, b"v" * size)
     behind = craft.message(magic, b"behind", offset=1)
     if codec == "none":
@@ -89,21 +89,21 @@ def _legacy(magic: int, codec: str, size: int, pack: Callable[[Iterator[bytes]],
 
 
 def many(count: int) -> bytes:
-    """A batch of `count` empty records."""
+    """Return a batch of about `count` empty records."""
     each = craft.record() * 65536
     pieces = (each for _ in range(count // 65536))
     return craft.batch(b"", "zstd", count=count // 65536 * 65536, payload=compressed("zstd", pieces))
 
 
 def header_of(key: int, value: int) -> Iterator[bytes]:
-    """A record with one header of so many bytes of key and value."""
+    """Return a record with one header, with a key and a value of these sizes in bytes."""
     before = b"\0\0\0" + craft.varint(-1) * 2 + craft.varint(1)
     end = craft.varint(value) + b"h" * value
     return large_record(before + craft.varint(key), key, end, b"k")
 
 
 def offset_commit() -> bytes:
-    """A group's commit with metadata of 100 MiB (its length field is of 16 bits: so a damaged one)."""
+    """Return an offset commit with 100 MiB of metadata (invalid, because its length field has 16 bits)."""
     key = struct.pack(">hh", 1, 5) + b"group" + struct.pack(">h", 5) + b"topic" + struct.pack(">i", 0)
     return _v2(value_record(100 * MIB, key), "zstd")
 
@@ -112,7 +112,7 @@ FIELDS_OF_A_BATCH = struct.Struct(">qiibIhiqqqhii")
 
 
 def claiming(**fields: int) -> bytes:
-    """A valid batch whose header claims something else, before one that is in order."""
+    """Return a batch with false header fields, but a matching checksum, followed by a valid batch."""
     return craft.patch(craft.one(b"before"), **fields) + craft.one(b"behind", 1)
 
 
@@ -160,7 +160,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "metadata": ("__cluster_metadata-0", lambda: _v2(value_record(100 * MIB), "zstd")),
     "share": ("__share_group_state-0", lambda: _v2(value_record(100 * MIB, b"\0\0\0\3abc"), "zstd")),
 }
-"""By name: the partition, and its one segment."""
+"""Partition and contents of its only segment, by name."""
 SMALL_FILES = {
     "root-files": ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint",
                    "log-start-offset-checkpoint", "cleaner-offset-checkpoint", "bootstrap.checkpoint"),
@@ -169,12 +169,12 @@ SMALL_FILES = {
         f"{0:020}.txnindex")),
     "quorum": ("__cluster_metadata-0/quorum-state", f"__cluster_metadata-0/{1:020}-0000000001.checkpoint"),
 }  # fmt: skip
-"""Files that Kafka keeps small, made of 300 MiB of zeros that take no space on the disk."""
+"""Files that Kafka keeps small, here 300 MiB of zeros that take no disk space."""
 ALL = [*HOSTILE, *SMALL_FILES]
 
 
 def make(name: str, root: Path) -> Path:
-    """The log directory of a hostile input, made below `root` unless it is there."""
+    """Return the log directory of a hostile input; creates it below `root` if it does not exist."""
     directory = root / name
     if directory.exists():
         return directory
@@ -191,5 +191,5 @@ def make(name: str, root: Path) -> Path:
 
 
 def log_of(directory: Path) -> Path:
-    """The segment of a hostile input."""
+    """Return the segment of a hostile input."""
     return next(directory.glob("*-0/*.log"))

@@ -1,7 +1,7 @@
-"""The innocent twin of each code: what looks like its damage, is legal, and must not fire it.
+"""The harmless counterpart of each code: something that looks like its damage, but is legal, and must not be reported.
 
-As in tests/damages.py, each works on a copy of a real broker's log directory. Some are there as a broker left them, and
-the recipe only holds that they are.
+As in tests/damages.py, each works on a copy of a real broker's log directory. Some are there as a broker left them;
+their recipe only asserts that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Act = Callable[[Path], object]
 
 
 class Lookalike(NamedTuple):
-    """`act` gets the root of a copied log directory; the finding must not be about what lies below `place` in it."""
+    """Harmless counterpart. `act`: changes a copied log directory, given its root. No finding with `code` may be about
+    anything below `place`."""
 
     code: str
     disk: str
@@ -43,7 +44,7 @@ def innocent(code: str, disk: str, place: str, what: str, act: Act) -> None:
 def appended(
     code: str, partition: str, what: str, make: Callable[[Log], bytes], disk: str = "clean-1", base: int = 0
 ) -> None:
-    """Bytes behind the last batch of a segment."""
+    """Add a recipe that appends bytes to a segment."""
 
     def act(root: Path) -> None:
         log = Log(root, partition, base)
@@ -57,7 +58,7 @@ def edited(code: str, file: str, what: str, change: Callable[[bytes], bytes], di
 
 
 def there(code: str, disk: str, place: str, what: str, holds: Callable[[Path], object]) -> None:
-    """As the broker left it."""
+    """Add a recipe for something that the broker left on the disk; `holds` checks that it is there."""
 
     def act(root: Path) -> None:
         assert holds(root / place), (code, place)
@@ -177,7 +178,7 @@ there(
 
 
 def start_late(root: Path) -> None:
-    """Retention, or DeleteRecords, took what lay before."""
+    """Delete the first segments, like retention or DeleteRecords."""
     path = root / "clicks-0"
     for old in sorted(path.glob("*.log"))[:2]:
         for file in path.glob(f"{old.stem}.*"):
@@ -255,7 +256,7 @@ appended(
 
 
 def older_style(data: bytes, first: list[int]) -> bytes:
-    """Entries as Kafka 0.8 to 1.1 wrote them: the first offset of the batch."""
+    """Return entries as Kafka 0.8 to 1.1 wrote them: with the first offset of the batch."""
     entries = [INDEX_ENTRY.read(data, at) for at in range(0, len(data), INDEX_ENTRY.size)]
     return b"".join(INDEX_ENTRY.struct.pack(offset, entry.position) for entry, offset in zip(entries, first))
 
@@ -309,7 +310,7 @@ innocent(
 
 
 def other_producer(data: bytes) -> bytes:
-    """A snapshot of a producer that the log has no more, and without the one that it has."""
+    """Return a snapshot with a producer that is no longer in the log, and without the one that is."""
     from crc32c import crc32c
 
     body = data[: SNAPSHOT_HEADER.size] + PRODUCER_ENTRY.struct.pack(
@@ -331,7 +332,7 @@ edited(
     lambda data: data.replace(b"trimmed 0 17\n", b"trimmed 0 50\n"),
 )  # fmt: skip
 
-# --- Ids, the metadata log and the directory --------------------------------------------------------------------------
+# --- IDs, the metadata log and the directory --------------------------------------------------------------------------
 
 edited(
     "partition-metadata-invalid", f"{PLAIN}/partition.metadata", "no end of its last line, as an editor leaves it",

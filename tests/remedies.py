@@ -1,4 +1,4 @@
-"""What an operator may do about a finding, tried with a real broker (tools/remedy_trials.py): a damaged disk, the files
+"""Actions of an operator after a finding, tried with a real broker (tools/remedy_trials.py): a damaged disk, the files
 that are removed or renamed while the broker is down, and the partition that is read afterwards.
 
 The damage comes from tests/damages.py; "" stands for an undamaged partition.
@@ -19,9 +19,9 @@ BY_NAME = {damage.name: damage for damage in [*DAMAGES, *DOUBTS]}
 
 
 class Remedy(NamedTuple):
-    """One trial. `apply` gets the root of the damaged log directory. `alone`: the trial needs a startup of its own,
-    because the broker may exit or because `apply` changes files of the whole directory. `unreadable`: a file, relative
-    to the log directory, and the byte from which 4096 cannot be read."""
+    """One trial. `apply`: changes the damaged log directory, given its root. `alone`: the trial needs a startup of its
+    own, because the broker may exit or because `apply` changes files of the whole directory. `unreadable`: a file,
+    relative to the log directory, and the position from which 4,096 bytes cannot be read."""
 
     name: str
     code: str
@@ -62,14 +62,14 @@ def moved_away(partition: str) -> Callable[[Path], None]:
 
 
 def cut_last_batch(root: Path, segment: str) -> None:
-    """Remove the last batch of a segment, and its .index."""
+    """Remove the last batch of a segment, and delete its .index."""
     path = root / f"{segment}.log"
     path.write_bytes(b"".join(split(path.read_bytes())[:-1]))
     (root / f"{segment}.index").unlink()
 
 
 def version(path: Path) -> None:
-    """Give the first entry of a .txnindex the version 256."""
+    """Set the version of the first entry of a .txnindex to 256."""
     data = path.read_bytes()
     path.write_bytes((256).to_bytes(2, "big") + data[2:])
 

@@ -1,7 +1,7 @@
-"""More recipes for damage, of the kinds that decide what a broker does at its next start: see tests/damages.py.
+"""More recipes for damage, of the kinds that decide what a broker does at its next startup: see tests/damages.py.
 
-Each changes a copy of a log directory; nothing is said of findings. `CHOSEN` names the recipes of tests/damages.py that
-tools/restart_trials.py starts a broker on, beside these.
+Each changes a copy of a log directory, without declaring findings. `CHOSEN` lists the recipes of tests/damages.py on
+which tools/restart_trials.py also starts a broker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ID = "0123456789abcdef0123456789abcdef"
 
 
 def break_value(root: Path, partition: str, base: int, index: int) -> None:
-    """A bit flips in a value of one batch."""
+    """Flip a bit in a value of one batch."""
     log = Log(root, partition, base)
     log.batches[index] = flip(log.batches[index], 8 * (len(log.batches[index]) - 100))
     log.write()
@@ -317,7 +317,7 @@ CHOSEN = NAMES.split()
 
 
 def chosen() -> list[Recipe]:
-    """All recipes of the comparison, these first."""
+    """Return all recipes for the comparison, those of this module and its siblings first."""
     for name in ("nodes", "permissions", "small_files", "random"):
         importlib.import_module(f"tests.restart_{name}")
     known: dict[str, Damage] = {damage.name: damage for damage in [*DAMAGES, *DOUBTS]}

@@ -1,5 +1,5 @@
-"""Recipes for brokers with several directories: metadata.log.dir, directories that are missing or not directories; for
-disks of another era, and for names of files that Kafka reads as numbers."""
+"""Recipes for brokers with several directories (metadata.log.dir, directories that are missing or not directories), for
+disks from the time of ZooKeeper, and for file names that Kafka parses as numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECOND = ("orders-lz4-0", "orders-zstd-0")
 
 
 def three(root: Path) -> Node:
-    """Two log directories, and metadata.log.dir in a third."""
+    """Return a node with two log directories, and metadata.log.dir in a third."""
     return Node((root, second(root, *SECOND)), metadata_apart(root))
 
 
@@ -236,7 +236,7 @@ def cleaned_name(root: Path) -> None:
 
 
 def damaged_swap(root: Path, *others: str) -> None:
-    """A .log.swap with a damaged batch in the middle."""
+    """Create a .log.swap with a damaged batch in the middle, and undamaged .swap files with the suffixes `others`."""
     folder = root / "clicks-0"
     data = bytearray((folder / f"{ZERO}.log").read_bytes())
     data[len(data) // 2] ^= 0xFF
@@ -273,7 +273,7 @@ def swap_index_alone(root: Path) -> None:
 
 
 def future(root: Path, cut: int = 0) -> Node:
-    """A -future copy in a second log directory, less its last bytes."""
+    """Create a -future copy in a second log directory, without its last `cut` bytes."""
     other = second(root)
     copy = other / f"orders-zstd-0.{ID}-future"
     shutil.copytree(root / "orders-zstd-0", copy)

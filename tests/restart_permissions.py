@@ -1,5 +1,5 @@
-"""Recipes for a broker without root's rights: what it cannot read, list or write, after a restore as root or a remount
-without writing."""
+"""Recipes for a broker without root permissions: paths that it cannot read, list or write, as after a restore as root
+or a read-only remount."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def denied(name: str, disk: str, path: str, mode: int, what: str) -> None:
-    """A recipe: the mode of one path below the root ("." the root itself)."""
+    """Add a recipe that changes the mode of one path below the root (".": the root itself)."""
 
     def apply(root: Path) -> Node:
         node = owned(Node((root,)))
@@ -85,7 +85,7 @@ def write_index_crash(root: Path) -> Node:
 
 
 def of_two(name: str, change: Callable[[Path], None], what: str) -> None:
-    """A recipe: something in the second of two log directories."""
+    """Add a recipe that changes the second of two log directories."""
 
     def apply(root: Path) -> Node:
         other = second(root, *SECOND)

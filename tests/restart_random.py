@@ -1,5 +1,5 @@
-"""Recipes drawn at random, each by its own seed: several damages at once, and ends, starts and recovery points of logs
-moved."""
+"""Random recipes, each with its own seed: several kinds of damage at once, and logs with other ends, log start offsets
+and recovery points."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STARTING = {
         snapshot-crash-torn
     """,
 }
-"""Recipes that a broker starts on, by their disk."""
+"""Recipes that leave a disk on which a broker starts, by disk."""
 
 
 def several(number: int) -> None:
-    """A recipe: three to six others, one after the other; one whose file is gone by then is left out."""
+    """Add a recipe that applies three to six others; those whose files an earlier one has removed are skipped."""
     dice = random.Random(f"several {number}")
     disk = dice.choice(sorted(STARTING))
     names = dice.sample(STARTING[disk].split(), dice.randint(3, 6))
@@ -50,7 +50,7 @@ def several(number: int) -> None:
 
 
 def moved(number: int) -> None:
-    """A recipe: logs that end earlier, and checkpoints that say something else of them."""
+    """Add a recipe that truncates logs, and gives them other log start offsets and recovery points."""
     dice = random.Random(f"moved {number}")
     disk = dice.choice(sorted(STARTING))
     seed = dice.random()

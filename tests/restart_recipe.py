@@ -1,4 +1,4 @@
-"""What a recipe of a start is: a change to a copied log directory, and how the broker of it is configured."""
+"""Recipes for startups: a change to a copied log directory, and the configuration of its broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN_ID = b"NC0LDPpABlNgsHloSKd7mg"
 
 
 class Recipe(NamedTuple):
-    """`apply` gets the root of a copied log directory; what it returns counts if it is a Node."""
+    """Recipe. `apply`: changes a copied log directory, given its root; may return the Node to start."""
 
     name: str
     disk: str
@@ -25,7 +25,7 @@ class Recipe(NamedTuple):
     apply: Callable[[Path], Any]
 
     def node(self, root: Path) -> Node:
-        """Applies the recipe; the broker that is to be started."""
+        """Apply the recipe and return the broker to start."""
         found = self.apply(root)
         if isinstance(found, Node):
             return found
@@ -37,7 +37,7 @@ RECIPES: list[Recipe] = []
 
 
 def recipe(disk: str, what: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
-    """Adds a function as a recipe; its name is the recipe's."""
+    """Register a function as a recipe; its name, with hyphens, is the recipe's."""
 
     def add(apply: Callable[[Path], Any]) -> Callable[[Path], Any]:
         RECIPES.append(Recipe(apply.__name__.replace("_", "-"), disk, what, apply))
@@ -51,7 +51,7 @@ def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
 
 
 def second(root: Path, *partitions: str) -> Path:
-    """A second log directory of the broker, next to the first, with these partitions of it."""
+    """Add a second log directory of the broker, next to the first, and move these partitions there."""
     other = second_directory(root)
     other.mkdir()
     for name in partitions:
@@ -64,12 +64,12 @@ def second(root: Path, *partitions: str) -> Path:
 
 
 def metadata_directory(root: Path) -> Path:
-    """Where a recipe puts a metadata.log.dir of its own: next to the first log directory."""
+    """Return the path where a recipe puts a separate metadata.log.dir: next to the first log directory."""
     return root.with_name(root.name + "-metadata")
 
 
 def metadata_apart(root: Path) -> Path:
-    """A metadata.log.dir with the metadata log of the first log directory."""
+    """Create a metadata.log.dir and move the metadata log of the first log directory there."""
     other = metadata_directory(root)
     other.mkdir()
     (other / META).write_bytes((root / META).read_bytes().replace(OWN_ID, THIRD_ID))
@@ -79,13 +79,14 @@ def metadata_apart(root: Path) -> Path:
 
 
 def beside(root: Path) -> Iterator[Path]:
-    """Every directory that a recipe may have made next to `root`."""
+    """Yield every directory that a recipe may have created next to `root`."""
     yield second_directory(root)
     yield metadata_directory(root)
 
 
 def owned(node: Node) -> Node:
-    """With the broker as USER, who owns all files; where the tests do not run as root, their own user does."""
+    """Return the node with the broker running as USER, who owns all files. Without root, the files keep the user who
+    runs the tests."""
     if os.geteuid() == 0:
         for path in node.paths:
             for each in (path, *path.rglob("*")):

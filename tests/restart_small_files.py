@@ -1,4 +1,4 @@
-"""Recipes for the small files of a disk: each emptied, zeroed, torn, doubled, renamed."""
+"""Recipes for the small files of a disk: each is emptied, zeroed, truncated, doubled and renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are damaged by one recipe after the other: copied once, and put back as they were in between."""
+"""Disks that are damaged by one recipe after another: copied once, and restored in between."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.restart_recipe import beside
 from tools.corpus import MADE
 
 SPARED = ("clicks-0", "large-0", "aiokafka-*", "franz-*", "kafkajs-*", "kafkapython-*")
-"""Partitions that are large, or many of a kind, and that most recipes leave alone."""
+"""Partitions that are large, or one of many of their kind, and that most recipes leave alone."""
 
 
 class Disk:
-    """A copy of a disk in `work`, as it was after each `restore`; without the SPARED partitions unless `whole`."""
+    """A copy of a disk in `work`, restored by each `restore`; without the SPARED partitions unless `whole`."""
 
     def __init__(self, name: str, work: Path, *, whole: bool = False) -> None:
         self.name = name
@@ -39,7 +39,7 @@ class Disk:
         return [path for path in self.root.rglob("*") if not path.is_dir() or path.is_symlink()]
 
     def _note(self, path: Path) -> None:
-        """Its time is one that no later change leaves, however quickly that follows."""
+        """Set a modification time that any later change replaces, however soon it follows."""
         os.utime(path, (MADE, MADE))
         self.states[path] = self._state(path)
 
@@ -68,7 +68,7 @@ class Disk:
                 self._note(path)
 
     def _restore_rights(self) -> None:
-        """Owner of everything, and modes of directories, where a recipe has changed them."""
+        """Restore the owner of everything, and the modes of directories, if a recipe has changed them."""
         for path in (self.root, *sorted(self.directories), *self.states):
             if not path.exists():
                 continue
@@ -79,7 +79,7 @@ class Disk:
                 path.chmod(0o755)
 
     def graft(self, source: Path, host: str) -> None:
-        """The segments of another partition in place of the host's."""
+        """Replace the segments of the host partition with those of another partition."""
         for path in (self.root / host).glob("0*"):
             path.unlink()
         for path in source.glob("0*"):
@@ -92,7 +92,7 @@ class Disk:
 
 
 def served(damage: Any, expected: Any) -> str | None:
-    """The partition that a recipe of tests/damages.py is about, as tools/trials/trial.py has it."""
+    """Return the partition that a recipe of tests/damages.py is about, with the same rule as tools/trials/trial.py."""
     name = str(expected.file.split("/")[0].split(".")[0])
     if re.search(r"-\d+$", name) and not name.startswith("__"):
         return name
@@ -101,7 +101,7 @@ def served(damage: Any, expected: Any) -> str | None:
 
 
 class RestoredDisks:
-    """Copies in `work`, one a disk: `get` gives it as the corpus has it."""
+    """Copies in `work`, one per disk. `get` returns a disk in its original state."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -115,7 +115,8 @@ class RestoredDisks:
         return self.disks[key]
 
     def damaged(self, recipe: Any) -> tuple[Disk, Any]:
-        """The disk of a recipe after it, and what that expects; whole if it needs that."""
+        """Return the disk of a recipe after applying it, and the expected finding. The disk has all its partitions only
+        if the recipe needs them."""
         for whole in (False, True):
             here = self.get(recipe.disk, whole=whole)
             try:

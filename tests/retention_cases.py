@@ -1,5 +1,5 @@
-"""Logs for `kdump retention`, each with a topic's configs: what a real broker made of them is in
-docs/retention-trials.json (tools/retention_trials.py), and kdump has to say the same."""
+"""Logs for `kdump retention`, each with topic configs. docs/retention-trials.json (tools/retention_trials.py) records
+what a real broker did with them, and kdump has to predict the same."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ BOTH = {"cleanup.policy": "compact,delete", "retention.ms": str(HOUR), "min.clea
 
 @dataclass
 class Made:
-    """A partition: segments, and where a broker's other files say more than they do. `times` replace the last entry of
-    a .timeindex (None: it has none), `modified` are epoch ms; `opened` is where an open transaction begins."""
+    """A partition: its segments, and other files of the broker that add to them. `cleaned`, `log_start`: offsets in the
+    checkpoint files; `times`: timestamps that replace the last entry of a .timeindex, by base offset (None: no entry);
+    `modified`: modification times in epoch ms, by base offset; `opened`: first offset of an open transaction."""
 
     segments: list[bytes]
     cleaned: int | None = None
@@ -32,7 +33,7 @@ class Made:
     modified: dict[int, int] = field(default_factory=dict)
     opened: int | None = None
     aborted: tuple[int, int, int, int] | None = None
-    """The entry of the first segment's .txnindex."""
+    """Entry in the .txnindex of the first segment."""
 
 
 class Case(NamedTuple):
@@ -40,17 +41,17 @@ class Case(NamedTuple):
     what: str
     configs: dict[str, str]
     make: Callable[[int], Made]
-    """From the present, epoch ms."""
+    """Builds the partition; its argument is the current time in epoch ms."""
 
 
 def keyed(offset: int, at: int, count: int = 4, *, key: bytes | None = b"k", value: bytes | None = b"v" * 40) -> bytes:
-    """A batch of records with one key, and one timestamp."""
+    """Return a batch of records with the same key and the same timestamp."""
     rows = [record(n, key, value) for n in range(count)]
     return batch(rows, offset=offset, baseTimestamp=at, maxTimestamp=at)
 
 
 def three(ages: tuple[int, int, int], now: int, **more: bytes | None) -> list[bytes]:
-    """Segments of two batches each; a minus is a time to come."""
+    """Return three segments with two batches each. A negative age is in the future."""
     return [keyed(n * 8, now - age, **more) + keyed(n * 8 + 4, now - age, **more) for n, age in enumerate(ages)]  # type: ignore[arg-type]
 
 
@@ -59,7 +60,8 @@ NEW = (3 * DAY, 2 * DAY, 0)
 
 
 def _cut_payload(now: int) -> list[bytes]:
-    """The first batch compressed, and broken inside: neither does its checksum hold, nor can it be unpacked."""
+    """Return segments whose first batch is compressed and damaged: its checksum does not match, and it does not
+    decompress."""
     rows = [record(n, b"k%d" % n, os.urandom(60)) for n in range(4)]
     whole = batch(rows, "gzip", baseTimestamp=now - DAY, maxTimestamp=now - DAY)
     broken = whole[:80] + bytes(20) + whole[100:]
@@ -67,13 +69,13 @@ def _cut_payload(now: int) -> list[bytes]:
 
 
 def _flipped(now: int, byte: int) -> list[bytes]:
-    """A bit of the second batch of the first segment."""
+    """Return segments with a bit flipped in the second batch of the first one."""
     segments = three(OLD, now)
     return [flip(segments[0], 8 * (len(keyed(0, now)) + byte)), *segments[1:]]
 
 
 def _tombstones(now: int) -> Made:
-    """Dead keys with a horizon that has passed, in what is clean, and something dirty behind."""
+    """Return a log with deleted keys past their delete horizon in the clean part, followed by a dirty part."""
     rows = [record(n, b"d%d" % n, None) for n in range(3)]
     dead = batch(rows, baseTimestamp=now - DAY, maxTimestamp=now - 2 * DAY, attributes=0x40)
     return Made([dead, keyed(8, now - DAY) * 1, keyed(12, now - DAY)], cleaned=8)
@@ -232,7 +234,7 @@ CASES = [
 
 
 def write(folder: Path, made: Made) -> int:
-    """The files, over those of a partition that are there; the log end."""
+    """Replace the segments of a partition directory, and return the log end offset."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("0*"):
         path.unlink()
@@ -257,13 +259,13 @@ def write(folder: Path, made: Made) -> int:
 
 
 def _last(content: bytes) -> tuple[int, int | None]:
-    """The last offset and the largest timestamp, by headers that may be wrong."""
+    """Return the last offset and the largest timestamp, from headers that may be wrong."""
     position, last, largest = 0, 0, -1
     while position + 61 <= len(content):
         base, length = struct.unpack_from(">qi", content, position)
         delta, _, newest = struct.unpack_from(">iqq", content, position + 23)
         if not 49 <= length <= len(content):
-            # The batch with the wrong length is the last of its segment.
+            # A batch with a wrong length is the last of its segment.
             return base + delta if length else last, max(largest, newest) if length else largest
         last, largest = base + delta, max(largest, newest)
         position += 12 + length

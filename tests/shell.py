@@ -1,7 +1,7 @@
-"""A line of a document, run as a shell runs it: output in a pipe, 80 columns, UTC, on the evening of 2026-11-21.
+"""Runs a command line of a document as a shell does: output in a pipe, 80 columns, UTC, on the evening of 2026-11-21.
 
-A kdump command with nothing for a shell in it is run by a fork of a process that has imported the program already; all
-else by bash.
+A kdump command without shell syntax is run by a fork of a process that has already imported the program; everything
+else is run by bash.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from typing import NoReturn
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 60
-"""Seconds that a line may take."""
+"""Timeout of a line in seconds."""
 SIMPLE = re.compile(r"kdump [^|&;<>()$`\\*?\[\]{}~#!\n]*")
-"""A line in which a shell has nothing to do but to split words and take quotes off."""
+"""Matches a line in which a shell would only split words and remove quotes."""
 HEAVY = ("kdump.spark", "kdump.browse", "kdump.commands.scan", "kdump.commands.query", "kdump.commands.browse")
-"""Not imported ahead: these need packages that take seconds to import."""
+"""Modules that are not imported in advance, because they need packages that take seconds to import."""
 
 
 def run(command: str, directory: Path = ROOT / "fixtures") -> str:
-    """What it prints on both streams. Raises TimeoutError, or subprocess.TimeoutExpired."""
+    """Return what the command prints on both streams. Raises TimeoutError or subprocess.TimeoutExpired."""
     if SIMPLE.fullmatch(command):
         return run_forked(shlex.split(command)[1:], directory)
     return run_in_bash(command, directory)
@@ -55,7 +55,7 @@ def run_in_bash(command: str, directory: Path) -> str:
 
 
 def run_forked(arguments: list[str], directory: Path) -> str:
-    """kdump with these arguments."""
+    """Run kdump with these arguments."""
     with tempfile.NamedTemporaryFile() as out:
         server = _server()
         assert server.stdin is not None and server.stdout is not None  # noqa: PT018
@@ -67,7 +67,7 @@ def run_forked(arguments: list[str], directory: Path) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Of a documented command: its day is always the same, for documents show ages."""
+    """Return the environment of a documented command. The date is always the same, because documents show ages."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     found = {**os.environ, "PATH": path, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
     found["PYTHONPATH"] = str(ROOT / "tests" / "clock")
@@ -77,7 +77,7 @@ def environment() -> dict[str, str]:
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    """One for this process; it ends when its standard input does."""
+    """Return the server of this process, which exits when its standard input is closed."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.shell"],
         cwd=ROOT,
@@ -89,7 +89,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def serve() -> None:
-    """For each line, directory, output file and arguments, runs kdump in a fork, and prints its exit status."""
+    """Read lines with directory, output file and arguments; for each, run kdump in a fork and print its exit status."""
     from kdump import __path__ as places
 
     for module in pkgutil.walk_packages(places, "kdump."):
@@ -124,7 +124,7 @@ def _child(directory: str, out: str, arguments: list[str]) -> NoReturn:
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # as an interpreter does that ends
+        sys.excepthook(*sys.exc_info())  # as an interpreter does when it exits
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

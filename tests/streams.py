@@ -1,6 +1,6 @@
-"""Runs of `kdump`, each in a process of its own whose standard streams and signals are chosen; in one call, for many.
+"""Runs `kdump` many times in one call, each in its own process with chosen standard streams and signals.
 
-A process of Python takes longer to start than most runs take: one is started, and forks for each run.
+A Python process takes longer to start than most runs take, so only one is started, which forks for each run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 from tests.conftest import ROOT
 
 OPEN, CLOSED, FULL, GONE = "open", "closed", "full", "gone"
-"""What a stream is: a file, closed, on a full disk, or a pipe that nobody reads."""
+"""Kinds of streams: a file, closed, on a full disk, or a pipe without a reader."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `terminated_at`: SIGTERM arrives when so many lines of kdump/forensics and contextlib have been run;
-    `jumps`: the clock goes on by an hour each time that it is looked at."""
+    """A run. `terminated_at`: SIGTERM arrives when this many lines of kdump/forensics and contextlib have run; `jumps`:
+    the clock advances by an hour each time that it is read."""
 
     arguments: tuple[str, ...]
     stdout: str = OPEN
@@ -34,13 +34,14 @@ class Run:
     jumps: bool = False
 
     def writing_to(self, out: str) -> Run:
-        """The same run with OUT in its arguments for that path."""
+        """Return the same run with that path for OUT in its arguments."""
         return replace(self, arguments=tuple(text.replace("OUT", out) for text in self.arguments))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """`status` is negative for a run that a signal ended; `lines` were run of what `terminated_at` counts."""
+    """Result of a run. `status`: negative if a signal ended the run; `lines`: number of lines run, as counted for
+    `terminated_at`."""
 
     status: int
     stdout: bytes
@@ -49,7 +50,7 @@ class Ended:
 
 
 def ended(runs: Sequence[Run], directory: Path) -> list[Ended]:
-    """How each run ended. `directory` is for what they print."""
+    """Run them all and return their results. Their output is stored in `directory`."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
         [sys.executable, "-m", "tests.streams", str(directory)],
@@ -74,7 +75,7 @@ def _child(run: Run, number: int, directory: str) -> None:
             reader, target = os.pipe()
             os.close(reader)
         os.dup2(target, fd)
-        if kind == CLOSED:  # Python has no such stream then
+        if kind == CLOSED:  # Python then has no such stream
             os.close(fd)
             setattr(sys, stream, None)
             setattr(sys, f"__{stream}__", None)
@@ -94,7 +95,7 @@ def _child(run: Run, number: int, directory: str) -> None:
 
 
 class _Lines:
-    """Counts lines that are run where files are written, and sends SIGTERM at one of them."""
+    """Counts the lines that run in modules that write files, and sends SIGTERM at one of them."""
 
     def __init__(self, last: int, number: int, directory: str) -> None:
         self.last = last
@@ -136,7 +137,7 @@ def _main(directory: str) -> None:
                 sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
             finally:
                 sys.settrace(None)
-                sys.stdout.flush()  # as Python does at its end
+                sys.stdout.flush()  # as Python does when it exits
                 os._exit(status)
         _, waited = os.waitpid(pid, 0)
         lines = Path(directory, f"{number}.lines")

@@ -17,13 +17,17 @@ import pytest
 from kdump.engine import COMPILED, PLAIN, running
 from kdump.forensics import tally
 from kdump.format import candidates, columns, gather, head_columns, heads, message_set, runs, sound
+from kdump.format.codec import snappy_tags
 from kdump.render import cells, record_lines
 from tests.conftest import ROOT, segment
 from tools.carry.build import BUILDERS
 
 UTILITY = "kdump._cyutility"
 """What the compiled modules share: there is no Python file of it."""
-CORE = (candidates, columns, gather, head_columns, heads, message_set, runs, sound, cells, record_lines, tally)
+CORE = (
+    *(candidates, columns, gather, head_columns, heads, message_set, runs, sound, snappy_tags),
+    *(cells, record_lines, tally),
+)
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that is done at once."""
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")

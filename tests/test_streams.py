@@ -227,7 +227,10 @@ def test_every_command_that_writes_is_tried() -> None:
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "kdump", *arguments], cwd=ROOT, stderr=subprocess.PIPE)
+    """kdump, which SIGHUP ends even if these tests run under nohup."""
+    return subprocess.Popen(
+        ["env", "--default-signal", sys.executable, "-m", "kdump", *arguments], cwd=ROOT, stderr=subprocess.PIPE
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -1,4 +1,4 @@
-"""Runs commands in one engine, for tests/test_twins.py: reads requests from standard input, a line of JSON each, and
+"""Runs commands in one engine, for tests/test_twins.py: reads requests from standard input, one line of JSON each, and
 answers each with a line. Started as `python -m tests.twin_worker` with KDUMP_ENGINE."""
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 
 SECONDS = re.compile(r'"seconds":[0-9.e-]+')
 OUT = "out"
-"""The directory, below that of the process, to which commands write; what they have written is part of the answer."""
+"""Directory, in that of the process, to which commands write. The files there are part of the answer."""
 
 
 def answer(arguments: list[str]) -> list[object]:
-    """What a command line comes to: its exit status, standard output, the files that it wrote, and the traceback."""
+    """Run a command line and return its exit status, standard output, the files that it wrote, and the traceback."""
     from click.testing import CliRunner
 
     from kdump.cli import cli

@@ -1,5 +1,5 @@
-"""api_reference.py > docs/api-reference.md: signatures, fields and docstrings of what `import kdump` offers, and of the
-classes that it hands out, read from the source."""
+"""Prints docs/api-reference.md: signatures, fields and docstrings of what `import kdump` offers, and of the classes
+that it returns, read from the source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Found(NamedTuple):
-    """A function, a class, or what a name is an alias of: its module, and its node in the module's source."""
+    """Definition of a function, class or type alias: its module, and its node in the module's source."""
 
     module: str
     node: ast.FunctionDef | ast.ClassDef | ast.expr
@@ -39,14 +39,16 @@ def tree(module: str) -> ast.Module:
 
 
 def source(module: str) -> Path:
-    """Where the source of a module is, compiled or not; a path that is not there for what is none."""
+    """Return the path of a module's source, whether the module is compiled or not. The path does not exist if `module`
+    is not a module."""
     path = PACKAGE.parent.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 @cache
 def imported(module: str) -> dict[str, tuple[str, str]]:
-    """Name -> module and name there, of what a module of kdump imports from others, for its types too."""
+    """Return what a module imports from other modules of kdump, including imports for types: name -> module and name
+    there."""
     names = {}
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kdump"):
@@ -57,7 +59,7 @@ def imported(module: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def definition(module: str, name: str) -> Found | None:
-    """What a name means in a module, or where that has it from."""
+    """Return the definition of a name in a module, or in the module that it is imported from."""
     for node in tree(module).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return Found(module, node)
@@ -72,7 +74,7 @@ def definition(module: str, name: str) -> Found | None:
 
 
 def meaning(module: str, dotted: str) -> Found | None:
-    """What a word of an annotation means, also where it is one of another module: producers.Answer."""
+    """Return the definition of a name in an annotation, including one of another module such as producers.Answer."""
     first, _, rest = dotted.partition(".")
     if not rest:
         return definition(module, first)
@@ -81,13 +83,13 @@ def meaning(module: str, dotted: str) -> Found | None:
 
 
 def named(module: str, dotted: str) -> Found | None:
-    """The class that a word of an annotation means."""
+    """Return the class that a name in an annotation refers to; None if it is not a class of kdump."""
     found = meaning(module, dotted)
     return found if found is not None and isinstance(found.node, ast.ClassDef) else None
 
 
 class Plain(ast.NodeTransformer):
-    """Takes the type out of Annotated[type, …]."""
+    """Replaces Annotated[type, …] with the type."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if ast.unparse(node.value) == "Annotated" and isinstance(node.slice, ast.Tuple):
@@ -96,7 +98,7 @@ class Plain(ast.NodeTransformer):
 
 
 def annotation(module: str, node: ast.expr | None) -> str:
-    """A type as it is written, with the aliases of its module resolved."""
+    """Return a type as written in the source, with the aliases of its module resolved."""
     if node is None:
         return ""
     node = Plain().visit(copy.deepcopy(node))
@@ -119,7 +121,7 @@ def default(node: ast.expr) -> str:
 
 
 def signature(module: str, node: ast.FunctionDef, name: str) -> str:
-    """As one would write it, on several lines where it is long; without self."""
+    """Return a signature as it would be written, without self, on several lines if it is long."""
     given = node.args
     plain = [*given.posonlyargs, *given.args]
     defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
@@ -142,20 +144,20 @@ def _argument(module: str, arg: ast.arg, value: ast.expr | None) -> str:
 
 
 def doc(node: ast.AST) -> str:
-    """The docstring; its own paragraphs are kept."""
+    """Return the docstring with its lines joined; paragraphs are kept."""
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     text = ast.get_docstring(node) or ""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def markdown(text: str) -> str:
-    """Docstrings are no Markdown: what would be taken for it is escaped, but code in ` stays."""
+    """Escape the characters of a docstring that are special in Markdown, except in code between backticks."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else re.sub(r"([*_<|\[\]])", r"\\\1", part) for part in parts)
 
 
 class Member(NamedTuple):
-    """A field, property or method."""
+    """Field, property or method."""
 
     name: str
     type: str
@@ -163,7 +165,7 @@ class Member(NamedTuple):
 
 
 def members(found: Found) -> Iterator[Member]:
-    """Public fields, in order, then properties and methods; those of base classes in kdump first."""
+    """Yield public fields, in order, then properties and methods; members of base classes in kdump come first."""
     assert isinstance(found.node, ast.ClassDef)
     for base in found.node.bases:
         above = named(found.module, ast.unparse(base))
@@ -208,7 +210,7 @@ def table(found: Found) -> str:
     declared = answer_keys(meant) if meant in ANSWERS.values() else TYPES.get(name[0].lower() + name[1:], ())
     keys = {key.name: key for key in declared}
     for member in members(found):
-        key = keys.get(member.name)  # as the object of JSON says it
+        key = keys.get(member.name)  # described as in the JSON object
         said = member.said or (f"{key.meaning} ({key.unit})" if key and key.unit else key.meaning if key else "")
         said = markdown(said.replace("\n", " "))
         kind = member.type.replace("|", "\\|")
@@ -226,7 +228,7 @@ def section(title: str, found: Found) -> str:
 
 
 def returned(found: Found) -> Iterator[Found]:
-    """The classes of kdump in the types that a function returns, and a class has."""
+    """Yield the classes of kdump in the return type of a function, or in the field types of a class."""
     if isinstance(found.node, ast.FunctionDef):
         yield from classes(found.module, found.node.returns)
     elif isinstance(found.node, ast.ClassDef):
@@ -236,7 +238,7 @@ def returned(found: Found) -> Iterator[Found]:
 
 
 def classes(module: str, node: ast.expr | None) -> Iterator[Found]:
-    """The classes of kdump in a type, aliases resolved."""
+    """Yield the classes of kdump in a type, with aliases resolved."""
     if node is None:
         return
     node = Plain().visit(copy.deepcopy(node))

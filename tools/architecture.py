@@ -1,5 +1,5 @@
-"""architecture.py > docs/architecture.svg: the layers of the code, as the contract in pyproject.toml has them, each
-with what its package says of itself."""
+"""Prints docs/architecture.svg: the layers of the code according to the import contract in pyproject.toml, each with
+its package's docstring."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ STYLE = """
 
 
 def layers() -> list[list[str]]:
-    """The contract's layers, the highest first; packages of one layer know nothing of each other."""
+    """Return the layers of the contract, highest first. Packages in the same layer do not import each other."""
     found = LAYERS.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert found, "pyproject.toml has no layers"
     return [[name.strip() for name in layer.split("|")] for layer in ast.literal_eval(found[1])]
 
 
 def said(module: str) -> str:
-    """A package's docstring, or its first sentence if it is long."""
+    """Return a package's docstring, or its first sentence if it is long."""
     path = ROOT.joinpath(*module.split("."))
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = " ".join((ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split())

@@ -1,10 +1,10 @@
 """python -m tools.at_work JARS [--minutes 3] [--out build/at-work.json] [--seed 1]
 
-Runs one Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
-topics that are created and deleted) and every command of kdump over its log directories in turn. A healthy disk has no
-errors, whatever a broker does to it meanwhile: ends with 1 after an error finding, an exit status of 2, or a traceback;
-and if `kdump verify` finds an error once the broker has been stopped. JARS is a directory with the jars that
-tools/kafka-jars.xml names. Needs Java 17.
+Runs a Kafka broker whose disk changes all the time (small segments, retention of seconds, compaction, transactions,
+topics that are created and deleted), and runs every command of kdump over its log directories in turn. A healthy disk
+has no errors, whatever the broker does to it during a run. Exits with 1 after an error finding, an exit status of 2 or
+a traceback, or if `kdump verify` finds an error after the broker has been stopped. JARS is a directory with the jars
+listed in tools/kafka-jars.xml. Needs Java 17.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from pathlib import Path
 from tools.trials.working import Working, commands
 
 TIMEOUT = 240
-"""Seconds that a run of a command may take."""
+"""Timeout of a single command in seconds."""
 SHOWN = 2000
-"""Characters of the output of a failed run that are kept."""
+"""Number of characters of a failed command's output that are kept."""
 
 
 @dataclass
 class Count:
-    """The runs of one command."""
+    """Counts of the runs of one command."""
 
     runs: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     errors: int = 0
     tracebacks: int = 0
     notes: int = 0
-    """Lines on stderr about what went away or kept changing."""
+    """Lines on stderr about files that were deleted or kept changing."""
     seconds: float = 0.0
 
     @property
     def failures(self) -> int:
-        """Runs that ended with 2 or more, or with a traceback; and error findings."""
+        """Number of runs that exited with 2 or more, tracebacks and error findings."""
         return (
             self.errors + self.tracebacks + self.statuses[2] + sum(n for code, n in self.statuses.items() if code > 2)
         )
 
 
 def error_findings(text: str) -> int:
-    """Findings of severity error in JSON Lines."""
+    """Return the number of findings with severity error in JSON Lines."""
     return sum(1 for line in text.splitlines() if '"severity":"error"' in line)
 
 
 def run(name: str, arguments: list[str], count: Count, failures: list[dict[str, object]]) -> None:
-    """One run of a command, counted."""
+    """Run a command once and count the result. Adds an object to `failures` if it fails."""
     began = time.monotonic()
     try:
         done = subprocess.run(
@@ -91,7 +91,7 @@ def run(name: str, arguments: list[str], count: Count, failures: list[dict[str, 
 
 
 def table(counts: dict[str, Count]) -> str:
-    """A row per command."""
+    """Return a table with one row per command."""
     titles = ("runs", "exit 0", "exit 1", "exit 2", "other", "errors", "traces", "notes")
     lines = [f"{'command':<28}" + "".join(f"{title:>8}" for title in titles)]
     for name, count in counts.items():

@@ -3,9 +3,10 @@
 Starts a real Kafka broker on a copy of a disk damaged by each recipe of tests/damages.py, consumes the damaged
 partition with Kafka's own console consumer, and records what both did.
 
-JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3 and kafka-2.8-legacy. --only
-takes codes or names of recipes and replaces those in OUT. --compare writes nothing: it says where broker or consumer
-did something else than OUT has, and then ends with 1. Needs Java 17 and, for all recipes, about an hour.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3 and kafka-2.8-legacy. --only
+takes codes or names of recipes and replaces only their results in OUT. --compare writes nothing: it prints where the
+broker or consumer behaves differently than in OUT, and then exits with 1. Needs Java 17 and, for all recipes, about an
+hour.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def save(out: Path, results: dict[str, Result]) -> None:
 
 
 def compare(lab: Lab, chosen: list[Any], known: dict[str, Result]) -> int:
-    """0 if broker and consumer do what they did before."""
+    """Return 0 if broker and consumer behave as recorded, else 1."""
     differing = 0
     for group in lab.groups(chosen):
         for result in lab.run(group):
@@ -69,7 +70,7 @@ def main() -> None:
     for group in lab.groups(chosen):
         try:
             found = lab.run(group)
-        except Exception:  # the next ones may work
+        except Exception:  # the next groups may work
             traceback.print_exc()
             continue
         for result in found:

@@ -1,5 +1,5 @@
-"""Draw the pictures of docs/browse.md: the browser on real bytes. `python -m tools.browse_capture`, from the root of
-the repository."""
+"""Draws the screenshots of docs/browse.md: the browser on real bytes. Run `python -m tools.browse_capture` in the root
+of the repository."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SEGMENT = "payments-0/00000000000000000000.log"
 
 
 class Picture(NamedTuple):
-    """What is opened, below fixtures/clean-1, how large the terminal is, and which keys are pressed. `flip`: number of
-    a byte of the segment in which a bit is flipped before."""
+    """Screenshot to draw: the path to open, relative to fixtures/clean-1; the size of the terminal; and the keys to
+    press. `flip`: position of a byte of the segment in which a bit is flipped first."""
 
     path: str
     size: tuple[int, int]
@@ -39,7 +39,7 @@ PICTURES = {
 
 
 def draw(name: str) -> str:
-    """One of them, as SVG."""
+    """Return a screenshot as SVG."""
     picture = PICTURES[name]
     with _disk(picture.flip):
         return asyncio.run(_drawn(picture))
@@ -47,7 +47,7 @@ def draw(name: str) -> str:
 
 @contextlib.contextmanager
 def _disk(flip: int | None) -> Iterator[None]:
-    """The fixtures, or a copy with one flipped bit, as the working directory."""
+    """Make the fixtures, or a copy with one flipped bit, the working directory."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as copy:
         os.chdir(ROOT / "fixtures" / "clean-1")
@@ -76,7 +76,7 @@ async def _drawn(picture: Picture) -> str:
                 await app.workers.wait_for_complete()
                 await pilot.pause()
         drawn = app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
-        return FONT_FACE.sub("", drawn)  # none is fetched
+        return FONT_FACE.sub("", drawn)  # no font is downloaded
 
 
 if __name__ == "__main__":

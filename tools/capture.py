@@ -1,5 +1,5 @@
-"""Draws the pictures of README.md and docs/inspect.md: commands in a real (pseudo) terminal.
-`python -m tools.capture`."""
+"""Draws the screenshots of README.md and docs/inspect.md: commands in a real (pseudo) terminal. Run `python -m
+tools.capture`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FONT_FACE = re.compile(r"\s*@font-face \{.*?\n\s*\}", re.DOTALL)
 
 
 class Picture(NamedTuple):
-    """Commands, each with how many lines of it are shown at most; `incident` lays out the disk that they run on, else
-    they run in fixtures/."""
+    """Screenshot to draw: commands, each with the maximum number of lines shown. They run on the disk of `incident` if
+    it is set, else in fixtures/."""
 
     columns: int
     commands: tuple[tuple[str, int], ...]
@@ -43,7 +43,7 @@ PICTURES = {
 
 
 def shown(columns: int, command: list[str], directory: Path) -> str:
-    """What the command wrote to a terminal of that width."""
+    """Return what the command writes to a terminal with `columns` columns."""
     pid, terminal = pty.fork()
     if pid == 0:
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
@@ -55,20 +55,20 @@ def shown(columns: int, command: list[str], directory: Path) -> str:
     try:
         while part := os.read(terminal, 65536):
             parts.append(part)
-    except OSError:  # the terminal is gone when the command ends
+    except OSError:  # raised when the command ends
         pass
     os.waitpid(pid, 0)
     return settled(b"".join(parts).decode().replace("\r\n", "\n"))
 
 
 def settled(text: str) -> str:
-    """Without the progress that was wiped away, and with a time that is the same each time."""
+    """Remove progress lines that were overwritten, and replace durations, which vary."""
     lines = [re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in text.split("\n")]
     return re.sub(r"\bin [0-9.]+ s\b", "in 0.1 s", "\n".join(lines))
 
 
 def draw(picture: Picture) -> str:
-    """As SVG. It names no font that would have to be fetched."""
+    """Return a screenshot as SVG. It refers to no font that would have to be downloaded."""
     from rich.console import Console
     from rich.text import Text
 
@@ -85,7 +85,7 @@ def draw(picture: Picture) -> str:
             if len(lines) > most:
                 console.print(Text("…", style="dim"))
     drawn = FONT_FACE.sub("", console.export_svg(title="kdump", unique_id="kdump"))
-    return drawn.replace("<svg ", '<svg xml:space="preserve" ', 1)  # not all keep the spaces at a line's start
+    return drawn.replace("<svg ", '<svg xml:space="preserve" ', 1)  # some viewers drop leading spaces
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""cli_reference.py > docs/cli.md: every command and option, from click's declarations."""
+"""Prints docs/cli.md: every command and option, from click's declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes kdump/shells/words.json: what Tab can complete of each command, from click's declarations."""
+"""Writes kdump/shells/words.json: the words that Tab completes for each command, from click's declarations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ WORDS = Path(__file__).resolve().parents[1] / "kdump" / "shells" / "words.json"
 
 
 def text() -> str:
-    """A command a line, so that a change is seen as one."""
+    """Return the file's text, with one line per command to keep diffs small."""
     lines = [f"{json.dumps(name)}: {json.dumps(words, ensure_ascii=False)}" for name, words in table(cli).items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 if __name__ == "__main__":
-    found = text()  # whole, before the old one is touched, which it must not be made from
+    found = text()  # complete before the old file, which is not an input, is overwritten
     WORDS.write_text(found, encoding="utf-8")

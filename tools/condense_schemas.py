@@ -2,13 +2,13 @@
 
     python tools/condense_schemas.py SCHEMA_DIR… [--out DIR]
 
-Each SCHEMA_DIR holds the schemas of one module of Kafka (JSON with // comments, one message a file) and becomes one
-package file DIR/<its name>.json, which maps each message's name to its schema. The keys and version ranges ("0+",
-"1-2", "none") are Kafka's, described in clients/src/main/resources/common/message/README.md. Descriptions are left
-out, and so is what only Java's classes need. A key that this script does not know ends it: a new release of Kafka
-might mean something by it that the decoder has to learn.
+Each SCHEMA_DIR contains the schemas of one module of Kafka (JSON with // comments, one message per file) and becomes
+one package file, DIR/<its name>.json, which maps each message's name to its schema. The keys and version ranges ("0+",
+"1-2", "none") are Kafka's, described in clients/src/main/resources/common/message/README.md. Descriptions are left out,
+as is everything that only Java's classes need. The script exits at a key that it does not know: a new release of Kafka
+might use it for something that the decoder has to support.
 
-A default is typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is no default there
+Defaults are typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is not a default
 (FieldSpec reads it into a null String), so such a field has none here.
 """
 
@@ -27,12 +27,12 @@ MEANING_KEYS = ("entityType",)
 DROPPED_KEYS = {"about", "ignorable", "mapKey", "zeroCopy", "deprecatedVersions", "listeners", "latestVersionUnstable"}
 INTEGERS = {"int8", "int16", "uint16", "uint32", "int32", "int64"}
 WIDTH = 120
-# A string is matched as a whole, so that a // inside it stays.
+# Strings are matched as well, so that a // inside a string is kept.
 STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The schema in `path`, its comments removed. Raises ValueError when it is not one."""
+    """Return the schema in `path`, without comments. Raises ValueError if it is not a schema."""
     text = STRING_OR_COMMENT.sub(lambda m: "" if m[0].startswith("//") else m[0], path.read_text(encoding="utf-8"))
     schema = json.loads(text)
     if not isinstance(schema, dict) or not set(schema) >= REQUIRED_KEYS:
@@ -41,7 +41,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def condense_message(schema: dict[str, Any]) -> dict[str, Any]:
-    """The message without its name, which is the key that it stands under."""
+    """Return the message without its name, which is its key in the package file."""
     check_keys(schema, {*MESSAGE_KEYS, "name", "fields", "commonStructs"}, schema["name"])
     condensed = {key: schema[key] for key in MESSAGE_KEYS if key in schema}
     condensed["fields"] = [condense_field(field, schema["name"]) for field in schema["fields"]]
@@ -55,11 +55,11 @@ def condense_message(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def condense_field(field: dict[str, Any], owner: str) -> dict[str, Any]:
-    """The field, its own fields included, in the order in which they stand in the bytes."""
+    """Return the field with its nested fields, in serialization order."""
     where = f"{owner}.{field['name']}"
     check_keys(field, {*FIELD_KEYS, *MEANING_KEYS, "fields"}, where)
     condensed = {key: field[key] for key in (*FIELD_KEYS, *MEANING_KEYS) if key in field and key != "default"}
-    # Without versions of its own, a field has those in which it is tagged.
+    # A field without versions has the versions in which it is tagged.
     condensed.setdefault("versions", field.get("taggedVersions"))
     if condensed["versions"] is None:
         raise ValueError(f"{where}: no versions")
@@ -73,7 +73,8 @@ def condense_field(field: dict[str, Any], owner: str) -> dict[str, Any]:
 
 
 def typed_default(kind: str, default: Any, where: str) -> Any:
-    """Kafka writes most defaults as strings; this is the value. Raises ValueError for one that cannot be."""
+    """Convert a default, which Kafka mostly writes as a string, to its value. Raises ValueError if the type does not
+    allow it."""
     if default == "null":
         return None
     if kind in INTEGERS:
@@ -94,16 +95,17 @@ def check_keys(node: dict[str, Any], known: set[str], where: str) -> None:
 
 
 def render(node: Any, indent: int = 0, before: int = 0) -> str:
-    """JSON with each object and list on one line where it fits; `before` characters stand on that line already."""
+    """Return JSON with each object and list on one line if it fits. `before`: number of characters already on that
+    line."""
     flat = json.dumps(node, ensure_ascii=False)
-    # One more for the comma behind it. Messages are opened always, so that a diff shows fields.
+    # One more character for the comma that follows. Messages always take several lines, so that a diff shows fields.
     if not isinstance(node, (dict, list)) or not node or ("fields" not in node and before + len(flat) < WIDTH):
         return flat
     pad = " " * (indent + 1)
     if isinstance(node, list):
         parts = [pad + render(item, indent + 1, indent + 1) for item in node]
         return "[\n" + ",\n".join(parts) + "\n" + " " * indent + "]"
-    # The plain keys share the first line; what is nested opens below them.
+    # Plain keys share the first line; nested values follow below.
     names = [f"{json.dumps(key)}: " for key in node]
     texts = [render(value, indent + 1, indent + 1 + len(name)) for name, value in zip(names, node.values())]
     lines: list[str] = []
@@ -117,7 +119,7 @@ def render(node: Any, indent: int = 0, before: int = 0) -> str:
 
 
 def condense(folder: Path) -> str:
-    """The text of the package file for `folder`: the same bytes for the same schemas, always."""
+    """Return the text of the package file for `folder`. The same schemas always give the same bytes."""
     messages: dict[str, Any] = {}
     for path in sorted(folder.glob("*.json")):
         schema = read(path)

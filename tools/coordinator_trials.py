@@ -4,7 +4,7 @@ Starts three real brokers with a replica of each of the three coordinator topics
 coordinator, and records whether the next one loads its own replica and what clients get from it: with
 log.preallocate=true, where the active segment ends in zeros, and without. Then tries what an operator can do about it.
 
-JARS is a directory with the jars that tools/kafka-jars.xml names. Needs Java 17, 3 GB of memory and 20 minutes.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 3 GB of memory and 20 minutes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ PARTITIONS = (
     "orders-0",
     "users-0",
 )
-"""Of __consumer_offsets: the share group is in the first, the consumer group in the second, and none in the third."""
+"""Partitions that are examined. In __consumer_offsets, the share group is in the first, the consumer group in the
+second, and no group in the third."""
 SETTINGS = "log.preallocate={}\noffsets.topic.num.partitions=3\n"
 ELECTION_SECONDS = 15
 TELLING = re.compile(
     r"(Failed to load metadata|Finished loading of metadata|Error loading transactions|Finished loading \d+ trans)"
     r".*__\w+-\d|ERROR .*[Cc]lean|Exception: Record size 0"
 )
-"""Lines about the loading of a coordinator, with what was thrown, and the cleaner's."""
+"""Matches log lines about loading a coordinator, with the exceptions thrown, and errors of the log cleaner."""
 CLIENTS = Path(__file__).parent / "trials" / "Coordinators.java"
 
 
@@ -49,7 +50,7 @@ class Lab:
     def __init__(self, cluster: Replicas) -> None:
         self.cluster = cluster
         self.seen: dict[str, int] = {}
-        """How many lines of each broker's log have been looked at."""
+        """Number of lines of each broker's log that have been examined."""
         command = ["java", "-Xmx300m", "-cp", f"{cluster.jars}/*", str(CLIENTS), cluster.bootstrap]
         self.errors = (cluster.work / "clients.log").open("w")
         pipe = subprocess.PIPE
@@ -61,7 +62,7 @@ class Lab:
         self.errors.close()
 
     def say(self, word: str) -> Result:
-        """What the clients answer."""
+        """Send a command to the clients and return their answer."""
         assert self.clients.stdin is not None
         assert self.clients.stdout is not None
         self.clients.stdin.write(word + "\n")
@@ -72,7 +73,7 @@ class Lab:
         return dict(json.loads(line))
 
     def loading(self) -> dict[str, list[str]]:
-        """What each running broker has logged about loading since the last call, without the milliseconds."""
+        """Return what each running broker has logged about loading since the last call, without durations."""
         found = {}
         for role in BROKERS:
             if self.cluster.ended(role):
@@ -89,7 +90,7 @@ class Lab:
         return found
 
     def disks(self) -> Result:
-        """The last segment of each partition on the running brokers, and what kdump verify reports about them.
+        """Return the last segment of each partition on the running brokers, and what kdump verify reports about them.
         `severity`: of the zeros at its end; `cleaned`: the offset up to which the cleaner has cleaned topic users."""
         found: Result = {}
         for role in BROKERS:
@@ -127,7 +128,7 @@ class Lab:
         self.cluster.wait(role)
 
     def do(self, step: str) -> Result:
-        """Do one step of a case: its name, and what was found by it."""
+        """Run one step of a case and return its name and results."""
         word, _, node = step.partition(" ")
         role, found = f"broker-{node}", {}
         if word == "kill":
@@ -155,7 +156,7 @@ class Lab:
 
 
 class Case(NamedTuple):
-    """A trial: what is tried, log.preallocate of the brokers, and the steps."""
+    """Trial: its description, the brokers' log.preallocate, and the steps."""
 
     name: str
     what: str

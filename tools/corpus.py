@@ -1,9 +1,10 @@
-"""The disks and oracles of tests/corpus: packed in the repository, unpacked once into build/corpus.
+"""Disks and oracles of tests/corpus: packed in the repository, unpacked once into build/corpus.
 
-    python -m tools.corpus                    unpacks them, if they are not unpacked yet, and prints where
-    python -m tools.corpus pack DISKS ORACLE  packs new ones, made as tests/corpus/README.md says
+    python -m tools.corpus                    unpacks them if necessary, and prints the directory
+    python -m tools.corpus pack DISKS ORACLE  packs new ones, made as described in tests/corpus/README.md
 
-An archive is a tar in zstd, with names in order and times and modes fixed: the same files give the same archive.
+An archive is a tar compressed with zstd, with sorted names and fixed times and modes, so that the same files always
+give the same archive.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ PACKED = ROOT / "tests" / "corpus"
 UNPACKED = ROOT / "build" / "corpus"
 PARTS = ("disks", "oracle")
 MADE = 1_795_248_000
-"""When every file was last changed, in epoch seconds: 2026-11-21T08:00:00Z."""
+"""Modification time of every file in epoch seconds: 2026-11-21T08:00:00Z."""
 BLOCK = 4096
-"""Bytes; a block of zeros is left out of a file on disk: preallocated indexes are 10 MiB of them."""
+"""Block size in bytes. Blocks of zeros are written as holes, because preallocated indexes contain 10 MiB of them."""
 DIGEST = "sha256"
-"""The file next to the unpacked parts that names the archives that they are of."""
+"""File next to the unpacked parts that contains the digest of their archives."""
 
 
 def archive(part: str) -> Path:
@@ -36,7 +37,7 @@ def archive(part: str) -> Path:
 
 
 def digest() -> str:
-    """Of the archives as they are in the checkout."""
+    """Return the SHA-256 of the archives in the checkout."""
     together = hashlib.sha256()
     for part in PARTS:
         together.update(archive(part).read_bytes())
@@ -44,9 +45,9 @@ def digest() -> str:
 
 
 def unpack(target: Path = UNPACKED) -> Path:
-    """The directory with `disks` and `oracle` in it, unpacked unless that has been done with the same archives.
+    """Return the directory with `disks` and `oracle`; unpacks them unless that has been done with the same archives.
 
-    Processes may do so at the same time: each unpacks into a directory of its own, which takes its place whole.
+    Safe for concurrent processes: each unpacks into a directory of its own and then renames it.
     """
     wanted = digest()
     stamp = target / DIGEST
@@ -72,7 +73,7 @@ def unpack(target: Path = UNPACKED) -> Path:
 
 
 def changes(target: Path = UNPACKED) -> list[str]:
-    """What is no longer as it was unpacked: paths relative to `target`, each with what happened to it."""
+    """Return what has changed since unpacking: paths relative to `target`, each with `gone`, `changed` or `new`."""
     found = []
     for part in PARTS:
         left = {path.relative_to(target / part).as_posix() for path in (target / part).rglob("*")}
@@ -88,7 +89,7 @@ def changes(target: Path = UNPACKED) -> list[str]:
 
 
 def pack(part: str, source: Path) -> None:
-    """Makes the archive of `part` anew, of all that is below `source`."""
+    """Pack everything below `source` into the archive of `part`, replacing the old one."""
     compressor = zstandard.ZstdCompressor(level=19, write_checksum=True, threads=0)
     with (
         archive(part).open("wb") as out,
@@ -106,7 +107,7 @@ def pack(part: str, source: Path) -> None:
 
 
 def _members(part: str) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """The files and directories of an archive, in its order."""
+    """Yield the files and directories of an archive, in its order."""
     with (
         archive(part).open("rb") as packed,
         zstandard.ZstdDecompressor().stream_reader(packed) as plain,

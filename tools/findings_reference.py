@@ -1,4 +1,4 @@
-"""findings_reference.py > docs/findings.md: every code of the catalogue, with what a real broker did about it."""
+"""Prints docs/findings.md: every code of the catalogue, with what a real broker did with such damage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kdump.check.catalogue import CATALOGUE, FAMILIES, Code
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"
 FAILS = "preallocated-killed"
-"""The trial of COORDINATORS in which the coordinators of groups and share groups cannot be loaded."""
+"""Trial in COORDINATORS in which the coordinators of groups and share groups cannot be loaded."""
 
 HEAD = """# The findings
 
@@ -32,13 +32,13 @@ TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "f
 
 
 def telling(trial: dict[str, Any]) -> tuple[bool, bool]:
-    """Sort key: trials in which a broker or consumer failed first, of these the ones with a message first."""
+    """Sort key: trials in which a broker or consumer failed come first, and among them those with a message."""
     harmless = trial["broker"] == "starts normally" and consumer(trial) == "reads everything"
     return harmless, not (trial.get("brokerLog") or trial.get("consumerLog"))
 
 
 def consumer(trial: dict[str, Any]) -> str:
-    """What a consumer did; and a read_committed one, if that differs."""
+    """Return what a consumer did, and what a read_committed consumer did if that differs."""
     committed = trial.get("consumerCommitted")
     said = str(trial["consumer"])
     return said if committed in (None, said) else f"{said} (with read_committed: {committed})"
@@ -64,7 +64,7 @@ def section(code: Code, trials: list[dict[str, Any]]) -> str:
 
 
 def failover(case: dict[str, Any]) -> str:
-    """What the next coordinator logged, and what clients got from it."""
+    """Return what the next coordinator logged, and what clients got from it."""
     asked = next(step for step in case["steps"] if step["step"] == "ask")
     clients, lines = asked["clients"], asked["log"][f"broker-{asked['clients']['leader of __consumer_offsets']}"]
     what = case["what"].split("; later")[0]

@@ -1,5 +1,5 @@
-"""Writes the tables of docs/format.md into it, between its marks, and docs/messages.md whole: from the declarations
-that kdump reads by. A mark is <!-- struct NAME -->, <!-- file KIND --> or <!-- kinds -->, and ends at <!-- end -->."""
+"""Writes the tables of docs/format.md, between its marks, and the whole of docs/messages.md, from the declarations that
+kdump's parsers use. A mark is <!-- struct NAME -->, <!-- file KIND --> or <!-- kinds -->, and ends at <!-- end -->."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cell(text: str) -> str:
 
 
 def table(head: Iterable[str], lines: Iterable[Iterable[str]], right: int = 0) -> str:
-    """A Markdown table; the first `right` columns are numbers."""
+    """Return a Markdown table; the first `right` columns are numbers."""
     names = list(head)
     rule = ["--:" if number < right else "---" for number in range(len(names))]
     every = [names, rule, *(list(line) for line in lines)]
@@ -44,13 +44,13 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]], right: int = 0) -
 
 
 def layout_table(struct: Named) -> str:
-    """Position, size, type, name and meaning of each field, and of the bits in it."""
+    """Return a table with the position, size, type, name and meaning of each field, and of its bits."""
     lines = []
     behind = ""
     for row in rows(struct):
         position = str(row.position) if row.position is not None else f"behind {behind}" if behind else ""
         name = f"{'› ' * row.depth}**{row.name}**"
-        unit = f" ({row.unit})" if row.unit == "epoch ms" else ""  # of the others the meaning tells it
+        unit = f" ({row.unit})" if row.unit == "epoch ms" else ""  # the meaning includes other units
         lines.append([position, str(row.size or ""), cell(row.type), name, cell(row.meaning) + unit])
         for bits in row.bits:
             last = bits.shift + bits.width - 1
@@ -79,7 +79,7 @@ def message_row(struct: Named, row: Row) -> list[str]:
 
 
 def message_table(struct: Named) -> str:
-    """The fields of all versions of a message."""
+    """Return a table of the fields of all versions of a message."""
     heads = ("field", "type", "versions", "nullable", "tag", "default", "says")
     lines = [message_row(struct, row) for row in rows(struct)]
     if not lines:
@@ -117,7 +117,7 @@ def kinds_table() -> str:
 
 
 def page(text: str) -> str:
-    """docs/format.md with its tables made anew."""
+    """Return the text of docs/format.md with its tables replaced."""
     known = {struct.name: struct for struct in structs()}
 
     def made(match: re.Match[str]) -> str:

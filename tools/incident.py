@@ -1,7 +1,7 @@
 """python -m tools.incident NAME [DIR]
 
-Lays out the disk of an incident that docs/incidents/NAME.md walks through, in DIR (a new directory; by default
-build/incidents/NAME): real bytes of a broker of Kafka 4.3.1, out of fixtures/, damaged as the page says.
+Creates the disk of the incident in docs/incidents/NAME.md, in DIR (a new directory; by default build/incidents/NAME):
+real bytes of a broker of Kafka 4.3.1, from fixtures/, damaged as the page describes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
 MADE = 1_795_248_012.345
-"""When the files of the disk were last changed, in epoch seconds: 2026-11-21T08:00:12.345Z."""
+"""Modification time of the disk's files in epoch seconds: 2026-11-21T08:00:12.345Z."""
 ZERO = f"{0:020}"
 ORDERS = "orders-none-0"
 ORDERS_ZSTD = "orders-zstd-0"
@@ -29,7 +29,7 @@ DAY = 86_400_000
 
 Damage = Callable[["Disk"], None]
 INCIDENTS: dict[str, Damage] = {}
-"""What does the damage, by the name of the page; its docstring stands there."""
+"""Functions that damage a disk, by the name of their page, which contains the function's docstring."""
 
 
 def incident(name: str) -> Callable[[Damage], Damage]:
@@ -41,7 +41,7 @@ def incident(name: str) -> Callable[[Damage], Damage]:
 
 
 class Disk:
-    """A copy of a log directory, to be damaged; paths are relative to it."""
+    """Copy of a log directory that is to be damaged. Paths are relative to it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -50,11 +50,11 @@ class Disk:
         return self.root / name
 
     def log(self, partition: str) -> Path:
-        """The newest segment."""
+        """Return the path of the newest segment."""
         return max((self.root / partition).glob("*.log"))
 
     def batches(self, partition: str) -> list[tuple[int, BatchHeader]]:
-        """Where the batches of the newest segment start, and their headers."""
+        """Return the positions and headers of the batches in the newest segment."""
         data, found, position = self.log(partition).read_bytes(), [], 0
         while position < len(data):
             header = BATCH_HEADER.read(data, position)
@@ -76,25 +76,26 @@ class Disk:
         self.write(path, position, bytes([data[position] ^ 1 << bit]))
 
     def batch(self, partition: str, number: int) -> bytes:
-        """The bytes of a batch."""
+        """Return the bytes of a batch."""
         position, header = self.batches(partition)[number]
         return self.log(partition).read_bytes()[position : position + header.size]
 
     def crashed(self, partition: str, recovery_point: int) -> None:
-        """The broker was not shut down, and had last flushed that partition at `recovery_point`."""
+        """Make the disk look as after a crash, with `partition` last flushed at `recovery_point`."""
         self.file(".kafka_cleanshutdown").unlink()
         (self.root / partition / f"{self.end(partition):020}.snapshot").unlink()
         self.checkpoint("recovery-point-offset-checkpoint", partition, recovery_point)
 
     def checkpoint(self, name: str, partition: str, offset: int) -> None:
-        """Another offset for that partition in one of the checkpoints."""
+        """Change the offset of a partition in a checkpoint file."""
         topic, _, number = partition.rpartition("-")
         start = f"{topic} {number} "
         lines = self.file(name).read_text().splitlines()
         self.file(name).write_text("".join(f"{start}{offset}\n" if x.startswith(start) else f"{x}\n" for x in lines))
 
     def truncate(self, partition: str, number: int) -> None:
-        """Batch `number` of the newest segment and those behind it never came; what was written later neither."""
+        """Remove batch `number` of the newest segment, everything after it, and what was written later in other
+        files."""
         position, header = self.batches(partition)[number]
         end = self.end(partition)
         os.truncate(self.log(partition), position)
@@ -108,13 +109,13 @@ class Disk:
             self.checkpoint(name, partition, header.baseOffset)
 
     def end(self, partition: str) -> int:
-        """The log end offset."""
+        """Return the log end offset."""
         header = self.batches(partition)[-1][1]
         return header.baseOffset + header.lastOffsetDelta + 1
 
 
 def changed(batch: bytes, **fields: int) -> bytes:
-    """A batch with other fields in its header, and the checksum that it then has."""
+    """Return the batch with other header fields, and the checksum that matches them."""
     header = BATCH_HEADER.read(batch)._replace(**fields)
     data = BATCH_HEADER.struct.pack(*header) + batch[BATCH_HEADER.size :]
     return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
@@ -122,8 +123,8 @@ def changed(batch: bytes, **fields: int) -> bytes:
 
 @incident("torn-tail")
 def torn_tail(disk: Disk) -> None:
-    """The power failed: there is no mark of a clean shutdown, and only half of the last batch of orders-none-0 has
-    reached the disk, with zeros for the pages behind it."""
+    """The power failed: there is no clean-shutdown file, and only half of the last batch of orders-none-0 reached the
+    disk, followed by zero-filled pages."""
     disk.crashed(ORDERS, 240)
     start, header = disk.batches(ORDERS)[-1]
     path = disk.log(ORDERS)
@@ -134,7 +135,7 @@ def torn_tail(disk: Disk) -> None:
 
 @incident("flipped-bit-before-recovery")
 def flipped_bit_before_recovery(disk: Disk) -> None:
-    """The broker was killed, and a bit of the third of five batches of orders-none-0 flipped on the disk; the last
+    """The broker was killed, and a bit in the third of five batches of orders-none-0 flipped on the disk. The last
     flush, and with it the recovery point, was at offset 60."""
     disk.crashed(ORDERS, 60)
     disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[2][0] + 200)
@@ -142,29 +143,29 @@ def flipped_bit_before_recovery(disk: Disk) -> None:
 
 @incident("flipped-bit-after-shutdown")
 def flipped_bit_after_shutdown(disk: Disk) -> None:
-    """A bit of the third of five batches of orders-none-0 flipped, and the broker was shut down cleanly."""
+    """A bit in the third of five batches of orders-none-0 flipped, and the broker was shut down cleanly."""
     disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[2][0] + 200)
 
 
 @incident("record-size-0")
 def record_size_0(disk: Disk) -> None:
-    """The last segment of orders-none-0 ends with 4096 zeros, and there is a mark of a clean shutdown: someone has put
-    it there to get round a long recovery."""
+    """The last segment of orders-none-0 ends with 4,096 zero bytes, and there is a clean-shutdown file: an operator
+    created it to avoid a long recovery."""
     disk.append(disk.log(ORDERS), bytes(4096))
 
 
 @incident("corrupt-index")
 def corrupt_index(disk: Disk) -> None:
-    """In the .index of orders-none-0 the last entry points into the middle of a batch; the .timeindex of orders-zstd-0
-    ends with the zeros it was preallocated with."""
+    """In the .index of orders-none-0, the last entry points into the middle of a batch. The .timeindex of orders-zstd-0
+    still ends with preallocated zeros."""
     disk.flip(disk.file(f"{ORDERS}/{ZERO}.index"), 8 * 3 - 1, 6)
     disk.append(disk.file(f"{ORDERS_ZSTD}/{ZERO}.timeindex"), bytes(TIME_INDEX_ENTRY.size * 10))
 
 
 @incident("stuck-consumer")
 def stuck_consumer(disk: Disk) -> None:
-    """The header of the second batch of orders-zstd-0 claims 61 records where there are 60: so its producer wrote it,
-    and its checksum holds."""
+    """The header of the second batch of orders-zstd-0 states 61 records, but the batch contains 60. Its producer wrote
+    it so, and the checksum matches."""
     position, header = disk.batches(ORDERS_ZSTD)[1]
     batch = changed(disk.batch(ORDERS_ZSTD, 1), recordCount=header.recordCount + 1)
     disk.write(disk.log(ORDERS_ZSTD), position, batch)
@@ -172,8 +173,8 @@ def stuck_consumer(disk: Disk) -> None:
 
 @incident("hanging-transaction")
 def hanging_transaction(disk: Disk) -> None:
-    """The last batch of payments-0 came late: the transaction it belongs to had been committed, and its marker was
-    written before it, so that nothing will ever end the transaction which the batch began (KIP-890)."""
+    """The last batch of payments-0 arrived late: its transaction had been committed, and the COMMIT marker was written
+    before the batch. No coordinator will end the transaction that the batch began (KIP-890)."""
     found = [header.producerId for _, header in disk.batches(PAYMENTS)]
     disk.truncate(PAYMENTS, found.index(11))
     numbers = [number for number, (_, header) in enumerate(disk.batches(PAYMENTS)) if not header.isControlBatch]
@@ -188,8 +189,8 @@ def hanging_transaction(disk: Disk) -> None:
 
 @incident("out-of-order-sequence")
 def out_of_order_sequence(disk: Disk) -> None:
-    """Broker 1 became leader of orders-zstd-0 in an unclean election, without the fourth batch, which the producer had
-    been told was written; what it sent next came behind the gap."""
+    """Broker 1 became leader of orders-zstd-0 in an unclean election, without the fourth batch, which had already been
+    acknowledged to its producer. What the producer sent next follows the gap."""
     last, header = disk.batch(ORDERS_ZSTD, 4), disk.batches(ORDERS_ZSTD)[3][1]
     disk.truncate(ORDERS_ZSTD, 3)
     disk.append(disk.log(ORDERS_ZSTD), changed(last, baseOffset=header.baseOffset, partitionLeaderEpoch=1))
@@ -202,13 +203,13 @@ def out_of_order_sequence(disk: Disk) -> None:
 
 @incident("future-timestamp")
 def future_timestamp(disk: Disk) -> None:
-    """Nothing is changed: somebody wrote to future-0 a record of the year 2100."""
+    """Nothing is changed: a client wrote a record with a timestamp in the year 2100 to future-0."""
 
 
 @incident("compaction-stopped")
 def compaction_stopped(disk: Disk) -> None:
-    """A bit flipped in the first segment of users-0, which is compacted; the cleaner has come as far as offset 60, says
-    cleaner-offset-checkpoint."""
+    """A bit flipped in the first segment of users-0, which is compacted. According to cleaner-offset-checkpoint, the
+    log is cleaned up to offset 60."""
     path = disk.file(f"users-0/{ZERO}.log")
     data = path.read_bytes()
     position = 0
@@ -220,8 +221,8 @@ def compaction_stopped(disk: Disk) -> None:
 
 @incident("disk-full")
 def disk_full(disk: Disk) -> None:
-    """The disk was full as orders-none-0 rolled: the new segment is empty, its indexes have no bytes, its snapshot of
-    producers is cut off, and recovery-point-offset-checkpoint could not be replaced."""
+    """The disk was full when orders-none-0 rolled: the new segment and its indexes are empty, its producer snapshot is
+    truncated, and recovery-point-offset-checkpoint could not be replaced."""
     disk.crashed(ORDERS, 0)
     end = disk.end(ORDERS)
     for suffix in ("log", "index", "timeindex"):
@@ -233,8 +234,8 @@ def disk_full(disk: Disk) -> None:
 
 @incident("recreated-topic")
 def recreated_topic(disk: Disk) -> None:
-    """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata holds the
-    id of the old one; and a directory of a deleted topic was left over."""
+    """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata contains
+    the ID of the old topic. A directory of a deleted topic was left over as well."""
     disk.file("trimmed-0/partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
     stray = disk.file("audit-0.0f1e2d3c4b5a69788796a5b4c3d2e1f0-stray")
     shutil.copytree(disk.file("ledger-0"), stray)
@@ -242,7 +243,8 @@ def recreated_topic(disk: Disk) -> None:
 
 @incident("metadata-log")
 def metadata_log(disk: Disk) -> None:
-    """A bit flipped in a batch of __cluster_metadata-0, behind its last snapshot, and the snapshot lost its end."""
+    """A bit flipped in a batch of __cluster_metadata-0 after the last metadata snapshot, and the end of that snapshot
+    is missing."""
     path = disk.log("__cluster_metadata-0")
     start = disk.batches("__cluster_metadata-0")[-2][0]
     disk.flip(path, start + 70)
@@ -253,7 +255,7 @@ def metadata_log(disk: Disk) -> None:
 
 @incident("diverged-replicas")
 def diverged_replicas(disk: Disk) -> None:
-    """Nothing is changed: disk-1 and disk-2 hold the two replicas of ledger-0, as brokers 1 and 2 left them after an
+    """Nothing is changed: disk-1 and disk-2 contain the two replicas of ledger-0, as brokers 1 and 2 left them after an
     unclean leader election."""
     for name in ("disk-1", "disk-2"):
         shutil.rmtree(disk.root.parent / name, ignore_errors=True)
@@ -262,7 +264,7 @@ def diverged_replicas(disk: Disk) -> None:
 
 
 def lay_out(name: str, directory: Path) -> None:
-    """The disk of that incident, in `directory`/disk-1. Raises FileExistsError."""
+    """Create the disk of an incident in `directory`/disk-1. Raises FileExistsError."""
     directory.mkdir(parents=True)
     root = directory / "disk-1"
     shutil.copytree(FIXTURES / "disk-1", root)

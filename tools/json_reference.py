@@ -1,4 +1,4 @@
-"""json_reference.py > docs/json.md: every key of every JSON object, from the declarations that make them."""
+"""Prints docs/json.md: every key of every JSON object, from the declarations that produce them."""
 
 from __future__ import annotations
 

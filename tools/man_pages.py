@@ -1,4 +1,4 @@
-"""Writes man/*.1, a manual page for kdump and each of its commands, from click's declarations."""
+"""Writes man/*.1: manual pages for kdump and each of its commands, from click's declarations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def escaped(text: str) -> str:
-    """Text as roff takes it: no character of it is a request or an escape, an ASCII hyphen stays one, and so do three
-    dots on a terminal that has no other character for them."""
+    """Escape text for roff: nothing is taken as a request or an escape, an ASCII hyphen stays one, and an ellipsis
+    becomes three dots, for terminals without that character."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     text = "".join(each if ord(each) < 128 else f"\\[u{ord(each):04X}]" for each in text)
     return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in text.split("\n"))
 
 
 def prose(text: str) -> str:
-    """A paragraph, in lines of roff's usual width; what stands between ` is bold."""
+    """Return a paragraph in lines of roff's usual width; text between backticks is bold."""
     lines = wrap(text, 70, break_long_words=False, break_on_hyphens=False)
     return CODE.sub(lambda match: f"\\fB{match[1]}\\fR", escaped("\n".join(lines)))
 
@@ -32,7 +32,7 @@ def prose(text: str) -> str:
 def title(page: Page) -> str:
     name = f"kdump-{page.name}" if page.name else "kdump"
     head = f'.TH {escaped(name.upper())} 1 "{DATE}" "kdump {__version__}" "kdump manual"'
-    return head + "\n.nh\n.ad l"  # words are not torn apart, nor pulled to the right edge
+    return head + "\n.nh\n.ad l"  # no hyphenation, left-aligned
 
 
 def synopsis(usage: str) -> str:
@@ -57,7 +57,7 @@ def reference(name: str) -> str:
 
 
 def status(text: str) -> list[str]:
-    """What it exits with: each status by itself, behind what is said before the first."""
+    """Return the paragraphs on exit statuses: one item per status, after the text that precedes the first."""
     before, *each = STATUS.split(text)
     parts = [prose(before[0].upper() + before[1:] + ":")] if before else []
     for number, said in zip(each[::2], each[1::2]):
@@ -71,7 +71,7 @@ def environment() -> str:
 
 
 def manual(page: Page, others: list[Page]) -> str:
-    """One manual page; that of kdump itself lists the `others`."""
+    """Return one manual page; kdump's own lists the `others`."""
     name = f"kdump-{page.name}" if page.name else "kdump"
     parts = [title(page), section("NAME", f"{escaped(name)} \\-\n{prose(lead(page.summary))}")]
     parts.append(section("SYNOPSIS", synopsis(page.usage)))
@@ -93,13 +93,13 @@ def manual(page: Page, others: list[Page]) -> str:
 
 
 def lead(summary: str) -> str:
-    """As apropos shows it: the sentence goes on behind a name."""
+    """Return a summary in the form that apropos shows after the name: lower case, without a period."""
     text = summary.rstrip(".")
     return text[0].lower() + text[1:]
 
 
 def all_pages() -> dict[str, str]:
-    """File name -> its text."""
+    """Return the text of each page by file name."""
     each = list(pages())
     return {"kdump.1": manual(overall(), each), **{f"kdump-{page.name}.1": manual(page, []) for page in each}}
 

@@ -1,4 +1,4 @@
-"""What a manual says of each command, taken from click's declarations: for docs/cli.md and the man pages."""
+"""Descriptions of all commands for docs/cli.md and the man pages, taken from click's declarations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdump.cli import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "kafka-kdump"
-"""What the package registry calls it."""
+"""Name in the package registry."""
 ENVIRONMENT = {
     "NO_COLOR": "If it is set to anything, nothing is coloured.",
     "TERM": "Nor is it where this is `dumb`.",
@@ -23,11 +23,11 @@ ENVIRONMENT = {
     "KDUMP_ENGINE": "`plain` runs the core as plain Python, although it is compiled.",
 }
 PAGES = {"query": "spark", "scan": "spark", "completion": "install"}
-"""Commands whose page has another name."""
+"""Commands whose page in docs/ has another name."""
 
 
 class Option(NamedTuple):
-    """`names` as they are typed, `metavar` what stands for the value, empty for a flag."""
+    """Option of a command. `names`: as typed; `metavar`: placeholder of the value, empty for a flag."""
 
     names: tuple[str, ...]
     metavar: str
@@ -35,7 +35,7 @@ class Option(NamedTuple):
 
 
 class Page(NamedTuple):
-    """One command. `description` and `notes` are paragraphs; `examples` lines; `status` what it exits with."""
+    """Description of a command. `description` and `notes`: paragraphs; `examples`: lines; `status`: exit statuses."""
 
     name: str
     summary: str
@@ -48,24 +48,24 @@ class Page(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """The page in docs/ that shows it at work; empty if there is none."""
+        """File name of the page in docs/ with examples; empty if there is none."""
         name = f"{PAGES.get(self.name, self.name)}.md"
         return name if (ROOT / "docs" / name).is_file() else ""
 
     @property
     def related(self) -> list[str]:
-        """Other commands that its text names, in their order."""
+        """Other commands that the text refers to, in the order of `kdump --help`."""
         text = " ".join([*self.description, *self.examples, *(option.help for option in self.options)])
         return [name for name in COMMANDS if name != self.name and re.search(rf"\bkdump {name}\b", text)]
 
 
 def overall() -> Page:
-    """The group itself."""
+    """Return the page of kdump itself."""
     return _page("", cli, click.Context(cli, info_name="kdump", **cli.context_settings))
 
 
 def pages() -> Iterator[Page]:
-    """Every command, in the order of `kdump --help`."""
+    """Yield the page of every command, in the order of `kdump --help`."""
     parent = click.Context(cli, info_name="kdump", **cli.context_settings)
     for name in cli.list_commands(parent):
         command = cli.get_command(parent, name)
@@ -96,7 +96,7 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Page:
 
 
 def paragraphs(text: str) -> list[str]:
-    """What empty lines part; click's mark against wrapping is taken out."""
+    """Split text at empty lines, and remove click's mark against wrapping."""
     return [
         part.strip("\n") for part in re.split(r"\n\s*\n", text.replace("\b\n", "").replace("\b", "")) if part.strip()
     ]
@@ -111,7 +111,7 @@ def _option(option: click.Option) -> Option | None:
 
 
 def metavar(param: click.Parameter) -> str:
-    """What stands for the value; the same whatever click's release."""
+    """Return the placeholder of a parameter's value, the same in every release of click."""
     if param.metavar:
         return param.metavar
     if isinstance(param.type, click.Choice):

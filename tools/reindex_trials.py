@@ -1,10 +1,11 @@
 """python -m tools.reindex_trials JARS DISKS [--compare]
 
-Holds `kdump reindex` against what 4.3 brokers left on their disks, and against Kafka's own LogSegment.recover on copies
-of the same segments, sound and damaged. Writes the table of docs/reindex.md and tests/forensics/recovered.tsv anew;
---compare writes nothing, and ends with 1 where they would be others or kdump's bytes are not Kafka's.
+Compares `kdump reindex` with the indexes that 4.3 brokers left on their disks, and with Kafka's own LogSegment.recover
+on copies of the same segments, undamaged and damaged. Rewrites the table of docs/reindex.md and
+tests/forensics/recovered.tsv. --compare writes nothing, and exits with 1 if these would change or if kdump's bytes
+differ from Kafka's.
 
-JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3. Needs Java 17, and three
+JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17 and three
 minutes.
 """
 
@@ -28,16 +29,18 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reindex.md"
 FIXTURES = ROOT / "fixtures"
 GOLDEN = ROOT / "tests" / "forensics" / "recovered.tsv"
-"""What Kafka made of the fixtures, sound and damaged: seed, segment, what it said, and the hash of its three files."""
+"""Kafka's results for the fixtures, undamaged and damaged: seed, segment, result, and the sizes and hash of its three
+files."""
 BEGIN, END = "<!-- tools/reindex_trials.py -->\n", "<!-- end -->\n"
 DAMAGED = 6
-"""Damaged copies of each disk."""
+"""Number of damaged copies of each disk."""
 LARGEST = 2 << 20
-"""Bytes above which a segment is left out."""
+"""Maximum size of a segment in bytes; larger ones are left out."""
 
 
 def copy(disk: Path, to: Path, seed: int | None) -> None:
-    """The segments and snapshots of a disk; with a `seed`, damaged: bits, blocks of zeros, ends cut off."""
+    """Copy the segments and snapshots of a disk. With a `seed`, damage the segments: flipped bits, zeroed blocks,
+    truncation."""
     dice = random.Random(seed)
     for path in sorted(disk.rglob("*")):
         if path.suffix not in (".log", ".snapshot") or path.stat().st_size > LARGEST:
@@ -58,7 +61,8 @@ def copy(disk: Path, to: Path, seed: int | None) -> None:
 
 
 def recovered(jars: Path, directory: Path) -> dict[str, str]:
-    """What Kafka said of each segment, by its path; its indexes are beside it then."""
+    """Run LogSegment.recover on each segment and return its results by path; its indexes are then next to the
+    segments."""
     program = Path(__file__).with_name("RecoverIndexes.java")
     command = ["java", "-cp", f"{jars}/*", str(program), str(directory)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -66,7 +70,7 @@ def recovered(jars: Path, directory: Path) -> dict[str, str]:
 
 
 def agrees(made: Reindexed, own: Path, said: str) -> str:
-    """How kdump's indexes differ from those that Kafka left beside `own`; empty: they do not."""
+    """Return how kdump's indexes differ from those that Kafka left next to `own`; empty if they do not."""
     indexes = made.rebuilt.indexes
     if not said.isdigit() or indexes is None:
         return "" if indexes is None and not said.isdigit() else f"Kafka says {said}, kdump {made.rebuilt.ending}"
@@ -80,13 +84,13 @@ def agrees(made: Reindexed, own: Path, said: str) -> str:
 
 
 def digest(index: bytes, timeindex: bytes, txnindex: bytes) -> str:
-    """Of three files; no .txnindex is as one of no bytes."""
+    """Return the sizes and hash of three files. A missing .txnindex counts as an empty one."""
     sizes = f"{len(index)} {len(timeindex)} {len(txnindex)} "
     return sizes + hashlib.sha256(index + timeindex + txnindex).hexdigest()[:16]
 
 
 def golden(jars: Path) -> str:
-    """The lines of GOLDEN, anew."""
+    """Return the new lines of GOLDEN."""
     lines = []
     for seed in (None, *range(DAMAGED)):
         with tempfile.TemporaryDirectory() as directory:
@@ -100,7 +104,7 @@ def golden(jars: Path) -> str:
 
 
 def trial(jars: Path, disk: Path, seed: int | None) -> tuple[int, list[str]]:
-    """How many segments were held against Kafka, and where they differ."""
+    """Return the number of segments compared with Kafka, and the differences."""
     with tempfile.TemporaryDirectory() as directory:
         ours, theirs = Path(directory, "a"), Path(directory, "b")
         copy(disk, ours, seed)
@@ -117,7 +121,7 @@ def trial(jars: Path, disk: Path, seed: int | None) -> tuple[int, list[str]]:
 
 
 def beside(disk: Path) -> tuple[list[str], int]:
-    """A row's cells for the files that the broker itself left, and how many of them are wrong or missing."""
+    """Return a table row on the files that the broker itself left, and how many of them are wrong or missing."""
     counts: dict[str, Counter[str]] = {ending: Counter() for ending in ENDINGS.values()}
     reasons: Counter[str] = Counter()
     segments = wrong = 0

@@ -1,11 +1,11 @@
 """python -m tools.remedy_trials JARS DISKS [--only NAME,…] [--out docs/remedy-trials.json]
 
-Tries what the catalogue of findings advises, and what it warns of: damages a copy of a disk, removes or renames the
-files that a recipe of tests/remedies.py names, starts a real broker, reads the partition, stops the broker cleanly and
-runs `kdump verify` on what it left.
+Tries the actions that the catalogue of findings recommends, and those that it warns against: damages a copy of a disk,
+removes or renames the files listed in a recipe of tests/remedies.py, starts a real broker, reads the partition, stops
+the broker cleanly and runs `kdump verify` on the result.
 
-JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3. Needs Java 17, a C
-compiler and about ten minutes.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17, a C compiler
+and about ten minutes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from tools.trials.wording import ranges
 
 STOP_SECONDS = 60
 IDLE_MS = 12_000
-"""How long a consumer waits for more: no other copy tells what it should get."""
+"""Time in ms after which a consumer without new records stops. It is long because no other copy shows what the consumer
+should read."""
 TRANSACTIONAL = ("payments-0",)
 Result = dict[str, Any]
 
 
 def left(root: Path, partition: str) -> list[str]:
-    """The codes that verify reports for the partition, informational ones left out."""
+    """Return the codes that verify reports for the partition, except informational ones."""
     command = [sys.executable, "-m", "kdump", "verify", "--json", str(root)]
     lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
     rows = [row for row in map(json.loads, lines) if row["type"] == "finding" and row["severity"] != "info"]
@@ -46,7 +47,7 @@ def left(root: Path, partition: str) -> list[str]:
 
 
 def read(cluster: Cluster, partition: str) -> Result:
-    """Offsets that a consumer gets, and one of committed records."""
+    """Return the offsets that a consumer reads, and those that a read_committed one reads."""
     found: Result = {}
     for key, committed in (("consumed", False), ("consumedCommitted", True)):
         if committed and partition not in TRANSACTIONAL:
@@ -60,7 +61,7 @@ def read(cluster: Cluster, partition: str) -> Result:
 
 @contextmanager
 def bad_sector(work: Path, where: tuple[str, int] | None) -> Iterator[None]:
-    """Let processes that start meanwhile fail to read 4096 bytes of a file (tools/trials/unreadable.c)."""
+    """Make processes that start inside the block fail to read 4,096 bytes of a file (tools/trials/unreadable.c)."""
     if where is None:
         yield
         return

@@ -1,5 +1,5 @@
-"""Draw the picture of docs/report.md: the top of a report in Chromium. `python -m tools.report_capture`, from the root
-of the repository; KDUMP_CHROMIUM names the browser, if it is not on the PATH."""
+"""Draws the screenshot of docs/report.md: the top of a report in Chromium. Run `python -m tools.report_capture` in the
+root of the repository. KDUMP_CHROMIUM is the path of the browser if it is not on the PATH."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdump.render.postmortem.write import report
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 POSITION, BIT = 14_000, 4
-"""The bit of orders-none-0 that is flipped."""
+"""Position and bit of orders-none-0 that is flipped."""
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
 """python -m tools.restart_trials JARS DISKS [--only NAME,…] [--again] [--out docs/restart-trials.json]
 
-Foretells with kdump.restart_plan what a broker does with a damaged copy of a disk, starts a real one on it, and records
-both, and where they differ. docs/restart-plan.md shows the result as a table (KDUMP_REWRITE=1 in its test writes it).
+Predicts with kdump.restart_plan what a broker does with a damaged copy of a disk, starts a real broker on it, and
+records both, and their differences. docs/restart-plan.md contains the result as a table (its test writes the table if
+KDUMP_REWRITE=1 is set).
 
-JARS is a directory with the jars that tools/kafka-jars.xml names; DISKS holds kafka-4.3. The recipes are those of
-tests/restart_damages.py. --only replaces those in OUT. --again starts no
-broker: it foretells anew, and compares with what OUT has of one. Needs Java 17; each recipe takes about 15 s.
+JARS is a directory with the jars listed in tools/kafka-jars.xml; DISKS contains kafka-4.3. The recipes are those of
+tests/restart_damages.py. --only replaces only the given ones in OUT. --again starts no broker: it predicts again, and
+compares with what OUT records of the broker. Needs Java 17; each recipe takes about 15 s.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from tools.trials.restart import differences, done, epochs_of, recorded
 
 
 def applied(disks: Path, recipe: Any, work: Path) -> Node:
-    """The broker of a recipe, on a copied disk in `work`."""
+    """Return the node of a recipe, on a damaged copy of the disk in `work`."""
     damages = importlib.import_module("tests.damages")
     node: Node = recipe.node(damages.copy_disk(disks / damages.DISK_PATHS[recipe.disk], work / "disk-1"))
     return node
 
 
 def trial(jars: Path, disks: Path, recipe: Any) -> dict[str, Any]:
-    """One recipe: the result, as it stands in the file."""
+    """Run one recipe and return the result, in the form in which it is stored."""
     damages = importlib.import_module("tests.damages")
     with public_directory() as work:
         controller = damages.copy_disk(disks / damages.DISK_PATHS["clean-0"], work / "disk-0")
@@ -59,7 +60,7 @@ def trial(jars: Path, disks: Path, recipe: Any) -> dict[str, Any]:
 
 
 def again(disks: Path, recipe: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """A result with what is foretold now, beside what the broker did then."""
+    """Return a result with the current prediction, compared with the recorded behavior of the broker."""
     with public_directory() as work:
         said, _ = plan_of(applied(disks, recipe, work))
     result = known | {"what": recipe.what, "verdict": said.pop("verdict"), "status": said.pop("status")}
@@ -74,7 +75,8 @@ def again(disks: Path, recipe: Any, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(said: dict[str, Any], did: dict[str, Any]) -> dict[str, Any]:
-    """What tells: partitions whose facts are like in an undamaged start are left out of the file."""
+    """Return what is stored of both. Partitions that are neither truncated nor stray are left out if prediction and
+    broker agree."""
     told = {}
     for key, facts in said["partitions"].items():
         other = did["partitions"].get(key)

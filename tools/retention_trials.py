@@ -1,12 +1,12 @@
 """python -m tools.retention_trials JARS DISKS [--out docs/retention-trials.json] [--compare]
 
 Puts the logs of tests/retention_cases.py on a copied disk, starts a real broker on it, gives each topic the configs of
-its case, and records which segments the broker deletes, which logs it cleans, and which it gives up; and what
-`kdump retention` says of the same disk as it was before, with the topics' configs out of the broker's own metadata log
-and its server.properties.
+its case, and records which segments the broker deletes, which logs it cleans, and which it marks as uncleanable. Also
+records what `kdump retention` predicts for the same disk as it was before, with the topic configs from the broker's own
+metadata log and its server.properties.
 
-JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3. --compare writes nothing, and
-ends with 1 where the broker does something else than OUT has. Needs Java 17 and about three minutes.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. --compare writes nothing,
+and exits with 1 if the broker behaves differently than in OUT. Needs Java 17 and about three minutes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ import kdump
 from tools.trials.cluster import Cluster
 
 WAIT = 12
-"""Seconds for the cleaner (which looks every 0.5 s) and the retention check (every 2 s)."""
+"""Seconds to wait for the cleaner (which runs every 0.5 s) and the retention check (every 2 s)."""
 CLIENTS = ("librdkafka", "kafkapython", "aiokafka", "franz", "orders")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HOSTS = [*(f"{client}-{codec}" for client in CLIENTS for codec in CODECS), "acks0", "clicks", "prealloc", "large"]
-"""Topics of one partition and one replica, whose files can take another's place."""
+"""Topics with one partition and one replica, whose files can be replaced with those of a case."""
 Result = dict[str, Any]
 FACTS = ("logStart", "cleaned", "cleanedTo", "givenUp", "dropped")
-"""What has to be as foretold: the first offset that is left, whether the cleaner took the log and how far it came,
-whether it gave it up, and how many records it dropped. (Which segments are deleted depends on whether the cleaner has
-merged them before.)"""
+"""Facts that must be as predicted: the log start offset, whether the log was cleaned and up to which offset, whether it
+was marked as uncleanable, and how many records were dropped. (Which segments are deleted depends on whether the cleaner
+has merged them before.)"""
 
 
 def read_checkpoint(path: Path) -> dict[str, int]:
@@ -44,13 +44,13 @@ def read_checkpoint(path: Path) -> dict[str, int]:
 
 
 def checkpoint(path: Path, values: dict[str, int]) -> None:
-    """The file with these partitions' offsets in it, and what it has of others."""
+    """Write the offsets of these partitions into a checkpoint file, which keeps those of other partitions."""
     rows = read_checkpoint(path) | {f"{topic} 0": offset for topic, offset in values.items()}
     path.write_text("\n".join(["0", str(len(rows)), *(f"{name} {offset}" for name, offset in rows.items())]) + "\n")
 
 
 def prepare(root: Path, recipes: Any, now: int) -> dict[str, Any]:
-    """Every case in the place of a topic: the topics, with their cases."""
+    """Replace the files of a topic with those of a case, for every case. Returns the cases by topic."""
     hosts = dict(zip(HOSTS, recipes.CASES, strict=False))
     assert len(hosts) == len(recipes.CASES), "more cases than topics"
     ends, cleaned, starts = {}, {}, {}
@@ -77,7 +77,7 @@ def configure(cluster: Cluster, topic: str, configs: dict[str, str]) -> None:
 
 
 def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None, dropped: int | None) -> Result:
-    """What the broker's log says that it did with the partition."""
+    """Return what the broker did with the partition, according to its log."""
     mine = [line for line in lines if f"{topic}-0" in line]
     deleted: set[int] = set()
     rules = set()
@@ -98,13 +98,14 @@ def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None, d
 
 
 def records_below(partition: Path, stop: int) -> int:
-    """Also those of batches whose checksum does not hold: the cleaner reads them."""
+    """Return the number of records below offset `stop`. Includes batches whose checksum does not match, because the
+    cleaner reads them."""
     log = kdump.open(str(partition))
     return sum(1 for record in log.records(damaged=True) if (record.offset or 0) < stop)
 
 
 def cleanings(text: str) -> dict[str, int]:
-    """By partition, how many messages the first cleaning dropped, as the cleaner counts them."""
+    """Return the number of messages that the first cleaning of each partition dropped, as counted by the cleaner."""
     found: dict[str, int] = {}
     pattern = r"cleaned log (\S+) \(dirty.*?Start size: [^(]*\(([\d,]+) messages\)"
     pattern += r".*?End size: [^(]*\(([\d,]+) messages\)"
@@ -117,7 +118,7 @@ TELLING = r"Deleting segment|uncleanable|Beginning cleaning|Found \d+ invalid|fu
 
 
 def foretold(disk: Path, topic: str, metadata: Path, properties: Path, now: int) -> Result:
-    """What kdump says of it."""
+    """Return what kdump predicts for the partition."""
     command = [
         sys.executable,
         "-m",
@@ -136,7 +137,7 @@ def foretold(disk: Path, topic: str, metadata: Path, properties: Path, now: int)
 
 
 def outcome(rows: list[Result]) -> Result:
-    """What the JSON objects of a partition come to, as far as a broker can be seen to do it."""
+    """Reduce the JSON objects of a partition to what can be observed of a broker."""
     holds = [row["hold"] for row in rows if row["type"] == "retentionHold"]
     (whole,) = (row for row in rows if row["type"] == "retention")
     segments = [row for row in rows if row["type"] == "retentionSegment"]
@@ -178,7 +179,8 @@ def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
         reached = read_checkpoint(root / "cleaner-offset-checkpoint")
         for topic in hosts:
             stop = reached.get(f"{topic} 0")
-            # Of a batch that is dropped whole the cleaner counts no record. Where retention went on, only it counts.
+            # The cleaner does not count the records of a batch that it drops whole, so count records on disk, unless
+            # retention has deleted segments too.
             if f"{topic}-0" in stats and stop and not starts[f"{topic}-0"]:
                 left = [records_below(disk / f"{topic}-0", stop) for disk in (work / "before", root)]
                 stats[f"{topic}-0"] = left[0] - left[1]

@@ -1,11 +1,11 @@
 """python -m tools.salvage_trials JARS DISKS [--only NAME,…] [--out docs/salvage-trials.json] [--compare]
 
-Damages copies of real disks by the recipes of tests/damages.py, has kdump salvage what is left of the partitions, puts
-that in their place, starts a real broker on it, and reads every partition with Kafka's own console consumer and
-kafka-dump-log: what is read has to be what kdump kept, record for record.
+Damages copies of real disks with the recipes of tests/damages.py, replaces the damaged partitions with the output of
+kdump salvage, starts a real broker on the disk, and reads every partition with Kafka's own console consumer and
+kafka-dump-log: they have to read what kdump kept, record for record.
 
-JARS is a directory with the jars that tools/kafka-jars.xml names. DISKS holds kafka-4.3 and kafka-2.8-legacy. --compare
-writes nothing: it says where something else happened than OUT has, and then ends with 1. Needs Java 17.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3 and kafka-2.8-legacy.
+--compare writes nothing: it prints what differs from OUT, and then exits with 1. Needs Java 17.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from tools.trials.wording import once, ranges
 Recipe = Any
 Result = dict[str, Any]
 TRIES = 3
-"""How often a partition is read that does not give what it should: a busy machine may be slower than the consumer
-waits."""
+"""Number of times that a partition is read if the result is not as expected: a busy machine may be slower than the
+consumer's timeout."""
 AT_ONCE = 24
-"""Partitions that one broker is started on."""
+"""Maximum number of partitions per startup of a broker."""
 FAMILIES = ("bytes", "records", "offsets", "epochs", "producers", "transactions")
 COMPLAINTS = ("isvalid: false", "Found", "Mismatch", "Exception", "Following offsets", "Messages not found")
-"""What kafka-dump-log says of a segment or an index that is not sound."""
+"""Parts of the lines by which kafka-dump-log reports a damaged segment or index."""
 
 
 PAYMENTS = "payments-0/00000000000000000000.log"
 
 
 class Case(NamedTuple):
-    """A trial beyond the recipes. `options` are those of kdump salvage, given the root of the damaged disk. `clean`:
-    the mark of a clean shutdown is left where it is; `abort`: what is open is ended as kdump's report says, and then
-    read once more."""
+    """Trial in addition to the recipes. `options`: additional options of kdump salvage, given the root of the damaged
+    disk; `clean`: the clean-shutdown file is left in place; `abort`: open transactions are aborted as kdump's report
+    recommends, and the partition is read again."""
 
     name: str
     code: str
@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 def cases(recipes: Any) -> list[Case]:
-    """What kdump salvage can be asked for, and what its report tells operators to do."""
+    """Return trials of the options of kdump salvage, and of the actions that its report recommends."""
 
     def nothing(file: str) -> Callable[[Path], Any]:
         return lambda root: recipes.Expected("", "", file)
@@ -185,7 +185,7 @@ def cases(recipes: Any) -> list[Case]:
 
 
 class Trial(NamedTuple):
-    """A damaged partition: `source` is its directory, `host` the partition in whose place it is served."""
+    """Damaged partition. `source`: its directory; `host`: the partition whose place it takes on the broker."""
 
     recipe: Recipe
     source: Path
@@ -193,7 +193,7 @@ class Trial(NamedTuple):
 
 
 def chosen(recipes: Any, only: set[str]) -> Iterator[Recipe]:
-    """The recipes that damage batches, or what is made from them, in partitions that clients read."""
+    """Yield the recipes that damage batches, or files derived from them, in partitions that clients read."""
     for recipe in (*recipes.DAMAGES, *cases(recipes)):
         code = CATALOGUE.get(recipe.code)
         wanted = code is None or code.family in FAMILIES or recipe.code.startswith("txn-")
@@ -202,7 +202,7 @@ def chosen(recipes: Any, only: set[str]) -> Iterator[Recipe]:
 
 
 def groups(found: Iterable[Recipe], disks: Path, recipes: Any) -> Iterator[list[Recipe]]:
-    """Those that can be served by one broker: of one disk, each in a partition of its own."""
+    """Yield groups of recipes that one broker can serve: from the same disk, each in a partition of its own."""
     open_groups: dict[str, list[tuple[set[str], list[Recipe]]]] = {}
     for recipe in found:
         with tempfile.TemporaryDirectory() as name:
@@ -229,7 +229,7 @@ def kdump(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def offsets(directory: Path, *options: str) -> list[int]:
-    """Of the records that a consumer is to get."""
+    """Return the offsets of the records that a consumer should read."""
     lines = kdump("inspect", "--records", "--json", *options, str(directory)).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
     return [row["offset"] for row in rows if row["type"] == "record" and "control" not in row]
@@ -276,7 +276,7 @@ class Lab:
             return results
 
     def salvage(self, trial: Trial, root: Path, out: Path) -> Result:
-        """What kdump made of it, in the place of what was there."""
+        """Replace the damaged partition with the output of kdump salvage, and return what it reports."""
         wishes = trial.recipe.options(trial.source.parent) if isinstance(trial.recipe, Case) else []
         done = kdump("salvage", str(trial.source), "--out", str(out), "--json", *wishes)
         if done.returncode not in (0, 1):
@@ -309,7 +309,7 @@ class Lab:
         }
 
     def dump(self, results: list[Result], trials: list[Trial], root: Path) -> None:
-        """What kafka-dump-log says of segments and indexes: nothing is right."""
+        """Record what kafka-dump-log reports about segments and indexes; nothing should be wrong."""
         for result, trial in zip(results, trials):
             names = sorted(str(path) for path in (root / trial.host).glob("0*.log"))
             command = ["java", "-cp", f"{self.jars}/*", f"{TOOL}DumpLogSegments", "--deep-iteration"]
@@ -321,7 +321,7 @@ class Lab:
     def judge(
         self, result: Result, trial: Trial, root: Path, cluster: Cluster, ends: dict[str, int], before: Any, after: Any
     ) -> None:
-        """The broker keeps what was written, and a consumer reads it all."""
+        """Record whether the broker keeps everything that was written, and whether a consumer reads all of it."""
         of_log = [name for name in before if name.startswith(trial.host + "/") and name.endswith(".log")]
         changed = [name for name in of_log if after.get(name) != before[name]]
         cleaned = any("lean" in line and trial.host in line for line in cluster.log("broker"))
@@ -331,7 +331,7 @@ class Lab:
         for committed in (False, True):
             wanted = offsets(root / trial.host, *(["--read-committed"] if committed else []))
             if committed and wanted == offsets(root / trial.host):
-                continue  # no transaction that would make a difference
+                continue  # no transaction makes a difference
             for _ in range(TRIES):
                 got = cluster.consume(trial.host, committed=committed)
                 if got.offsets == wanted:
@@ -344,7 +344,7 @@ class Lab:
 
     @staticmethod
     def end_open(result: Result, trial: Trial, root: Path, cluster: Cluster) -> None:
-        """End what is open as the report says; read_committed consumers then read to the end."""
+        """End the open transactions as the report recommends; read_committed consumers should then read to the end."""
         topic, _, number = trial.host.rpartition("-")
         said = []
         for each in result["open"]:
@@ -363,7 +363,7 @@ class Lab:
 
 
 def verdict(wanted: list[int], got: list[int], lines: list[str]) -> str:
-    """What the consumer read, next to what was kept."""
+    """Return what the consumer read, compared with what was kept."""
     if got == wanted and not lines:
         return "reads all that was kept"
     missing, more = sorted(set(wanted) - set(got)), sorted(set(got) - set(wanted))

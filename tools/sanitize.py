@@ -1,10 +1,10 @@
-"""Runs tests on a core that is compiled with AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`.
+"""Runs tests on a core compiled with AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`.
 
     python tools/sanitize.py DIR TEST…
 
-builds kdump in DIR, away from the core that is in use, and runs pytest on it. The sanitizer's library has to be loaded
-before the interpreter, which is not built with it; blocks come from malloc, so that it sees the end of each; what the
-interpreter does not free at its end is no finding.
+Builds kdump in DIR, apart from the core in use, and runs pytest on it. The sanitizer's library has to be loaded before
+the interpreter, which is not built with it. Memory comes from malloc, so that the sanitizer knows the bounds of each
+block. Memory that the interpreter does not free at exit is not reported.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Python's own -fwrapv would define the overflows that are to be found.
+# Python's own -fwrapv would define the overflows that the sanitizer is to detect.
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-wrapv -fno-omit-frame-pointer -O1"
 LIBRARY = "libasan.so"
-# kdump is imported before pytest puts the checkout in front of sys.path.
+# kdump is imported before pytest puts the checkout at the beginning of sys.path.
 RUN = """
 import sys
 sys.path[:1] = [sys.argv[1]]
@@ -30,7 +30,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 
 
 def build(home: Path) -> Path:
-    """Compile kdump into `home`; the directory to import it from."""
+    """Compile kdump into `home` and return the directory to import it from."""
     library = home / "lib"
     options = ["--build-base", str(home / "base"), "--build-lib", str(library)]
     environment = os.environ | {"CFLAGS": FLAGS, "LDFLAGS": "-fsanitize=address,undefined"}
@@ -39,7 +39,7 @@ def build(home: Path) -> Path:
 
 
 def preloaded() -> str:
-    """The path of the sanitizer's library, which the compiler knows. Raises RuntimeError."""
+    """Return the path of the sanitizer's library, according to the compiler. Raises RuntimeError."""
     command = [os.environ.get("CC", "gcc"), f"-print-file-name={LIBRARY}"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     if not os.path.isabs(found):

@@ -1,4 +1,4 @@
-"""Writes the tables and options of the data source into docs/spark.md, from the declarations that make them."""
+"""Writes the tables and options of the data source into docs/spark.md, from their declarations."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
 
 
 def reference() -> str:
-    """Options, and the columns of every table."""
+    """Return the options, and the columns of every table."""
     parts = ["\n## Options of the data source\n\n| option | what it says |\n| --- | --- |\n"]
     parts += [f"| `{name}` | {about} |\n" for name, about in ABOUT.items()]
     parts.append("\n## Tables\n")
@@ -26,7 +26,7 @@ def _line(column: Column) -> str:
 
 
 def page(text: str) -> str:
-    """The page with that part made anew."""
+    """Return the text of the page with the generated part replaced."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + reference() + END + rest.split(END)[1]
 

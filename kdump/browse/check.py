@@ -1,4 +1,4 @@
-"""Findings while one looks around: kdump verify on a path, in the background."""
+"""Runs kdump verify on a path in the background of kdump browse."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from kdump.log.listing import lies_in, same_place
 from kdump.log.region import Limits
 
 MOST = 10_000
-"""Findings that are kept."""
+"""Maximum number of findings that are kept."""
 
 
 @dataclass
 class Check:
-    """One run of verify over `path`. `place`: the finding that one stands on, -1 before the first."""
+    """One verify run over `path`. `place`: index of the current finding, -1 before the first; `left_out`: number of
+    findings above MOST; `info`: number of informational findings that are kept."""
 
     path: str
     findings: list[Finding] = field(default_factory=list)
@@ -36,7 +37,8 @@ class Check:
         return lies_in(same_place(path), same_place(self.path))
 
     def hear(self, finding: Finding) -> bool:
-        """Take a finding; whether it is one to go to: what is legal and unusual is only listed."""
+        """Add a finding. Return True if it is an error or a warning; informational findings are listed, but skipped by
+        `step`."""
         if len(self.findings) >= MOST:
             self.left_out += 1
             return False
@@ -45,7 +47,7 @@ class Check:
         return finding.severity != INFO
 
     def step(self, direction: int) -> Finding | None:
-        """The next finding, or the one before, that is an error or a warning."""
+        """Return the next or previous error or warning and make it current; None if there is none."""
         place = self.place + direction
         while 0 <= place < len(self.findings):
             if self.findings[place].severity != INFO:
@@ -64,7 +66,7 @@ class Check:
         return f"{many(errors, 'error')}, {many(self.serious - errors, 'warning')}"
 
     def summary(self) -> str:
-        """In a line."""
+        """Return a one-line summary."""
         if self.running:
             return f"checking {self.path} …"
         totals = self.totals
@@ -84,7 +86,8 @@ def run(
     met: Callable[[int], None],
     size: Callable[[int], None],
 ) -> None:
-    """Do it, telling each finding as it comes. Raises Cancelled from `met`."""
+    """Run the check, calling `hear` with each finding, `met` with bytes read and `size` with the total in bytes. Raises
+    Cancelled from `met`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
     work = units((check.path,), options, check.totals.refused)
     size(sum(unit.size for unit in work))

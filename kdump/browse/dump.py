@@ -1,4 +1,4 @@
-"""The annotated hexdump as lines that know their field: what kdump.render.hexdump writes, kept instead of written."""
+"""The annotated hexdump as lines that know their field: the output of kdump.render.hexdump, kept instead of printed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kdump.render.painted import paint, parts
 from kdump.render.style import cut
 
 SHOWN = 16
-"""Bytes of a field that its row shows."""
+"""Maximum number of bytes of a field that its row shows."""
 HEADER = -1
-"""Stands for the batch's header where a record's index would be."""
+"""Stands for the batch header in place of a record's index."""
 
 
 class Field(NamedTuple):
-    """A field that a dump shows. `record`: index of the record that it is of, or HEADER; `inner`: its position is one
-    of the decompressed payload."""
+    """A field in a dump. `record`: index of its record, or HEADER; `inner`: whether `position` is a position in the
+    decompressed payload."""
 
     name: str
     position: int
@@ -39,8 +39,8 @@ class Field(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Pieces of text, each with the name of its style; `field` is the number of the field that it is about, `record`
-    the index of the record, or HEADER."""
+    """Text parts, each with the name of its style. `field`: number of the field that the line is about; `record`: index
+    of the record, or HEADER."""
 
     parts: tuple[tuple[str, str], ...]
     field: int | None = None
@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 
 class Dump(NamedTuple):
-    """What is shown of an item's bytes. `shown`: indexes of the first and the last record that are in it."""
+    """The dump of an item's bytes. `shown`: indexes of the first and the last record in it."""
 
     title: str
     lines: list[Line]
@@ -83,7 +83,7 @@ class Captured(Output):
 
 
 class Annotated(Hexdump):
-    """The dump, and its fields as they go by."""
+    """Writes the dump and collects its fields."""
 
     def __init__(
         self, width: int, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: Decoding | None = None
@@ -93,10 +93,10 @@ class Annotated(Hexdump):
         self.paint = paint
         self.fields: list[Field] = []
         self.brief = width < WIDE
-        """One line a field: there is no room for more, and the line of a field tells the rest of it."""
+        """Whether each field takes only one line, because the screen is narrow."""
 
     def told(self, finding: Finding) -> None:
-        """What is wrong with these bytes, and what follows."""
+        """Write a finding in these bytes, with its impact."""
         self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
         if finding.consequence:
             self._text(f"  so: {finding.consequence}", "torn")
@@ -106,7 +106,7 @@ class Annotated(Hexdump):
         self._text(text, style)
 
     def records_of(self, batch: Batch, chosen: Iterable[Record]) -> None:
-        """The header, then these records."""
+        """Write the header, then these records."""
         self.batch(batch, chosen)
         self.captured.record, self.captured.field = HEADER, None
 
@@ -119,7 +119,7 @@ class Annotated(Hexdump):
         self.captured.record = HEADER
 
     def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
-        is_bit = name.startswith("  bit")  # it is of the field before
+        is_bit = name.startswith("  bit")  # part of the previous field
         if is_bit and self.brief:
             return
         if not is_bit:

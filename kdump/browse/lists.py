@@ -1,4 +1,4 @@
-"""The lists that one chooses from: the findings, and the transactions."""
+"""Screens with a list to choose from: the findings, and the transactions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kdump.render.state_tables import columns, style
 from kdump.render.table import Column
 
 MOST = 20_000
-"""Transactions that are kept."""
+"""Maximum number of transactions that are kept."""
 SEVERITY = {"error": "bad", "warning": "torn", "info": "dim"}
 
 
 class FindingsScreen(Over):
-    """What verify has found so far. Enter goes there: the answer is its number."""
+    """The findings so far. Enter returns the number of the selected finding."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i", "info", "info", show=False),
@@ -49,7 +49,7 @@ class FindingsScreen(Over):
         self.set_interval(0.25, self.look)
 
     def look(self) -> None:
-        """The check goes on meanwhile."""
+        """Refresh the list: the check runs in the background."""
         now = (len(self.check.findings), self.check.running)
         if now != self.seen:
             self.fill()
@@ -105,8 +105,8 @@ VIEWS = {
 
 
 class TransactionsScreen(Over):
-    """The transactions below a path, as they are found. Enter goes to the first batch: the answer is the
-    transaction."""
+    """The transactions below a path, listed as they are found. Enter returns the selected transaction, to show its
+    first batch."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"view('{key}')", key, show=False) for key in VIEWS if key),
@@ -143,7 +143,7 @@ class TransactionsScreen(Over):
         self.jobs.cancel("transactions")
 
     def look(self) -> None:
-        """Reading goes on meanwhile."""
+        """Refresh the list: reading continues in the background."""
         if self.seen != len(self.found) or (self.job and not self.job.cancelled):
             self.fill()
 
@@ -182,7 +182,8 @@ class TransactionsScreen(Over):
         return len({(each.topic, each.partition) for each in found[:1000]}) > 1
 
     def _told(self) -> str:
-        """What there is to say beside the rows."""
+        """Return the text of the note: progress or result of the reading, omitted transactions, and the first
+        problem."""
         words = []
         if self.job is not None and not self.job.cancelled:
             percent = f" {100 * self.job.done // self.job.total}%" if self.job.total else ""

@@ -1,4 +1,4 @@
-"""What is wrong with one batch -> findings: its checksum, and what decoding met."""
+"""Findings for one batch: its checksum, and the problems that decoding noted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kdump.log.region import Batch, Problem
 
 OUR_REASONS = ("--max-decompressed-size", "is not installed", "that kdump keeps")
 OURS = "kdump could not look inside; nothing is known of what a consumer does"
-"""Where a limit, or a library that is missing, is ours, nothing follows for a broker or a consumer."""
+"""Impact if the cause is kdump's own limit or a missing library: brokers and consumers may read the batch."""
 
 
 WRAPPER = f"consumers check the messages inside it and not this checksum; {TRUNCATES}"
@@ -21,7 +21,8 @@ WRAPPER = f"consumers check the messages inside it and not this checksum; {TRUNC
 
 
 def findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
-    """The checksum, if it does not hold, and what decoding met so far (`problems`: only these)."""
+    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far; with
+    `problems`, only for these."""
     if problems is None:
         problems = batch.problems
         if not batch.crcValid:
@@ -31,7 +32,8 @@ def findings(target: Target, batch: Batch, problems: list[Problem] | None = None
 
 
 def batch_finding(target: Target, batch: Batch, problem: Problem) -> Finding:
-    """What decoding met, at its own bytes where they are bytes of the file, else at those of the batch."""
+    """Return the finding for a problem that decoding noted. Its position and size are those of the problem if its bytes
+    are in the file, else those of the batch."""
     where = f"{problem.struct}.{problem.field} at {problem.position}"
     if problem.space:
         where += f" of the payload (decompressed from {problem.space})"
@@ -52,12 +54,12 @@ def batch_finding(target: Target, batch: Batch, problem: Problem) -> Finding:
 
 
 def first_offset(batch: Batch) -> int:
-    """The first offset of the batch, as far as it is known."""
+    """Return the first offset of the batch, or its last if the first is unknown."""
     return batch.lastOffset if batch.baseOffset is None else batch.baseOffset
 
 
 def file_finding(target: Target, problem: Problem) -> Finding:
-    """What is wrong with a file without batches."""
+    """Return the finding for a problem in a file without batches."""
     return found(
         problem.code,
         target,
@@ -70,7 +72,8 @@ def file_finding(target: Target, problem: Problem) -> Finding:
 
 
 def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence: str | None = None) -> Finding:
-    """`looks_like` is a clause that says what may have happened to the bytes."""
+    """Return the finding for a checksum that does not match. `looks_like`: clause that describes the probable
+    damage."""
     kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
     message = f"stored {kind} 0x{batch.crc:08x}, the bytes give 0x{batch.computedCrc:08x}"
     if batch.magic < 2 and batch.is_compressed:
@@ -89,7 +92,7 @@ def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence
 
 
 def record_findings(target: Target, record: Record) -> Iterator[Finding]:
-    """What is wrong with one record alone: an inner message's checksum, a control record that does not decode."""
+    """Yield findings for a single record: the checksum of an inner message, a control record that does not decode."""
     batch = record.batch
     if record.crcValid is False and batch.is_compressed:
         message = f"offset {record.offset}: the stored CRC-32 0x{record.crc:08x} of the inner message does not hold"
@@ -97,7 +100,7 @@ def record_findings(target: Target, record: Record) -> Iterator[Finding]:
     if not record.is_control:
         return
     control = decode_control(record.key, record.value)
-    is_marker = control.type in ("COMMIT", "ABORT")  # whose value has six bytes
+    is_marker = control.type in ("COMMIT", "ABORT")  # their value has six bytes
     if control.problem is not None and (is_marker or not record.is_cut):
         problem = control.problem
         message = f"offset {record.offset}: {problem.struct}.{problem.field}: {problem.reason}"

@@ -1,5 +1,5 @@
-"""What a check of segments reads besides them: their indexes, snapshots of producer states, and once more a stretch of
-their own batches."""
+"""Reads the files next to the segments for a check: indexes, producer snapshots, and again parts of the segments
+themselves."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from kdump.log.region import Batch
 from kdump.log.window import Window
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
-"""Bytes of a snapshot that is held against the log: a million producers."""
+"""Size in bytes of the largest producer snapshot that is compared with the log: a million producers."""
 MOST_WALKED = 256 * 1024 * 1024
-"""Bytes of batches of a partition that are walked over once more for what entries of a .txnindex say."""
+"""Maximum number of bytes per partition that are read again to check entries of .txnindex files."""
 MOST_ABORTED = 1_000_000
-"""Entries of a .txnindex that are held against its segment."""
+"""Maximum number of entries of a .txnindex that are compared with its segment."""
 
 
 Aborted = tuple[Target | None, list[Row]] | None
 
 
 class Beside(Carrier):
-    """The files around a partition's segments. What cannot be read is told to the totals."""
+    """Reads the files next to the segments of a partition. Adds read errors to the totals."""
 
     carries = {"walked": NUMBER}
 
@@ -40,10 +40,10 @@ class Beside(Carrier):
         self.options = options
         self.totals = totals
         self.walked = 0
-        """Bytes of batches that have been walked over once more."""
+        """Bytes of batches that have been read again."""
 
     def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
-        """Everything in a file beside a segment; the problems that opening it meets are noted."""
+        """Yield everything in a file next to a segment. An error that prevents reading it is added to the totals."""
         try:
             window = self.options.open(at)
         except SourceError as error:
@@ -59,8 +59,8 @@ class Beside(Carrier):
             window.source.close()
 
     def snapshot(self, at: Target) -> Iterator[Row] | None:
-        """The entries of a snapshot of producer states; None where it is not sound. Read twice, for its checksum tells
-        only at the end, and it may hold a million."""
+        """Return the entries of a producer snapshot; None if it is not valid. Reads the file twice, because the
+        checksum is only known at its end and it may have a million entries."""
         try:
             with closing(self.options.open(at).source) as source:
                 if (source.size or 0) > MOST_SNAPSHOT:
@@ -81,8 +81,9 @@ class Beside(Carrier):
             self.totals.refused(error)
 
     def aborted(self, part: Part) -> Aborted:
-        """The entries of the segment's .txnindex; None where it is not sound, or nothing says that it should be here.
-        A segment with its other indexes has none if nothing in it was aborted."""
+        """Return the entries of the segment's .txnindex; None if it is invalid or too large, or if the .index is
+        missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
+        transactions."""
         at = part.segment.beside.get(TXN_INDEX)
         if at is None:
             return (None, []) if INDEX in part.segment.beside else None
@@ -94,8 +95,8 @@ class Beside(Carrier):
         return at, rows
 
     def begins(self, part: Part, position: int, offset: int) -> bool:
-        """Whether `offset` is that of a producer's first transactional batch of data behind the batch at `position`.
-        What cannot be read, or only at great length, contradicts nothing."""
+        """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at
+        `position`. Also returns True if the file is unreadable or the scan exceeds MOST_WALKED bytes."""
         if self.walked > MOST_WALKED:
             return True
         try:

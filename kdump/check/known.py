@@ -1,4 +1,4 @@
-"""What is known of a partition from outside its segments: checkpoints, clean shutdown, the cluster's metadata."""
+"""What is known about a partition from outside its segments: checkpoints, clean shutdown, the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACT
 from kdump.log.listing import is_url
 from kdump.log.paths import Target, segments_in
 
-if TYPE_CHECKING:  # who checks a single file does without the cluster's state
+if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.coordinator import Coordinator
     from kdump.state.image import Metadata
 
@@ -27,13 +27,13 @@ Checkpoint = dict[tuple[str, int], Noted]
 
 
 class Surrounds:
-    """What a log directory says of the partitions in it. `siblings`: the broker's other log directories, one of which
-    may hold the metadata."""
+    """What the files of a log directory contain about its partitions. `siblings`: the broker's other log directories,
+    one of which may have the metadata log."""
 
     def __init__(self, directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> None:
         self.directory = directory
         self.watch = Watch()
-        """The files that all this is from."""
+        """The files that all of this was read from."""
         self.options = options
         options = replace(options, open_source=self.watch.opening(options.open_source))
         self.ids = ids(directory, options)
@@ -65,7 +65,8 @@ class Surrounds:
             self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)
 
     def _watch_log(self, directory: str) -> None:
-        """A log of Kafka's own is another once its directory, or its newest segment, has changed."""
+        """Watch the directory and the newest segment of one of Kafka's internal logs: the log has changed if either
+        has."""
         if is_url(directory):
             return
         self.watch.look(directory, identity(directory))
@@ -75,13 +76,14 @@ class Surrounds:
                 self.watch.look(path, identity(path))
 
     def known(self, partition: Partition) -> Known:
-        """Of one partition of the directory."""
+        """Return what is known about one partition of the directory."""
         known = alone(partition, self.options)
         topic, number = partition.topic, partition.partition
         if topic is None or number is None:
             return known
         checkpoints = {name: of[(topic, number)] for name, of in self.checkpoints.items() if (topic, number) in of}
-        # Without any file of a broker at its root it is a copy of partitions: nothing is known of how it ended.
+        # A directory without any broker file at its root is a copy of partitions: how the broker was shut down is
+        # unknown.
         at_root = any(name != "bootstrap.checkpoint" for name in self.directory.files)
         known = replace(
             known,
@@ -106,7 +108,7 @@ class Surrounds:
 
 
 def alone(partition: Partition, options: Options) -> Known:
-    """Of a partition's directory with no log directory around it."""
+    """Return what is known about a partition from its own directory alone."""
     at = partition.text("leader-epoch-checkpoint")
     epochs = None
     if at is not None:
@@ -128,7 +130,7 @@ def alone(partition: Partition, options: Options) -> Known:
 
 
 def ids(directory: LogDirectory, options: Options) -> dict[str, str]:
-    """What meta.properties says: cluster.id, node.id (broker.id before KRaft), directory.id."""
+    """Return the properties of meta.properties: cluster.id, node.id (broker.id before KRaft), directory.id."""
     at = directory.files.get("meta.properties")
     found = {row["name"]: row["value"] for row in _rows(at, options)} if at else {}
     if "broker.id" in found:
@@ -141,7 +143,7 @@ def _rows(at: Target, options: Options) -> list[dict[str, Any]]:
 
 
 def _entries(at: Target, options: Options) -> list[Entry]:
-    """The entries of a small text file that can be read; its problems are found by the rule that checks the file."""
+    """Return the entries of a small text file that can be read; the rule that checks the file reports its problems."""
     if at.kind is None:
         return []
     try:
@@ -158,7 +160,7 @@ def _entries(at: Target, options: Options) -> list[Entry]:
 
 
 def checkpoint(at: Target, options: Options) -> Checkpoint:
-    """What an offset checkpoint says of each partition."""
+    """Read an offset checkpoint: the offset of each partition."""
     return {
         (entry.values["topic"], entry.values["partition"]): Noted(
             entry.values["offset"], at, entry.position, entry.size
@@ -168,7 +170,7 @@ def checkpoint(at: Target, options: Options) -> Checkpoint:
 
 
 def same_broker(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Whether two meta.properties are of two log directories of one broker, and not of two copies of one directory."""
+    """Return True if two meta.properties are from different log directories of one broker, not from copies of one."""
     names = ("cluster.id", "node.id")
     return all(one.get(name) is not None and one.get(name) == other.get(name) for name in names) and (
         one.get("directory.id") is not None and one.get("directory.id") != other.get("directory.id")

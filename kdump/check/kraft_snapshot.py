@@ -1,4 +1,4 @@
-"""A snapshot of KRaft's metadata: what is wrong with its batches, and with what stands first and last in it."""
+"""Checks a metadata snapshot: its batches, and its first and last records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from kdump.log.region import Batch
 
 SPOILT = "a node that reads this snapshot as it starts exits (CorruptRecordException)"
 CUT = "what is missing at its end the node does not know: it goes on with a state that never was"
-"""No log is recovered here: a snapshot is read from its first byte to its last, or what is left of it."""
+"""Impacts of damage. A metadata snapshot is not recovered as a log is: a node reads it from the first byte to the last,
+or as far as it goes."""
 
 
 def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -> Iterator[Finding]:
-    """A snapshot of KRaft's metadata: sound batches, the header record first and the footer record last."""
+    """Yield findings for a metadata snapshot: invalid batches, or a first record that is not the header or a last one
+    that is not the footer."""
     try:
         window = options.open(at)
     except SourceError as error:

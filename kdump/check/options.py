@@ -1,4 +1,4 @@
-"""What to check, and how the files are read."""
+"""Options of a check: what to check, and how to read the files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kdump.log.window import DEFAULT_SIZE, Window
 
 @dataclass(frozen=True)
 class Options:
-    """`only`: names of families, empty for all; bytes are always checked. `headers_only`: checksums and headers, with
-    nothing decompressed. Times in ms, sizes in bytes; `open_source` opens a path."""
+    """Options of a check. `only`: names of families, empty for all; family bytes is always checked. `headers_only`:
+    checksums and headers, with nothing decompressed. Times in ms, sizes in bytes; `open_source` opens a path."""
 
     only: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
@@ -29,14 +29,14 @@ class Options:
     open_source: Callable[[str], Source] = open_source
 
     def open(self, at: Target) -> Window:
-        """A window over the file. Raises SourceError."""
+        """Open a window over the file. Raises SourceError."""
         window = Window(open_target(at, self.open_source), self.window)
         window.is_nameless = at.kind is None
         return window
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The families that are checked."""
+        """The families to check."""
         names = {"bytes"} if self.headers_only else (self.only or {"bytes", "records", "log", "files"})
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 

@@ -1,4 +1,4 @@
-"""One partition: every segment in order, through all rules, with the state that carries over from one to the next."""
+"""Checks one partition: every segment in order with all rules, and the state that carries over between segments."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from kdump.state.marker import marker_of
 from kdump.state.transactions import Open
 
 HELD = 1000
-"""Findings that wait until it is known what a truncation at their place loses."""
+"""Maximum number of findings held back until it is known what a truncation at their position loses."""
 
 
 class PartitionCheck(Carrier):
-    """One run over one partition. `log_end` and `log_start` are known afterwards. It may stop before any segment and go
-    on from there another time: `state` is then what it knows, and `resume` takes that up."""
+    """Check of one partition. `log_start` and `log_end` (exclusive) are set after it. It can stop before any segment
+    and be resumed there: `state` returns the state, `resume` restores it."""
 
     carries = {
         **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records"), NUMBER),
@@ -59,17 +59,17 @@ class PartitionCheck(Carrier):
         self.options = options
         self.totals = totals
         self.alone = alone
-        """Only the segments are looked at: one file was asked for."""
+        """Only the segments are checked, because a single file was selected."""
         self.log_start: int | None = None
         self.log_end: int | None = None
         self.reached = -1
-        """The highest offset that a sound batch begins or ends with."""
+        """The highest offset that a valid batch starts or ends with."""
         self.doubts = 0
-        """Findings for whose consequence it counts whether a broker re-reads their segment when it starts."""
+        """Number of findings whose impact depends on whether recovery re-reads the segment."""
         self.first = 0
-        """The number of the segment to begin with."""
+        """Index of the segment to start with."""
         self.before: Callable[[int], None] = lambda number: None
-        """Called with the number of each segment before it is opened, when all findings before it have been taken."""
+        """Called with the index of each segment before it is opened, after all earlier findings have been consumed."""
         self.met: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
@@ -78,7 +78,7 @@ class PartitionCheck(Carrier):
         self._rules = self._make_rules()
 
     def _make_rules(self) -> list[Rule]:
-        """In an order in which each finds the state of the others as it needs it."""
+        """Return the rules, ordered so that each finds the state of the others as it needs it."""
         chosen, known = self.options.chosen, self.known
         rules: list[Rule] = []
         separate = self.partition.topic is None and not self.alone
@@ -107,11 +107,12 @@ class PartitionCheck(Carrier):
         return rules
 
     def watch(self, *watchers: Rule) -> None:
-        """Let others see what the rules see, when they have seen it."""
+        """Add observers: rules that see each batch after all others."""
         self._rules += watchers
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong with the log; the files around it are others' (kdump.check.surroundings)."""
+        """Yield the findings about the log. The other files of the directory are checked by
+        kdump.check.surroundings."""
         for number, segment in enumerate(self.partition.segments):
             if number >= self.first:
                 self.before(number)
@@ -121,12 +122,12 @@ class PartitionCheck(Carrier):
             yield from rule.end()
 
     def state(self) -> str:
-        """All that the segments so far leave behind, as JSON, but for what `totals` counts. Raises NotCarried."""
+        """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises NotCarried."""
         return packed([self, self.beside, *self._rules])
 
     def resume(self, number: int, state: str) -> None:
-        """Go on with the segment of that number, where another check of the same segments before it had this `state`.
-        Raises NotCarried, and is then of no use."""
+        """Continue with the segment at index `number`, with the `state` of another check of the same segments before
+        it. If this raises NotCarried, the check can no longer be used."""
         logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
         unpack(state, [self, self.beside, *self._rules], logs)
         self.first = number
@@ -160,7 +161,7 @@ class PartitionCheck(Carrier):
             window.source.close()
 
     def _unread(self, at: Target, error: SourceError) -> None:
-        """What follows from bytes that were not read follows from nothing: no rule judges across them."""
+        """Report the error. No rule draws conclusions across bytes that were not read."""
         self.totals.refused(error)
         self.log_end = None
         for rule in self._rules:
@@ -178,7 +179,7 @@ class PartitionCheck(Carrier):
         for region in self._regions(part, window, stretches):
             self.met(region.size)
             if isinstance(region, Stretch):
-                if not rules and not decode:  # nobody looks at a sound batch
+                if not rules and not decode:  # no rule examines valid batches
                     self._stretch(region)
                 else:
                     for batch in together.split(region, damage is not None, self._took):
@@ -203,11 +204,12 @@ class PartitionCheck(Carrier):
             yield from rule.finish(part)
 
     def _regions(self, part: Part, window: Window, stretches: str) -> Iterator[Region]:
-        """What the segment is made of."""
+        """Yield the regions of the segment."""
         return regions(window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches)
 
     def _batch(self, part: Part, batch: Batch, damage: int | None) -> Iterator[Finding]:
-        """Everything about one batch. `damage`: where bytes before it lie that are not sound."""
+        """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
+        none."""
         sound = batch.crcValid and not batch.problems
         if not sound or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
             for finding in batch_findings(part, batch):
@@ -221,7 +223,7 @@ class PartitionCheck(Carrier):
             marker = marker_of(batch)
         if sound:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-            claimed = batch.recordCount or 0  # decoding tells whether so many are there
+            claimed = batch.recordCount or 0  # decoding checks whether there are that many
             self._count(1, 0 if batch.problems else claimed, base, batch.lastOffset)
         else:
             self.totals.batches += 1
@@ -238,7 +240,7 @@ class PartitionCheck(Carrier):
         self._count(stop - first, records, heads.of(first, BASE), heads.of(stop - 1, LAST))
 
     def _count(self, batches: int, records: int, first: int, last: int) -> None:
-        """So many batches are sound, with these records and offsets."""
+        """Count valid batches with their records and first and last offset."""
         self.totals.batches += batches
         self.totals.records += records
         self._records += records
@@ -247,7 +249,7 @@ class PartitionCheck(Carrier):
         self.reached = max(self.reached, first, last)
 
     def _grows(self, part: Part, source: FileSource) -> bool:
-        """Whether a broker is writing here at this moment, so that the end of what was read says nothing."""
+        """Return True, and add a note, if the file grew during the check: its last bytes cannot be judged."""
         if not part.last or source.grown() <= 0:
             return False
         self.totals.notes.append(f"{part.target.path}: grew while it was read; its new end was not checked")
@@ -259,7 +261,7 @@ class PartitionCheck(Carrier):
             yield found("unreadable-bytes", part.target, message, position=position, size=size)
 
     def _hold(self, part: Part, finding: Finding) -> Iterator[Finding]:
-        """Damage that a restart will cut off waits until it is known what is lost with it."""
+        """Hold back damage that a restart will truncate until the records lost with it have been counted."""
         doubtful = finding.severity in ("error", WARNING)
         self.doubts += doubtful
         survives = finding.code == "magic-unknown"  # its checksum does not cover magic: recovery may keep it
@@ -285,12 +287,12 @@ class PartitionCheck(Carrier):
 
     @property
     def compared(self) -> list[str]:
-        """The paths of the snapshots that have been held against the log so far."""
+        """Paths of the producer snapshots that have been compared with the log so far."""
         return next((rule.compared for rule in self._rules if isinstance(rule, Snapshots)), [])
 
     @property
     def open_transactions(self) -> Mapping[int, Open]:
-        """Those without a marker by the end of the log, by producer id, if the rule was asked for."""
+        """Transactions without a marker by the end of the log, by producer ID; empty if the rule is not selected."""
         return next((rule.state.open for rule in self._rules if isinstance(rule, Transactions)), OrderedDict())
 
     def _aborted(self, part: Part) -> Aborted:
@@ -298,8 +300,9 @@ class PartitionCheck(Carrier):
 
 
 def recovers(known: Known, following: list[Segment]) -> bool | None:
-    """Whether the broker re-reads a segment when it starts, before `following`: those from the one with the recovery
-    point on, if it was not shut down cleanly (LogLoader.recoverLog). KRaft always does (KafkaRaftLog)."""
+    """Return True if the broker re-reads a segment at startup, given the segments `following` it; None if unknown.
+    After an unclean shutdown it re-reads those from the recovery point on (LogLoader.recoverLog); KRaft always re-reads
+    all (KafkaRaftLog)."""
     if known.topic == METADATA_TOPIC:
         return True
     if known.clean is not False:
@@ -309,13 +312,13 @@ def recovers(known: Known, following: list[Segment]) -> bool | None:
 
 
 def _modified(window: Window, now: int) -> int:
-    """The file's last change, epoch ms; the present for what has none."""
+    """Return the file's modification time in epoch ms, or `now` if it has none."""
     source = window.source
     return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
 
 
 def missing_indexes(partition: Partition) -> Iterator[Finding]:
-    """Segments without an .index, and indexes without a segment."""
+    """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
         if segment.log is not None and INDEX not in segment.beside:
             yield found("index-missing", segment.log, "no .index beside it", offset=segment.offset)

@@ -1,4 +1,4 @@
-"""Family records: what is wrong inside a batch whose checksum holds."""
+"""Family records: problems inside a batch whose checksum matches."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Make = Callable[..., Finding]
 
 
 def findings(part: Part, known: Known, batch: Batch) -> Iterator[Finding]:
-    """What is wrong with its header and its records. Reads it through once. Whatever decoding has met
-    is told here: of a sound batch nothing was known before."""
+    """Yield findings for the header and records of a valid batch, reading it once. Includes all problems noted in the
+    batch: before decoding, a valid batch has none."""
     make: Make = partial(_found, part, batch)
     limit = known.max_message_bytes
     if limit is not None and batch.size > limit:
@@ -90,7 +90,7 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
         yield make("header-key-invalid", reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT)
     if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
         return
-    expected = max(-1, largest)  # a broker and clients begin at -1, no timestamp
+    expected = max(-1, largest)  # brokers and clients start from -1, no timestamp
     if expected != batch.maxTimestamp:
         message = f"maxTimestamp {batch.maxTimestamp}, the records' largest is {largest}"
         yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
@@ -101,7 +101,8 @@ NOT_TEXT = "consumers get the key as text with U+FFFD in it, or with a null char
 
 
 def _bad_header(columns: Columns) -> tuple[int, str] | None:
-    """The offsetDelta of the first record with a header key that is no clean text, and why."""
+    """Return the offsetDelta of the first record with a header key that is not UTF-8 or contains a null character, and
+    the reason; None if there is none."""
     if columns.skimmed:
         return (columns.offset_delta[0], columns.odd) if columns.odd else None
     i = -1
@@ -126,7 +127,7 @@ def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
         markers = markers or control.type in MARKERS
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
             message = f"control record of type {control.typeId}, which Kafka 4.3 does not know"
-            if batch.isTransactional:  # ProducerAppendInfo.append takes it for an end marker
+            if batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
                 consequence = "a broker that rebuilds its producer state from it exits (IllegalArgumentException)"
                 yield make("control-batch-invalid", message, consequence=consequence)
             else:

@@ -1,4 +1,4 @@
-"""From paths to units of work, each of which can run by itself: the root of a log directory, a partition, a file."""
+"""Splits paths into independent units of work: the root of a log directory, a partition, a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Met = Callable[[int], None]
 
 @dataclass
 class Unit:
-    """Something that can be checked by itself. `name` is what a person calls it; `size` the bytes of its segments."""
+    """Something that can be checked on its own. `name` is shown to the user; `size`: bytes of its segments."""
 
     name: str
     size: int
@@ -54,31 +54,32 @@ class Unit:
     duplicates: tuple[tuple[Target, str], ...] = ()
     metadata: Metadata | None = None
     check: PartitionCheck | None = None
-    """Of a partition, or a segment, once it has been begun."""
+    """The check of a partition or segment, once it has started."""
     watcher: Rule | None = None
-    """Sees every batch of a live segment, when the rules have seen it."""
+    """Sees every batch of the unit after the rules."""
     prepare: Callable[[PartitionCheck], None] | None = None
-    """Told of the check of a partition before that begins."""
+    """Called with the check of a partition or segment before it starts."""
     kind_of_check: type[PartitionCheck] = PartitionCheck
-    """What goes through a partition, or a segment: one that sees more, where more is asked than findings."""
+    """Class that checks a partition or segment: a subclass if more than findings is needed."""
     siblings: tuple[str, ...] = ()
     """The broker's other log directories."""
     around: Watch = field(default_factory=Watch)
-    """The files of the log directory that `known` is from."""
+    """The files of the log directory that `known` was read from."""
 
     @property
     def topic(self) -> str | None:
-        """None where it is not known, and for a log directory."""
+        """The topic; None if unknown, and for a log directory."""
         of = self.partition or self.target
         return None if of is None else of.topic
 
     def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
-        """The findings that are asked for, and that hold though a broker may be at work (kdump.check.second_look)."""
+        """Yield the selected findings that are certain even if a broker is changing the files
+        (kdump.check.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.kind_of_check is not PartitionCheck
         yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
 
     def look(self, totals: Totals, met: Met, watch: Watch) -> Iterator[Finding]:
-        """The findings of one look; `watch` sees the files that it opens."""
+        """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
         try:
@@ -89,8 +90,8 @@ class Unit:
             self.options = options
 
     def again(self, *, around: bool) -> Unit | None:
-        """The same unit as it is on the disk now, with nobody watching; None if it is gone. `around`: look at the log
-        directory's files again, too."""
+        """Return the same unit as it is on disk now, without observers; None if it is gone. `around`: also read the log
+        directory's files again."""
         if self.directory is not None:
             place = place_of(self.directory.path)
             if not isinstance(place, LogDirectory):
@@ -198,7 +199,7 @@ class Unit:
             yield from file_findings(at, options, totals)
 
     def _index(self, at: Target, totals: Totals, met: Met) -> Iterator[Finding]:
-        """An index by itself, and against its segment if that stands beside it."""
+        """Check an index: against its segment if that is in the same directory, else on its own."""
         assert at.kind is not None
         log = os.path.splitext(at.path)[0] + ".log"
         segment = Segment("", at.name_offset or 0, None, {at.kind: at})
@@ -220,7 +221,7 @@ class Unit:
 
 
 def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Unit]:
-    """What is to be done for the paths, in order. A path with nothing of Kafka is told to `refused`."""
+    """Return the units for the paths, in order. Calls `refused` for each path without Kafka files."""
     found_places: list[Place] = []
     for path in paths:
         try:
@@ -231,7 +232,7 @@ def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Un
 
 
 def units_of(found_places: list[Place], options: Options) -> list[Unit]:
-    """What is to be done for these places, in order."""
+    """Return the units for these places, in order."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
     siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
@@ -281,7 +282,8 @@ def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogD
 
 
 def _known(place: Partition, options: Options) -> Known:
-    """Of a partition's directory that was asked for: its log directory, if it lies in one, says more."""
+    """Return what is known about a partition directory that was given as a path, including from its log directory, if
+    any."""
     above = place_of(parent(place.path))
     return Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
 
@@ -307,5 +309,5 @@ def _bytes(at: Target) -> int:
 
 
 def family_names() -> list[str]:
-    """What --only takes."""
+    """Return the names that --only accepts."""
     return [name for family, inner in FAMILIES.items() for name in (family, *inner)]

@@ -1,7 +1,7 @@
-"""The findings that hold while a broker changes the files: those that follow from nothing that has changed since it was
-first looked at. Other files are looked at again, a few times; what keeps changing is noted as changing.
+"""Confirms findings while a broker changes the files: a finding holds if no file that it follows from has changed since
+it was first looked at. Other files are checked again, a few times; files that keep changing are noted.
 
-On a quiet disk this costs an fstat per file, and a stat of the files that a finding is about.
+On a quiet disk this costs one fstat per file, and one stat per file that a finding is about.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from kdump.check.run import Unit
 
 HELD = 1000
-"""Findings that are held back until it is known whether their files have changed."""
+"""Maximum number of findings held back until it is known whether their files have changed."""
 MOST = 10_000
-"""Findings that are looked at again; of more, those are reported whose own file has not changed."""
+"""Maximum number of findings that are checked again."""
 ROOT = ("partition-metadata-invalid", "checkpoint-beyond-log", "epoch-", "transaction-", "producer-")
-"""Beginnings of codes that follow from the log directory's checkpoints, the cluster's metadata or a coordinator's log,
-too (kdump.check.known)."""
+"""Prefixes of the codes that also depend on the log directory's checkpoints, the cluster's metadata or a coordinator's
+log (kdump.check.known)."""
 
 Key = tuple[str, str, int, int, str]
 Look = Callable[[Watch], Iterator[Finding]]
 
 
 def key(finding: Finding) -> Key:
-    """By which a finding is the same at the next look."""
+    """Return what identifies a finding in the next look."""
     return finding.code, finding.file, finding.position, finding.size, finding.message
 
 
 class Doubts:
-    """Which findings of one look follow from files that have changed since."""
+    """Decides which findings of one look follow from files that have changed since."""
 
     def __init__(self, unit: Unit, watch: Watch) -> None:
         self.unit = unit
         self.watch = watch
 
     def sort(self, held: list[Finding]) -> tuple[list[Finding], list[Finding]]:
-        """Those that hold, and those that may not."""
+        """Split the findings into those that hold and those that may not."""
         if all(finding.severity == INFO for finding in held):
             return held, []
         if self._listing_changed():
@@ -58,7 +58,7 @@ class Doubts:
         return holds, doubtful
 
     def _listing_changed(self) -> bool:
-        """Whether files came, went or were renamed since the directory was listed."""
+        """Return True if files were added, removed or renamed since the directory was listed."""
         place = self.unit.partition
         if place is None or place.seen is None:
             return False
@@ -78,8 +78,8 @@ class Doubts:
 
 
 class Looking:
-    """One look at a unit. Open files with `opener`, give each finding to `holds`, or several to `sort`, and take `rest`
-    at the end."""
+    """One look at a unit. Open files with `opener`, pass each finding to `holds`, or several to `sort`, and yield from
+    `rest` at the end."""
 
     def __init__(self, unit: Unit) -> None:
         self.watch = Watch()
@@ -88,15 +88,15 @@ class Looking:
         self._doubts = Doubts(unit, self.watch)
         self._doubtful: list[Finding] = []
         self.doubted: set[str] = set()
-        """Codes of findings that did not hold at once."""
+        """Codes of findings that had to be checked again."""
         self._reported: set[Key] = set()
 
     def holds(self, finding: Finding) -> bool:
-        """Return True if the finding holds; otherwise it may be in the rest."""
+        """Return True if the finding holds; otherwise `rest` may yield it later."""
         return bool(self.sort([finding]))
 
     def sort(self, findings: list[Finding]) -> list[Finding]:
-        """Those of the findings that hold."""
+        """Return those findings that hold."""
         found, doubtful = self._doubts.sort(findings)
         self.doubted.update(finding.code for finding in doubtful)
         self._doubtful += doubtful[: MOST - len(self._doubtful)]
@@ -105,13 +105,13 @@ class Looking:
         return found
 
     def rest(self, totals: Totals) -> Iterator[Finding]:
-        """The findings up to now that a further look has confirmed."""
+        """Yield the doubtful findings so far that a further look has confirmed."""
         doubtful, self._doubtful = self._doubtful, []
         if doubtful:
             yield from _again(self.unit, self.watch, doubtful, self._reported, totals)
 
     def instead(self, totals: Totals) -> Iterator[Finding]:
-        """All findings of a further look, where none of this one have been reported."""
+        """Yield all findings of a further look, if none of this one have been reported."""
         unit, before, doubtful = self.unit, self.watch, self._doubtful
         for number, pause in enumerate(PAUSES, 1):
             time.sleep(pause)
@@ -133,8 +133,8 @@ class Looking:
 
 
 def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterator[Finding]:
-    """The findings of a look at the unit, those that hold. `at_once`: each is needed before the look goes on, so that
-    none is held back."""
+    """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
+    continues, so that none is held back."""
     looking = Looking(unit)
     held: list[Finding] = []
     reports = False
@@ -155,7 +155,8 @@ def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterato
 
 
 def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key], totals: Totals) -> Iterator[Finding]:
-    """What is left of findings once their files have been looked at again; but for what has been reported."""
+    """Yield those of the doubtful findings that remain when their files are checked again, without those already
+    reported."""
     for pause in PAUSES:
         time.sleep(pause)
         again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
@@ -188,7 +189,7 @@ def _changing(doubtful: list[Finding], totals: Totals) -> None:
 
 
 def _is_steady(path: str, before: Watch) -> bool:
-    """Whether a file is as it was at the look before, or a segment that has only grown."""
+    """Return True if a file is unchanged since the previous look, or is a segment that has only grown."""
     if path not in before.first:
         return True
     first, now = before.first[path], identity(path)

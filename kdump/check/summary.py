@@ -1,4 +1,4 @@
-"""What `kdump verify` answers besides findings: the whole in numbers."""
+"""Summary of a `kdump verify` run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kdump.answer import BYTES, Doc, PathText, answer
 
 @answer("summary")
 class CheckSummary(NamedTuple):
-    """Everything that was checked."""
+    """Counts of everything that was checked."""
 
     partitions: Annotated[int, Doc("partition directories")]
     files: Annotated[int, Doc("files that were read")]

@@ -1,4 +1,4 @@
-"""Family files, in a partition's directory: what stands beside the segments and is held against the whole log."""
+"""Family files in a partition directory: the files next to the segments, and their consistency with the whole log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STATES = {
     ),
 }
 PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
-"""How the names end of files whose offset a broker takes from the name at startup."""
+"""Extensions of the files whose offset a broker parses from the name at startup."""
 
 SWAPS = (
     "at the next startup the broker deletes the segments that it replaces, without checking it, and renames it to take "
@@ -48,7 +48,7 @@ SWAPS = (
 
 
 class Surroundings:
-    """The files around the segments of one partition."""
+    """Checks the files next to the segments of one partition."""
 
     def __init__(self, partition: Partition, known: Known, options: Options, totals: Totals) -> None:
         self.partition = partition
@@ -57,7 +57,8 @@ class Surroundings:
         self.totals = totals
 
     def findings(self, log: PartitionCheck) -> Iterator[Finding]:
-        """`log` has run: it knows where the log begins and ends."""
+        """Yield the findings. `log`: the check of the segments, already run, which has the log start and end
+        offsets."""
         partition, chosen = self.partition, self.options.chosen
         if "indexes" in chosen:
             if not partition.state:
@@ -154,7 +155,7 @@ class Surroundings:
 
 
 def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
-    """Everything in a file without batches; one that cannot be read is noted."""
+    """Yield everything in a file without batches. An error that prevents reading it is added to the totals."""
     try:
         window = options.open(at)
         kind = at.kind or kinds.by_content(window)
@@ -173,7 +174,7 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
 
 
 def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
-    """What is wrong with a checkpoint, a snapshot or another small file by itself."""
+    """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
     said: dict[str, str] = {}
     sound = True
     for item in _items(at, options, totals):
@@ -189,7 +190,8 @@ def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Find
 
 
 def transaction_index(at: Target, options: Options, totals: Totals, *, count: bool = False) -> Iterator[Finding]:
-    """What is wrong with a .txnindex by itself. `count`: no check of its segment has counted it."""
+    """Yield findings for a .txnindex on its own. `count`: add the file to the totals, if no check of its segment has
+    done so."""
     last = -1 if at.name_offset is None else at.name_offset - 1
     for item in _items(at, options, totals, count=count):
         if isinstance(item, Region):
@@ -244,7 +246,7 @@ def stranger(path: str) -> str:
 
 
 def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Finding]:
-    """A checkpoint's partitions that are not in the log directory."""
+    """Yield a finding for a checkpoint's partitions that are not in the log directory."""
     names = [f"{topic}-{partition}" for topic, partition in entries_at]
     if names:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

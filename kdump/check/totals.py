@@ -1,4 +1,4 @@
-"""What was checked, so that 'nothing found' means something."""
+"""Counts of what was checked, to back up a result without findings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from kdump.log.errors import SourceError, is_gone
 
 @dataclass
 class Totals:
-    """Counts; `unread` says what could not be read, `notes` what else is to be said. `log_end` is the offset behind the
-    last batch, `first` the first offset, None without any batch."""
+    """Counts. `unread`: what could not be read, and why; `notes`: other remarks, such as files that went away."""
 
     partitions: int = 0
     files: int = 0
@@ -27,11 +26,11 @@ class Totals:
     missing: Missing = field(default_factory=Missing)
 
     def refused(self, error: SourceError) -> None:
-        """A file could not be opened, or read on."""
+        """Add an error that prevented reading a file or the rest of it."""
         self.problem(str(error))
 
     def problem(self, text: str) -> None:
-        """Why something could not be read; what went away is only noted."""
+        """Add the reason why something could not be read; if the file went away, only as a note."""
         (self.notes if is_gone(text) else self.unread).append(text)
 
     def add(self, other: Totals) -> None:

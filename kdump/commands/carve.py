@@ -1,4 +1,4 @@
-"""`kdump carve`: batches in anything."""
+"""`kdump carve`: finds batches in files of any kind."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class _Run:
         make = run_table if options["only_runs"] else batch_table
         self.table = make(output, options["zone"], full=options["full"])
         self.shown = ""
-        """The file that the table is about."""
+        """The file that the table is about; empty before the first."""
 
     def run(self) -> int:
-        """The exit status."""
+        """Run the command and return its exit status."""
         began = time.monotonic()
         check = reading(self.options)
         with Progress("carve", self.output) as progress:
@@ -121,7 +121,7 @@ class _Run:
             self.table.line(nested_line(found))
 
     def _title(self, file: str) -> None:
-        """The name of the file, where there are several."""
+        """Print the name of a file before its rows, if there are several files."""
         if self.shown != file and (len(self.paths) > 1 or file != self.paths[0]):
             self.table.flush()
             self.output.line(printable(path_text(file)) + ":")

@@ -1,4 +1,4 @@
-"""`kdump cluster`: what KRaft's metadata says of the cluster."""
+"""`kdump cluster`: the cluster according to its KRaft metadata."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class _Run:
             try:
                 copies.extend(metadata_in(path, refused.append))
             except SourceError as error:
-                refused = refused or [error]  # the first says why
+                refused = refused or [error]  # the first gives the reason
             for each in refused:
                 self.teller.refuse(each)
         for number, (files, around) in enumerate(copies):

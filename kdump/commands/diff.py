@@ -1,4 +1,4 @@
-"""`kdump diff`: where replicas, or other copies of a partition, part."""
+"""`kdump diff`: finds where replicas, or other copies of a partition, diverge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kdump.render.output import Output
 from kdump.render.progress import Progress
 
 MOST_LONE = 5
-"""Partitions on one side only that are named."""
+"""Maximum number of partitions without a counterpart that are listed by name."""
 EXAMPLES = """
 \b
 Examples:
@@ -78,13 +78,13 @@ class _Run:
         self.counts: Counter[str | None] = Counter()
         self.unread: list[str] = []
         self.gone = 0
-        """Relations that are not known because segments went away meanwhile."""
+        """Number of comparisons without a result because segments were deleted during the run."""
         self.lone: list[str] = []
         self.lone_differ = False
         self.of_topic = matcher(options["topics"])
 
     def run(self) -> int:
-        """The exit status."""
+        """Run the command and return its exit status."""
         began = time.monotonic()
         check = reading(self.options, only=LITTLE)
         with Progress("diff", self.output, always=not self.options["as_json"]) as progress:

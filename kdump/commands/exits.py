@@ -1,4 +1,4 @@
-"""How a run of a command ends."""
+"""Ends the run of a command: messages and exit status."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kdump.log.errors import SourceError, is_gone
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
-    """Exit with what `run` gives; with 130 when it is interrupted; with 2, and a line on stderr, for a path that cannot
-    be read, for the other errors named, and, unless `run` gives another than 0, for a pattern of an option that
-    matched nothing."""
+    """Exit with the status that `run` returns; with 130 if it is interrupted; with 2, and a line on stderr, for a path
+    that cannot be read (0 if it was deleted during the run) and for the errors in `trouble`. If `run` returns 0, the
+    status is still 2 if a pattern of an option matched nothing."""
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     try:
         status = run()

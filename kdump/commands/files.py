@@ -1,4 +1,4 @@
-"""The files of a showing command: found, opened, and what is to be said of them on stderr."""
+"""Input files of the commands that show them: finds and opens them, and prints notes on them to stderr."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 
 COMPLAINED = "kdump.commands.files.complained"
-"""Key of click's context: whether this run has written a line to stderr."""
+"""Key in click's context: whether this run has written a line to stderr."""
 
 
 def complain(text: str) -> None:
-    """One line on stderr."""
+    """Print one line to stderr."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[COMPLAINED] = True
@@ -31,13 +31,14 @@ def complain(text: str) -> None:
 
 
 GONE = "kdump.commands.files.gone"
-"""Key of click's context: how many files and directories went away in this run."""
+"""Key in click's context: number of files and directories that were deleted during this run."""
 MOST_GONE = 5
-"""So many are named."""
+"""Maximum number of them that are listed by name."""
 
 
 def note_gone(error: SourceError) -> None:
-    """One line on stderr for what went away meanwhile; of many, for the first few."""
+    """Print a line to stderr for a file or directory that was deleted during the run, for the first MOST_GONE of
+    them."""
     context = click.get_current_context(silent=True)
     count = 1 if context is None else context.meta.get(GONE, 0) + 1
     if context is not None:
@@ -47,7 +48,7 @@ def note_gone(error: SourceError) -> None:
 
 
 def sum_up_gone() -> None:
-    """At the end: how many more went away."""
+    """Print how many more were deleted; for the end of the run."""
     context = click.get_current_context(silent=True)
     more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
     if more > 0:
@@ -55,12 +56,12 @@ def sum_up_gone() -> None:
 
 
 UNREAD = "kdump.commands.files"
-"""Key of click's context: what could not be read in this run."""
+"""Key in click's context: what could not be read in this run."""
 
 
 def refuse(error: SourceError) -> bool:
-    """One line on stderr for what could not be read; the first line of the answer will say so, too. Return False for
-    what went away meanwhile, which is no more than noted."""
+    """Print a line to stderr for input that could not be read, and mention it in the first line of the output, too.
+    Return False if it was deleted during the run, which is only noted."""
     if is_gone(error):
         note_gone(error)
         return False
@@ -70,15 +71,15 @@ def refuse(error: SourceError) -> bool:
 
 
 def note_unread(text: str) -> None:
-    """As `refuse`, of what has been reported."""
+    """Like `refuse`, for an error that has been printed already."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta.setdefault(UNREAD, []).append(text)
 
 
 def output_for(options: dict[str, Any]) -> Output:
-    """Standard output for an answer to people: its first line says what was not read, if that is known by then. (JSON
-    has objects for that, and stderr has a line.)"""
+    """Return standard output. For output to people, its first line states what was not read, if that is known by then.
+    (JSON has objects for that, and stderr has a line.)"""
     output = Output()
     if not options.get("as_json"):
         context = click.get_current_context()
@@ -95,7 +96,8 @@ def output_for(options: dict[str, Any]) -> Output:
 
 
 class Files:
-    """The files that paths mean. `failed` tells whether one could not be read; `follow`, that growth is expected."""
+    """The files that the given paths stand for. `failed`: whether one could not be read; `follow`: whether growth is
+    expected."""
 
     def __init__(self, paths: tuple[str, ...], kind: Kind | None, scan: Scan, *, follow: bool) -> None:
         self.paths = paths
@@ -104,10 +106,10 @@ class Files:
         self.follow = follow
         self.failed = False
         self.named: list[int] = []
-        """The base offsets in the names of segments, of those outside the offsets asked for too."""
+        """The base offsets in the names of segments, including segments outside the selected offsets."""
 
     def __iter__(self) -> Iterator[Target]:
-        """Every file that is to be read; a path that cannot be is complained about, and the others go on."""
+        """Yield every file to read. Paths that cannot be read are reported and skipped."""
         for path in self.paths:
             try:
                 yield from self._in_range(list(targets(path, self.kind, self.refused)))
@@ -115,7 +117,7 @@ class Files:
                 self.refused(error)
 
     def _in_range(self, files: list[Target]) -> list[Target]:
-        """Without the segments that the names of their neighbours put outside the offsets asked for."""
+        """Leave out segments that are outside the selected offsets according to the names of their neighbors."""
         offsets = self.scan.selection.offsets
         self.named += [at.name_offset for at in files if at.kind in BATCHES and at.name_offset is not None]
         if offsets is None:
@@ -126,7 +128,7 @@ class Files:
             if following is not None and os.path.dirname(following.path) == os.path.dirname(at.path):
                 end = following.name_offset
             if end is not None and at.name_offset is not None and end <= at.name_offset:
-                end = None  # two copies of one segment, as a tier keeps them
+                end = None  # two copies of one segment, as in remote storage
             below = end is not None and offsets.first is not None and end <= offsets.first
             above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
             if not (below or above):
@@ -134,7 +136,7 @@ class Files:
         return chosen
 
     def open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
-        """The file and what kind it is, by its name or its bytes; None, and a line on stderr, if it cannot be read."""
+        """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""
         try:
             window = self.scan.open(at, keep=keep)
             kind = at.kind or by_content(window)
@@ -148,7 +150,7 @@ class Files:
         return window, kind
 
     def refused(self, error: SourceError) -> None:
-        """A path, or a device, that could not be read: it is complained about, and the others go on."""
+        """Report a path or device that could not be read; the other files are still processed."""
         if is_gone(error):
             note_gone(error)
         else:
@@ -156,7 +158,7 @@ class Files:
             self.failed = True
 
     def ended(self, at: Target, window: Window, kind: Kind, found: int) -> None:
-        """What is to be said of a file once it has been read, with so many batches, or entries and what is none."""
+        """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""
         source = window.source
         name = path_text(at.path)
         if source.error:
@@ -175,7 +177,7 @@ class Files:
             complain(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
 
     def notes(self) -> None:
-        """What is to be said at the end."""
+        """Print notes at the end of the run."""
         scan = self.scan
         if scan.unshown:
             regions = "region" if scan.unshown == 1 else "regions"

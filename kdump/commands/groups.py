@@ -1,4 +1,4 @@
-"""`kdump groups`: the groups of consumers, and the offsets that they have committed."""
+"""`kdump groups`: groups, their members, and the offsets that they have committed."""
 
 from __future__ import annotations
 

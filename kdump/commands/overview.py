@@ -1,4 +1,4 @@
-"""The work of `kdump ls`: what each path is, which of it is wanted, in which order, through a view."""
+"""The work of `kdump ls`: identifies each path, selects and sorts the rows, and passes them to a view."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from kdump.state.overview import BY_READING, Row, chosen, rows_of
 from kdump.state.partition_log import PartitionFacts
 
 LARGE = 64 << 30
-"""Bytes of segments from which on it is told how to have the answer sooner."""
+"""Total size of segments in bytes from which a note recommends --quick."""
 
 Wanted = Callable[[PartitionFacts], bool]
 
 
 @dataclass(frozen=True)
 class OverviewOptions:
-    """`by`: partition, topic or segment; None for what suits the path. `topics`: globs, or /regexes/, of which one has
-    to match; `internal`: only Kafka's own topics (True), only others (False), or all (None)."""
+    """Options of `kdump ls`. `by`: partition, topic or segment; None for the default of the path. `topics`: globs, or
+    /regexes/, of which one has to match; `internal`: only Kafka's own topics (True), only others (False), or all
+    (None)."""
 
     as_json: bool = False
     by: str | None = None
@@ -55,7 +56,7 @@ NONE_OF_KIND = {
     True: "no partition of Kafka's own topics here",
     False: "no partition of a topic other than Kafka's own topics here",
 }
-"""The answer to --internal, and to --no-internal, where there is none."""
+"""Messages for --internal (True) and --no-internal (False) if no partition is selected."""
 
 
 def is_of_kind(facts: PartitionFacts, internal: bool | None) -> bool:
@@ -64,7 +65,7 @@ def is_of_kind(facts: PartitionFacts, internal: bool | None) -> bool:
 
 
 def wanted(options: OverviewOptions) -> Wanted:
-    """Whether a partition is asked for. Raises click.UsageError."""
+    """Return the predicate that selects partitions. Raises click.UsageError."""
     of_topic = matcher(options.topics)
 
     def is_wanted(facts: PartitionFacts) -> bool:
@@ -74,7 +75,7 @@ def wanted(options: OverviewOptions) -> Wanted:
 
 
 class Overview:
-    """One run. `failed` tells afterwards whether something could not be read."""
+    """One run of the command. `failed`: whether something could not be read."""
 
     def __init__(self, paths: tuple[str, ...], options: OverviewOptions) -> None:
         self.paths = paths
@@ -91,7 +92,7 @@ class Overview:
             self._view = TableOverview(self.output, zone=options.zone, names=options.columns, full=options.full)
 
     def run(self) -> None:
-        """Show everything that is asked for."""
+        """Show everything that is selected."""
         files: dict[str, list[Target]] = {}
         for path in self.paths:
             try:
@@ -99,7 +100,7 @@ class Overview:
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, Partition):
-                        # Directories of others have such names, too: /etc/dbus-1.
+                        # Directories of other programs have such names, too: /etc/dbus-1.
                         if place.path != path and not any(at.kind for at in place.files()) and not place.refused:
                             continue
                         self._partition(place)
@@ -143,7 +144,7 @@ class Overview:
             self._tell(facts.partition.refused)
 
     def _files(self, directory: str, found: list[Target]) -> None:
-        """Segments that were named themselves, with what their directory says of them."""
+        """Show segments that were given as paths, with what is known from their directory."""
         facts = facts_alone(partition(directory))
         if not self._wanted(facts):
             return
@@ -156,14 +157,14 @@ class Overview:
             if at is not None:
                 row.segment.segment.log = at
                 rows.append(row)
-        for at in names.values():  # not a live one
+        for at in names.values():  # not live segments
             self._refused(SourceError(_refusal(at.path)))
         self._rows(rows, directory)
 
     def _rows(self, rows: list[Row], name: str) -> None:
         options = self.options
         shown = 0
-        # Where the order asks for all headers first, no row shows for long that there is progress.
+        # If sorting needs all headers first, rows come late: show progress instead.
         waits = options.sort in BY_READING and not options.as_json
         with Progress(name, self.output, always=waits) as progress:
             progress.total = sum(row.size for row in rows)
@@ -191,7 +192,7 @@ class Overview:
             self._refused(SourceError(error))
 
     def _refused(self, error: SourceError) -> None:
-        if str(error) not in self._told:  # a directory is refused by the search and by itself
+        if str(error) not in self._told:  # reported both by the search and by the directory
             self.failed |= refuse(error)
         self._told.add(str(error))
 
@@ -203,12 +204,12 @@ def _refusal(path: str) -> str:
 
 
 def is_log_directory(path: str) -> bool:
-    """Whether the path is a log directory itself."""
+    """Return True if the path itself is a log directory."""
     return os.path.isdir(path) and isinstance(place_of(path), LogDirectory)
 
 
 def show_overview(paths: tuple[str, ...], options: OverviewOptions) -> NoReturn:
-    """Show the overview and exit, as a showing command does."""
+    """Show the overview, then exit with its status."""
 
     def run() -> int:
         overview = Overview(paths, options)

@@ -1,4 +1,4 @@
-"""`kdump producers`: the producers in partitions, their history, and what a broker would know of them."""
+"""`kdump producers`: producers, their history, and the state that a broker would load at startup."""
 
 from __future__ import annotations
 

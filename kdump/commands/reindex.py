@@ -1,4 +1,4 @@
-"""`kdump reindex`: rebuild the indexes of segments, and say what is wrong with those that are there."""
+"""`kdump reindex`: rebuilds the indexes of segments and compares the existing ones with them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Run:
         self.hidden = 0
 
     def run(self) -> int:
-        """The exit status."""
+        """Run the command and return its exit status."""
         began = time.monotonic()
         check = reading(self.options, only=LITTLE)
         with Progress("reindex", self.output, always=not self.options["as_json"]) as progress:

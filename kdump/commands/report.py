@@ -1,4 +1,4 @@
-"""`kdump report`: a page for the post-mortem."""
+"""`kdump report`: writes a page for the post-mortem."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Run:
         self.failed = False
 
     def run(self) -> int:
-        """The exit status."""
+        """Run the command and return its exit status."""
         from kdump.check.options import Options
         from kdump.check.workers import careful_source
         from kdump.format.counted import many
@@ -100,7 +100,7 @@ class _Run:
                     step=progress.say,
                 )
             except SourceError:
-                of_topic.refuse_unmatched()  # which tells more
+                of_topic.refuse_unmatched()  # raises a more specific error
                 raise
             progress.say("")
         told = made.told

@@ -1,4 +1,4 @@
-"""`kdump restart-plan`: what a broker does at its next start."""
+"""`kdump restart-plan`: predicts a broker's next startup."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
 
 def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int:
-    """The exit status."""
+    """Run the command and return its exit status."""
     began = time.monotonic()
     check = reading(options)
 

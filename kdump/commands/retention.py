@@ -1,4 +1,4 @@
-"""`kdump retention`: why is this not deleted, why is this not compacted."""
+"""`kdump retention`: explains why segments are not deleted or compacted."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
 
 def given(options: tuple[str, ...], properties: str | None) -> Given:
-    """What --config and --properties say. Raises click.UsageError and SourceError."""
+    """Return the configs from --config and --properties. Raises click.UsageError and SourceError."""
     found = {}
     for text in options:
         name, equals, value = text.partition("=")
@@ -154,7 +154,7 @@ class _Run:
         return self.status
 
     def _waits(self, paths: tuple[str, ...]) -> bool:
-        """Whether the rows come at the end: one a partition."""
+        """Return True if the rows come at the end, one per partition."""
         return not self.options["as_json"] and not self.options["listing"] and all(map(is_log_directory, paths))
 
     def _status(self, answer: SegmentRetention | Hold | PartitionRetention | Note) -> None:

@@ -1,4 +1,4 @@
-"""`kdump salvage`: what is sound of damaged partitions, written anew."""
+"""`kdump salvage`: copies the valid batches of damaged partitions to new directories."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _Run:
         self.unread: list[str] = []
 
     def run(self) -> int:
-        """The exit status."""
+        """Run the command and return its exit status."""
         began = time.monotonic()
         options = self.options
         check = reading(options, only=LITTLE)

@@ -1,4 +1,4 @@
-"""The work of a showing command: every file in turn, the chosen regions of each, through a view."""
+"""The work of the commands that show files: passes the selected regions of each file to a view."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ AS_USUAL = DecodeOptions()
 
 @dataclass(frozen=True)
 class ShowOptions:
-    """How to show; `limit` and `last` count rows."""
+    """How to show files; `limit` and `last` count rows."""
 
     form: str
     records: bool
@@ -61,7 +61,7 @@ class ShowOptions:
     use_index: bool
     jobs: int = 1
     kind: str | None = None
-    """Name of the kind of file that is insisted on."""
+    """Name of the file kind to assume for all files; None to detect it."""
     decode: DecodeOptions = AS_USUAL
     read_committed: bool = False
 
@@ -71,7 +71,7 @@ def say_of(at: Target, text: str) -> None:
 
 
 class Show:
-    """One run."""
+    """One run of a command that shows files."""
 
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
@@ -87,14 +87,14 @@ class Show:
         self.scan = Scan(self.selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
         self.quick: Quick | QuickRows | None = None
-        """Who writes the records of the file at hand from their columns, where nothing hinders."""
+        """Writes the records of the current file directly from their columns; None if that is not possible."""
         self._quick: Quick | QuickRows | None = None
         self._nothing = False
 
     @property
     def status(self) -> int:
-        """The exit status: 2 if something could not be shown that was asked for by name, path or offset; 1 if a filter
-        leaves nothing, which is then reported (--read-committed is a view of the log and no filter)."""
+        """The exit status: 2 if something selected by name, path or offset could not be shown; 1 if a filter leaves
+        nothing, which is then reported (--read-committed is a view of the log and not a filter)."""
         if self._nothing or self.files.failed:
             return 2
         self.output.flush()
@@ -105,7 +105,8 @@ class Show:
         return 2 if outside else 1
 
     def _outside(self) -> str:
-        """Where the offsets asked for lie, if that is outside the log; else empty."""
+        """Return a message if the selected offsets are outside the log, with the log's first or end offset; else an
+        empty string."""
         offsets, scan = self.selection.offsets, self.scan
         low = [*self.files.named, *([scan.lowest] if scan.lowest is not None else [])]
         high = [*self.files.named, *([scan.highest + 1] if scan.highest is not None else [])]
@@ -118,7 +119,7 @@ class Show:
         return ""
 
     def run(self) -> None:
-        """Show everything that is asked for."""
+        """Show everything that is selected."""
         if self.selection.times is not None:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
             complain(f"time range {first}..{last}")
@@ -145,7 +146,8 @@ class Show:
             self._left_out()
 
     def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
-        """The file and its kind; None if it cannot be read. What a read_committed consumer sees of it is known then."""
+        """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a
+        read_committed consumer sees of it."""
         opened = self.files.open(at, keep=keep or self.committed is not None)
         if opened is None or self.committed is None:
             return opened
@@ -165,12 +167,12 @@ class Show:
         return opened
 
     def _left_out(self) -> None:
-        # --last looks at batches more than once.
+        # With --last, batches are read more than once, so the counts would be wrong.
         if self.committed is not None and not self.options.last:
             self.committed.end()
 
     def extract(self, part: str) -> None:
-        """The bare key or value of the one record that is chosen."""
+        """Write the raw key or value of the single matching record."""
         if self.output.terminal:
             raise click.UsageError("--extract writes bare bytes, which a terminal would obey: send it to a file")
         first, more = self._first_two()
@@ -193,7 +195,7 @@ class Show:
         self._nothing = True
 
     def _first_two(self) -> tuple[Record | None, Record | None]:
-        """The first record that is chosen, and the second, which should not be."""
+        """Return the first matching record, and the second, which should not exist."""
         first = None
         for at in self.files:
             opened = self._open(at)
@@ -248,8 +250,8 @@ class Show:
             raise click.UsageError(str(error)) from None
 
     def _quicken(self, view: View) -> None:
-        """JSON, and tables in a pipe, go from columns to lines, where the core is compiled. What needs rows one by one
-        does not: a limit, or, file by file, a decoder of keys and values."""
+        """Choose the fast path: JSON, and tables in a pipe, are written directly from columns if the core is compiled.
+        Not possible if rows are needed one by one: with a limit or, per file, with a decoder of keys and values."""
         options = self.options
         if options.limit or options.last or options.follow or not COMPILED:
             return
@@ -264,7 +266,7 @@ class Show:
             self._quick = QuickRows(self.output, view, self.selection, records=options.records)
 
     def _begin(self, at: Target) -> None:
-        """Whether records go from columns to lines in this file."""
+        """Choose for this file whether records are written directly from columns."""
         decodes = self.options.records and self.decoding.decoder(at) is not None
         self.quick = None if decodes else self._quick
         self.scan.whole = self.quick is not None
@@ -272,12 +274,12 @@ class Show:
             self._drained()
 
     def _drained(self) -> None:
-        """What was written by others is out, so that the output can be used here."""
+        """Wait until the fast path has written its output, so that the output can be used here."""
         if self._quick is not None:
             self._quick.drain()
 
     def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:
-        """What is asked for of one file: regions, or entries and what stands among them."""
+        """Yield the selected items of one file: regions, or entries and the regions among them."""
         if kind in BATCHES:
             yield from self.scan.chosen(at, window)
             return
@@ -304,7 +306,7 @@ class Show:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)
-                    if not isinstance(self.quick, Quick):  # it lets nothing wait
+                    if not isinstance(self.quick, Quick):  # Quick does not hold rows back
                         view.tick()
 
                 self.scan.met = met
@@ -344,7 +346,7 @@ class Show:
             self.left -= rows
 
     def _last(self, view: View, files: list[Target]) -> None:
-        """The last rows of all files together, found from the end."""
+        """Show the last rows of all files together, found by reading backward from the end."""
         wanted = self.options.last or 0
         found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
@@ -370,13 +372,13 @@ class Show:
                 view.file(at)
             for item, count in rows:
                 tail = isinstance(item, Region) and not count and item.end == window.source.size
-                if not (self.options.follow and tail):  # it may still be being written
+                if not (self.options.follow and tail):  # a broker may still be writing it
                     self._show(view, at, item, window, skip if count else 0)
                 skip = 0 if count else skip
             window.source.close()
 
     def _last_of(self, at: Target, window: Window, kind: Kind, count: int) -> list[tuple[Item, int]]:
-        """What holds the last `count` rows of one file, each item with its number of rows."""
+        """Return the items with the last `count` rows of one file, each with its number of rows."""
         if kind in BATCHES:
             return list(self.scan.last(at, window, count))
         kept: deque[tuple[Item, int]] = deque()
@@ -390,7 +392,8 @@ class Show:
         return list(kept)
 
     def _follow(self, view: View, at: Target) -> None:
-        """The last file as it grows (behind its last rows, if those were asked for), and the segments that come."""
+        """Show the last file as it grows (after its last rows, if --last was given), and then the segments that follow
+        it."""
         last = self.options.last
         following: Target | None = at
         while following is not None:
@@ -411,7 +414,7 @@ class Show:
             following = newer(at)
 
     def _tail(self, at: Target, window: Window) -> int:
-        """Where the whole batches of the file end."""
+        """Return the end of the file's last complete batch."""
         from kdump.log.reader import regions
 
         position = 0

@@ -1,4 +1,4 @@
-"""What the commands that show state have in common: options, and how they tell what they met."""
+"""Options that the state commands share, and their JSON output and notes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from kdump.render.times import iso
 from kdump.state.moment import Moment
 
 MOST_TOLD = 20
-"""Notes on stderr, beyond which they are counted."""
+"""Maximum number of notes on stderr; the others are only counted."""
 MILLISECONDS = re.compile(r"[0-9]{13,19}")
-"""A number of so many digits is a time: no log has as many records."""
+"""A number with this many digits is a time: no log has that many records."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 AS_OF = "As it was then: with all records up to this offset, or this time (ISO-8601, epoch ms, -2h)."
 
 
 def shown(command: F) -> F:
-    """The options of how it is shown, and how far a batch is believed, that all commands of state have."""
+    """Add the display options that all state commands share."""
     return _options(
         command,
         click.option("--json", "as_json", is_flag=True, help="JSON Lines."),
@@ -45,7 +45,7 @@ def shown(command: F) -> F:
 
 
 def common(command: F) -> F:
-    """The options that both commands have."""
+    """Add the options that `cluster` and `groups` share."""
     command = _options(
         command,
         click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.  [16M, the most]"),
@@ -70,7 +70,7 @@ def _options(command: F, *options: Callable[[F], F]) -> F:
 
 
 def clock(text: str | None, zone: tzinfo) -> int | None:
-    """--now: epoch ms, told on stderr; None for the clock. Raises click.UsageError."""
+    """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
     if text is None:
         return None
     try:
@@ -83,8 +83,8 @@ def clock(text: str | None, zone: tzinfo) -> int | None:
 
 
 def as_of(text: str | None, zone: tzinfo) -> Moment:
-    """The moment: a number is an offset, one of 13 digits or more epoch ms; else a time, whose last ms counts. Tells it
-    on stderr. Raises click.UsageError."""
+    """Parse --as-of: up to 12 digits are an offset, 13 or more epoch ms; else a time, inclusive to the ms. Prints it on
+    stderr. Raises click.UsageError."""
     if text is None:
         return Moment()
     if re.fullmatch(r"[0-9]{1,12}", text):
@@ -100,8 +100,8 @@ def as_of(text: str | None, zone: tzinfo) -> Moment:
 
 
 class Teller:
-    """JSON objects to an output, and notes: on stderr, and as objects where there is JSON. `failed`: a path could not
-    be read."""
+    """Writes JSON objects to an output, and notes to stderr and, with --json, also as objects. `failed`: an input could
+    not be read."""
 
     def __init__(self, output: Output, as_json: bool) -> None:
         self.output = output
@@ -112,7 +112,7 @@ class Teller:
         self.output.line(jsonl.line(value))
 
     def notes(self, source: str, problems: list[str]) -> None:
-        """What could not be read: the first few on stderr."""
+        """Print what could not be read; at most MOST_TOLD notes on stderr."""
         for number, problem in enumerate(problems):
             self.note(source, problem, quiet=number >= MOST_TOLD)
             if isinstance(problem, Unread):
@@ -132,7 +132,7 @@ class Teller:
 
 
 def column_names(text: str | None, as_json: bool) -> list[str] | None:
-    """What --columns lists. Raises click.UsageError."""
+    """Parse --columns. Raises click.UsageError."""
     if text is None:
         return None
     if as_json:
@@ -141,7 +141,7 @@ def column_names(text: str | None, as_json: bool) -> list[str] | None:
 
 
 class Run(Protocol):
-    """One run of a command; `run` gives the exit status, if that is not 0."""
+    """A command to run. `run` returns the exit status; None is 0."""
 
     teller: Teller
 
@@ -149,7 +149,7 @@ class Run(Protocol):
 
 
 def carry_out(run: Run, paths: tuple[str, ...], output: Output) -> NoReturn:
-    """The run, to its exit status: what it gives, and 2 where something could not be read."""
+    """Run the command and exit with its status, or with 2 if an input could not be read."""
 
     def status() -> int:
         try:

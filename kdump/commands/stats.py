@@ -1,4 +1,4 @@
-"""`kdump stats`: what is in partitions, in numbers."""
+"""`kdump stats`: statistics of partitions."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class _Run:
         chosen = wanted(OverviewOptions(topics=options["topics"], internal=options["internal"]))
         self.chosen = chosen
         self.is_other_kind = False
-        """Whether there is a partition that --internal or --no-internal leaves out."""
+        """Whether there is a partition that --internal or --no-internal excludes."""
 
     def run(self) -> int:
-        """Show everything that is asked for; the exit status."""
+        """Show everything that is selected, and return the exit status."""
         check = reading(self.options)
         with Progress("stats", self.output, always=not self.options["as_json"]) as progress:
 

@@ -1,5 +1,5 @@
-"""Options that select by name, as --topic and --producer-id do: what matches nothing is reported, with the nearest
-names that there are, and is exit status 2."""
+"""Options that select by name, such as --topic and --producer-id. A value that matches nothing is reported with the
+most similar existing names, and the exit status is 2."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from kdump.log.errors import SourceError
 F = TypeVar("F", bound=Callable[..., Any])
 Name = TypeVar("Name", int, str)
 MATCHERS = "kdump.commands.topics"
-"""Key of click's context: the selections of the run."""
+"""Key in click's context: the selections of this run."""
 SHOWN = 5
-"""Existing names that the report of a missing one lists."""
+"""Maximum number of existing names listed for a value that matches nothing."""
 MAX_NAMES = 10_000
-"""Existing names that are kept for such a report."""
+"""Maximum number of existing names kept for that list."""
 
 
 class Selection(Protocol):
-    """What an option selects by name. `is_named`: whether any name has been seen."""
+    """The values of an option that selects by name. `is_named`: whether any existing name has been seen."""
 
     @property
     def is_named(self) -> bool: ...
 
     def unmatched(self) -> Iterator[str]:
-        """A line for each value of the option that has matched no name so far."""
+        """Yield a line for each value of the option that has matched no name so far."""
         ...
 
 
 def topic_option(what: str) -> Callable[[F], F]:
-    """The option, which is the same everywhere but for `what` of these topics is asked for."""
+    """Return the --topic option; `what` begins its help text."""
     return click.option(
         "--topic", "topics", metavar="GLOB", multiple=True, help=f"{what}: a glob, or a /regex/; repeatable."
     )
 
 
 class Matcher:
-    """Whether a name matches one of the patterns; any does without patterns. Remembers which patterns matched."""
+    """Predicate: True if a name matches one of the patterns, or if there are no patterns. Keeps track of the patterns
+    that have matched."""
 
     def __init__(self, patterns: tuple[str, ...], option: str) -> None:
         self.option = option
@@ -64,20 +65,20 @@ class Matcher:
         return any(self._known)
 
     def unmatched(self) -> Iterator[str]:
-        """A line for each pattern that has matched no name so far."""
+        """Yield a line for each pattern that has matched no name so far."""
         names = [name for name in self._known if name]
         for text in self._unmatched:
             yield _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
 
     def refuse_unmatched(self) -> None:
-        """Raises SourceError if there are names, and no pattern has matched one: before anything is shown that could
-        pass for an answer."""
+        """Raise SourceError if there are names but no pattern has matched any. Call it before showing anything that
+        could be mistaken for a result."""
         if self._known and self._patterns and len(self._unmatched) == len(self._patterns):
             raise SourceError(next(self.unmatched()))
 
 
 class Wanted(Generic[Name]):
-    """The values of an option that selects by whole names or numbers; `add` is called with each that exists."""
+    """The values of an option that selects by exact names or numbers; call `add` with each one that exists."""
 
     def __init__(self, values: Iterable[Name], option: str) -> None:
         self.option = option
@@ -96,13 +97,13 @@ class Wanted(Generic[Name]):
             self._there[name] = None
 
     def unmatched(self) -> Iterator[str]:
-        """A line for each value that has not been added so far."""
+        """Yield a line for each value that has not been added so far."""
         for value in self._missing:
             yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
 
 
 def nearest(asked: int | str, names: Iterable[Any]) -> list[str]:
-    """A few of the names, those first that are most like the one asked for, or the nearest numbers."""
+    """Return a few of the names: those most similar to `asked` first, or the nearest numbers in ascending order."""
     found = sorted(names)
     if isinstance(asked, int):
         return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - asked))[:SHOWN])]
@@ -112,7 +113,7 @@ def nearest(asked: int | str, names: Iterable[Any]) -> list[str]:
 
 
 def _no_match(option: str, text: str, names: list[str], count: int) -> str:
-    """--topic paymnts: no match; there are payments, users"""
+    """Return a line such as: --topic paymnts: no match; there are payments, users"""
     there = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
     if not there:
         return f"{option} {text}: no match"
@@ -120,13 +121,13 @@ def _no_match(option: str, text: str, names: list[str], count: int) -> str:
 
 
 def matcher(patterns: tuple[str, ...], option: str = "--topic") -> Matcher:
-    """The matcher of an option's values, whose patterns the end of the run checks (see kdump.commands.exits). Raises
-    click.UsageError for a regular expression that is invalid."""
+    """Return a matcher for the values of an option. The end of the run reports the patterns that matched nothing (see
+    kdump.commands.exits). Raises click.UsageError for an invalid regular expression."""
     return _registered(Matcher(patterns, option))
 
 
 def wanted(values: Iterable[Name], option: str) -> Wanted[Name]:
-    """The values of an option, which the end of the run checks."""
+    """Return the values of an option. The end of the run reports those that do not exist."""
     return _registered(Wanted(values, option))
 
 
@@ -141,8 +142,8 @@ def _registered(made: S) -> S:
 
 
 def unmatched(*, is_answered: bool) -> Iterator[str]:
-    """What Selection.unmatched has, of all selections of the run. If it has no answer for another reason, only where
-    there are names: a path that is missing has none."""
+    """Yield the lines of Selection.unmatched of all selections in this run. If the run has no result for another reason
+    (not `is_answered`), yield only those of selections that have seen a name: a missing path has none."""
     context = click.get_current_context(silent=True)
     for made in context.meta.get(MATCHERS, ()) if context is not None else ():
         if is_answered or made.is_named:

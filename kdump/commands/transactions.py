@@ -1,4 +1,4 @@
-"""`kdump transactions`: the transactions in partitions, and what holds the last stable offset back."""
+"""`kdump transactions`: transactions in partitions, and what blocks the last stable offset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kdump.render.state_tables import StateTables, style
 from kdump.render.transaction_report import TransactionReport
 
 ASK_FOR_ROWS = ("listing", "only_open", "states", "producer_ids", "names")
-"""Options that are about single transactions."""
+"""Options that ask for one row per transaction."""
 NOW_HELP = "Reckon ages as of this time: ISO-8601, epoch ms, -2h.  [the clock]"
 EXAMPLES = """
 \b
@@ -71,7 +71,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
 
 
 def is_untold(answer: Any) -> bool:
-    """Whether an answer says that something is wrong: a table of chosen columns has no place for it."""
+    """Return True if an answer reports a problem, which a table with selected columns cannot show."""
     return isinstance(answer, Difference) or (isinstance(answer, Finding) and answer.severity != INFO)
 
 
@@ -122,7 +122,7 @@ class _Run:
                 nonlocal report
                 self.seen += 1
                 if place.was_named and place.partition.topic == TRANSACTION_TOPIC:
-                    self.options["coordinator"] = True  # it holds no transactions but what is said of them
+                    self.options["coordinator"] = True  # contains only the state of transactions, and none of its own
                 if report is None:
                     ledger = self._lists(place)
                     report = TransactionReport(self.output, self.tables, ledger=ledger)
@@ -153,16 +153,18 @@ class _Run:
         self.output.line(answer_line(answer))
 
     def _waits(self, paths: tuple[str, ...]) -> bool:
-        """Whether the rows come at the end: one a partition."""
+        """Return True if the rows come at the end, one per partition."""
         rows_come = self.options["as_json"] or any(self.options[name] for name in ASK_FOR_ROWS)
         return not rows_come and all(map(is_log_directory, paths))
 
     def _lists(self, place: Asked) -> bool:
-        """Whether every transaction gets a row: what was named is no directory of several partitions."""
+        """Return True if each transaction gets a row: the path is not a directory of several partitions, or an option
+        asks for it."""
         return place.was_named or any(self.options[name] for name in ASK_FOR_ROWS)
 
     def _flat(self) -> Any:
-        """With --columns there is one table, of transactions over all partitions, and nothing else."""
+        """Return the function that adds an answer to the single table of --columns, which covers all partitions; None
+        without that option."""
         if self.names is None or self.options["coordinator"]:
             return None
         kind = "transaction"

@@ -1,4 +1,4 @@
-"""`kdump verify`: tell sound from broken."""
+"""`kdump verify`: checks files for damage."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class _Run:
         )
 
     def run(self) -> int:
-        """The exit status."""
+        """Run the command and return its exit status."""
         began = time.monotonic()
         work = [unit for unit in units(self.paths, self.check, self._refused) if self._is_wanted(unit)]
         if not self.totals.unread:

@@ -1,4 +1,4 @@
-"""What `kdump cluster` answers: the cluster as its metadata log has it (kdump.state.image)."""
+"""Answers of `kdump cluster`: the cluster according to its metadata log (kdump.state.image)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kdump.state.image import Endpoint, Supported
 
 @answer("cluster")
 class Cluster(NamedTuple):
-    """The whole in numbers."""
+    """The cluster as a whole: IDs, offsets and counts."""
 
     source: Annotated[PathText, Doc("the directory or file that was read")]
     clusterId: Annotated[str | None, Doc("from meta.properties beside it")]
@@ -141,7 +141,7 @@ class ClusterConfig(NamedTuple):
 
 
 class QuotaEntity(NamedTuple):
-    """What a quota is for; `name` is None for the default."""
+    """What a quota applies to; `name` is None for the default."""
 
     type: str
     name: str | None

@@ -1,4 +1,4 @@
-"""Copies of a partition: which files they are, and what the small files around them say."""
+"""Copies of a partition: their files, and what the small files next to them contain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Copy:
     segments: list[Target]
     known: Known = field(default_factory=Known)
     topic_id: str | None = None
-    """What partition.metadata says, as Kafka prints it."""
+    """The topic ID in partition.metadata, as Kafka prints it."""
 
     @property
     def key(self) -> Key | None:
@@ -38,19 +38,19 @@ class Copy:
 
     @property
     def epochs(self) -> tuple[EpochStart, ...] | None:
-        """What leader-epoch-checkpoint says; None without one."""
+        """The entries of leader-epoch-checkpoint; None without one."""
         return self.known.epochs
 
     @property
     def high_watermark(self) -> int | None:
-        """As of the last replication-offset-checkpoint."""
+        """The last checkpointed high watermark, from replication-offset-checkpoint; None without one."""
         noted = self.known.checkpoints.get("replication-offset")
         return noted.offset if noted else None
 
 
 class Side(NamedTuple):
-    """What one path has: one copy of a partition, or, in a log directory or above, the live partitions by name.
-    `directory_ids` are those of the log directories."""
+    """The contents of one path: one copy of a partition or, for a log directory or a directory above, the live
+    partitions by topic and number. `directory_ids`: IDs of the log directories."""
 
     path: str
     single: Copy | None
@@ -59,7 +59,7 @@ class Side(NamedTuple):
 
 
 def side(path: str, options: Options, refused: Refused) -> Side:
-    """What is at `path`. Raises SourceError: nothing of Kafka, or one partition twice below it."""
+    """Return what is at `path`. Raises SourceError if it contains nothing of Kafka's, or a partition twice."""
     found = list(places(path, refused))
     only = found[0] if len(found) == 1 else None
     if isinstance(only, Target):
@@ -88,7 +88,7 @@ def side(path: str, options: Options, refused: Refused) -> Side:
 
 
 def of_partition(place: Partition, options: Options) -> Copy:
-    """A partition's directory; the log directory that it lies in, if it does, says more."""
+    """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
     above = place_of(os.path.dirname(os.path.abspath(place.path)))
     known = Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
     return _copy(place, known)
@@ -101,7 +101,7 @@ def _copy(place: Partition, known: Known) -> Copy:
 
 
 def relisted(copy: Copy) -> Copy:
-    """The copy with the segments that its directory has now."""
+    """Return the copy with the segments that are in its directory now."""
     if is_url(copy.path) or not os.path.isdir(copy.path):
         return copy
     here = partition(copy.path, copy.segments[0].source if copy.segments else "")
@@ -109,7 +109,7 @@ def relisted(copy: Copy) -> Copy:
 
 
 def _of_file(at: Target, options: Options) -> Copy:
-    """One segment; what lies beside it tells what it does of the directory."""
+    """Return the copy that consists of one segment, with what is known from its directory."""
     refuse_others(at, options)
     known, topic_id = Known(topic=at.topic, partition=at.partition), None
     if at.path != "-" and "://" not in at.path:
@@ -121,7 +121,7 @@ def _of_file(at: Target, options: Options) -> Copy:
 
 
 def refuse_others(at: Target, options: Options) -> None:
-    """Raises SourceError for a file that is not there, or is no log."""
+    """Raise SourceError if the file does not exist or is not a log."""
     if at.path == "-":
         return
     if "://" not in at.path and not os.path.exists(at.path):
@@ -138,15 +138,15 @@ def refuse_others(at: Target, options: Options) -> None:
 
 
 class Group(NamedTuple):
-    """Copies to compare with each other; `key` is None for files and directories that were named themselves."""
+    """Copies to compare with each other; `key` is None for files and directories that were given as paths."""
 
     key: Key | None
     copies: list[Copy]
 
 
 def groups(sides: list[Side]) -> Iterator[Group]:
-    """What is to be compared: all paths as one partition, or partition by partition, those that are on one side only
-    with one copy."""
+    """Yield what to compare: all paths as one partition, or partition by partition. A partition that only one side has
+    comes with one copy."""
     if all(each.single for each in sides):
         yield Group(None, [each.single for each in sides if each.single])
         return
@@ -158,8 +158,8 @@ def groups(sides: list[Side]) -> Iterator[Group]:
 
 
 def of_places(paths: str | Iterable[str], refused: Refused) -> Iterator[Partition | Target]:
-    """The partitions, dead ones too, and files that the paths are or have below them. A path with nothing of Kafka is
-    told to `refused`."""
+    """Yield the partitions, including those that are not live, and files at or below the paths. `refused` is called for
+    a path with nothing of Kafka's."""
     for path in [paths] if isinstance(paths, str) else paths:
         try:
             for place in places(path, refused):

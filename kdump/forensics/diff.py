@@ -1,4 +1,5 @@
-"""Where copies of a partition part: every two of them compared, a vote, and what a broker would make of it."""
+"""Finds where copies of a partition diverge: compares every pair, takes a vote, and predicts what a follower would
+do."""
 
 from __future__ import annotations
 
@@ -20,26 +21,26 @@ from kdump.log.disk import NO_SEGMENT
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
 
 LITTLE = frozenset({"offsets"})
-"""The families of rules for which as little is read around a partition as this needs."""
+"""Rule families for which as little as possible is read from the files around a partition."""
 
 
 class Choice(NamedTuple):
-    """What a follower does when it fetches from a leader: copies by their numbers."""
+    """What a follower does when it fetches from a leader; copies are given by number."""
 
     leader: int
     follower: int
     does: Truncation
     mends: bool | None
-    """Whether it then has what the leader has, all of it sound; None where that cannot be told."""
+    """Whether the follower then has what the leader has, all of it valid; None if unknown."""
 
 
 @dataclass
 class Diff:
-    """Copies of a partition, held against each other.
+    """Copies of a partition, compared with each other.
 
-    `relation` is same, prefix or divergent; None where that cannot be told (nothing in common, something unread).
-    `firstDivergentOffset` is the first offset at which any two of them part, None when none do. `votes`: the copies
-    that have something at that offset, in groups that agree on it, the largest first.
+    `relation` is same, prefix or divergent; None if unknown (nothing in common, something unread).
+    `firstDivergentOffset`: the first offset at which any two of them diverge, None if none do. `votes`: the copies that
+    contain that offset, or begin before it and are damaged, in groups that agree on it, the largest first.
     """
 
     topic: str | None
@@ -54,45 +55,45 @@ class Diff:
 
     @property
     def is_read(self) -> bool:
-        """Whether all of it could be read."""
+        """Whether everything could be read."""
         return not any(copy.unread for copy in self.copies)
 
     @property
     def has_gone(self) -> bool:
-        """Whether a segment went away while it was compared."""
+        """Whether a segment was deleted during the comparison."""
         return any(is_gone(text) for copy in self.copies for text in copy.unread)
 
     @property
     def is_odd(self) -> bool:
-        """Whether there is something to be said of the copies, though they may be the same."""
+        """Whether there is something to report about the copies even if they are the same."""
         said = self.notes or any(choice.does.loses for choice in self.choices)
         return bool(said) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
 
     @property
     def cause(self) -> str:
-        """Of the first difference that parts them: records, missing or damage; empty without one."""
+        """The kind of the first divergence: records, missing or damage; empty without one."""
         found = self.first
         return found[1].kind if found else ""
 
     @property
     def first(self) -> tuple[tuple[int, int], Difference] | None:
-        """The pair that parts first, and the difference."""
+        """The pair that diverges first, and the difference; None without one."""
         found = [(pair, each.first) for pair, each in self.pairs.items() if each.first is not None]
         return min(((pair, each) for pair, each in found if each), key=lambda item: item[1].first, default=None)
 
     @property
     def history(self) -> int | None:
-        """The first offset at which two sound copies say something else, or one lacks it."""
+        """The first offset at which the histories of two copies diverge, apart from damage; None if they do not."""
         return min((each.history.first for each in self.pairs.values() if each.history), default=None)
 
     @property
     def majority(self) -> list[int]:
-        """The copies of the one group that has more than half of the votes; empty where there is none."""
+        """The copies of the group with more than half of the votes, if there are at least three; else empty."""
         all_votes = sum(len(group) for group in self.votes)
         return self.votes[0] if self.votes and len(self.votes[0]) * 2 > all_votes and all_votes > 2 else []
 
     def standing(self, number: int) -> Standing | None:
-        """The batch of a copy that holds the first divergent offset."""
+        """Return the batch of a copy that contains the first divergent offset."""
         for (one, other), each in self.pairs.items():
             if number in (one, other) and self.firstDivergentOffset in each.standing:
                 found = each.standing[self.firstDivergentOffset][0 if number == one else 1]
@@ -101,7 +102,7 @@ class Diff:
         return None
 
     def behind(self, number: int) -> Behind | None:
-        """What a copy has from the offset on at which its history parts from another's."""
+        """Return what a copy contains from the first divergence of histories on; None if it is not part of it."""
         for (one, other), each in self.pairs.items():
             if number in (one, other) and each.history is not None and each.history.first == self.history:
                 return each.behind[0 if number == one else 1]
@@ -117,10 +118,11 @@ def diff(
     met: Callable[[int], None] = lambda count: None,
     lone: Callable[[Group, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
-    """The partitions that two or more of the paths have, one by one: see commands.diff for what a path is.
+    """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
 
-    `refused` is told of what could not be read (by default it is raised), `lone` of a partition that only one path has,
-    and whether that is a difference: it is between copies of one log directory. Raises SourceError.
+    `refused` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
+    partition that only one path has, and whether that is a difference, as it is between copies of one log directory.
+    Raises SourceError.
     """
 
     options = options or Options(only=LITTLE)
@@ -143,7 +145,7 @@ def diff(
 
 
 def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -> Diff:
-    """Compared again, a few times, where a segment went away meanwhile."""
+    """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
     made = diff_copies(copies, options, met)
     for pause in PAUSES:
         if not made.has_gone:
@@ -155,7 +157,7 @@ def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -
 
 
 def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side] | None:
-    """What is at each path; None where one has nothing, so that there is nothing to hold the others against."""
+    """Return what is at each path; None if a path has nothing, because then there is nothing to compare."""
     found = []
     for path in paths:
         try:
@@ -167,7 +169,7 @@ def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side]
 
 
 def diff_copies(copies: list[Copy], options: Options, met: Callable[[int], None] = lambda count: None) -> Diff:
-    """Every two of them compared: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
+    """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, Cursor] = {}
     for one, other in combinations(range(len(copies)), 2):
@@ -219,7 +221,7 @@ def _choices(made: Diff) -> Iterator[Choice]:
         if does.offset is not None and pair.relation is not None:
             mends = parting is None or does.by == "logStart" or does.offset <= parting.first
             if parting is not None and parting.kind == DAMAGE and parting.lacking != int(follower > leader):
-                mends = False  # it is the leader that is damaged, or both are
+                mends = False  # the leader is damaged, or both are
         yield Choice(leader, follower, does, mends)
 
 

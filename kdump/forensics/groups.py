@@ -1,4 +1,4 @@
-"""What `kdump groups` answers besides offsets (kdump.state.lag): groups and their members."""
+"""Answers of `kdump groups` except offsets (kdump.state.lag): groups and their members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kdump.state.lag import GroupId
 
 @answer("group")
 class DescribedGroup(NamedTuple):
-    """A group, with the sums over its offsets."""
+    """A group, with totals of its offsets."""
 
     groupId: GroupId
     groupType: Annotated[str, Doc("classic, consumer, share or streams")]

@@ -1,4 +1,4 @@
-"""What `kdump ls` answers: log directories, topics, partitions and segments at a glance."""
+"""Answers of `kdump ls`: overviews of log directories, topics, partitions and segments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, answer
 
 
 class NotLive(NamedTuple):
-    """A partition directory that is not live, with all its files."""
+    """A partition directory that is not live; `size`: bytes of all its files."""
 
     name: PathText
     state: str
@@ -53,7 +53,7 @@ class DirectoryOverview(NamedTuple):
 
 
 class FileSizes(NamedTuple):
-    """Sizes of the files of a partition, or of several."""
+    """File sizes of a partition, or of several."""
 
     segments: Annotated[int, Doc("live segments")]
     size: Annotated[int, Doc("their length", BYTES)]
@@ -64,7 +64,7 @@ class FileSizes(NamedTuple):
 
 
 class BatchesOverview(NamedTuple):
-    """What the batch headers of a segment, or of several, say together."""
+    """Summary of the batch headers of a segment, or of several."""
 
     batches: Annotated[int | None, Doc("batches, and messages of magic 0 and 1; null if not all headers were read")]
     records: Annotated[
@@ -85,7 +85,7 @@ class BatchesOverview(NamedTuple):
 
 
 class HeadersOverview(NamedTuple):
-    """The same with the offsets, which only a single partition has."""
+    """The same with the offsets, which exist only within a single partition."""
 
     firstOffset: Annotated[int | None, Doc("of the first batch on this disk", OFFSET)]
     lastOffset: Annotated[int | None, Doc("of the last batch", OFFSET)]

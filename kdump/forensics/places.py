@@ -1,4 +1,4 @@
-"""From paths to the partitions that a question is asked of, each with what is known from around it."""
+"""Turns paths into the partitions of a query, each with what is known from the files around it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from kdump.log.paths import Target
 from kdump.log.window import Window
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
-"""Kafka writes these without producer ids."""
+"""Kafka writes to these without producer IDs."""
 
 
 @dataclass
 class Asked:
-    """A partition, or some segments of it. `size` is the bytes of the segments; `is_part`: some of the partition's
-    segments were not asked for."""
+    """A partition, or some of its segments. `size`: bytes of the segments; `is_part`: some segments of the partition
+    are not selected."""
 
     partition: Partition
     known: Known
@@ -35,18 +35,18 @@ class Asked:
     size: int
     is_part: bool = False
     was_named: bool = False
-    """The path was this partition's, or of a segment in it: not a directory around it."""
+    """Whether the path was this partition or a segment in it, and not a directory above."""
     unit: Unit | None = None
-    """What it is to a check; None for some segments of a partition."""
+    """The check unit of the partition; None for some segments of a partition."""
 
     def now(self) -> tuple[Asked, Looking | None]:
-        """The partition as it is at its turn, and the look at it that tells which findings hold while a broker is at
-        work; none for segments that were named."""
+        """Return the partition as it is when its turn comes, and the Looking that decides which findings hold while a
+        broker is running; None for segments that were given as paths."""
         if self.unit is None:
             return self, None
         every = replace(
             self.options, only=frozenset(), headers_only=False
-        )  # all: whoever asks has rules of several families
+        )  # all: callers use rules of several families
         looking = Looking(replace(self.unit, options=every))
         options = replace(self.options, open_source=looking.opener)
         looking.unit.partition = here = current(self.partition)
@@ -56,9 +56,10 @@ class Asked:
 def asked(
     paths: Iterable[str], options: Options, refused: Refused, *, everything: bool = False
 ) -> tuple[list[Asked], list[LogDirectory]]:
-    """The partitions that `paths` mean, live ones alone unless one was named, and the log directories among them. What
-    has no batches, or nothing of Kafka, is told to `refused`. `everything`: those without transactions, and those that
-    are not live, too; only the metadata log has to be named."""
+    """Return the partitions that `paths` stand for, and the log directories among them; partitions that are not live
+    only if given as a path. `refused` is called for what has no batches, or nothing of Kafka's. `everything`: also
+    include partitions without transactions and those that are not live; the metadata log still has to be given as a
+    path."""
     options = replace(options, open_source=careful_source)
     named = list(paths)
     found: list[Asked] = []
@@ -88,7 +89,7 @@ def asked(
 
 
 def is_away(place: Asked, refused: Refused) -> bool:
-    """Return True if nothing is left of a partition at its turn; `refused` is told."""
+    """Return True if nothing is left of a partition when its turn comes; `refused` is then called."""
     if place.partition.segments:
         return False
     for problem in place.partition.refused or [went_away(place.partition.path)]:
@@ -101,7 +102,7 @@ def _is_alone(at: Target) -> bool:
 
 
 def _kind(at: Target, options: Options) -> Kind:
-    """What a file is, by its name or its content; a stream is taken for a segment. Raises SourceError."""
+    """Return the kind of a file, by name or content; a stream is assumed to be a segment. Raises SourceError."""
     if _is_alone(at):
         return kinds.SEGMENT
     if not os.path.exists(at.path):
@@ -113,7 +114,7 @@ def _kind(at: Target, options: Options) -> Kind:
 
 
 def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[Asked]:
-    """Some segments of one directory, with the indexes and snapshots beside them."""
+    """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
     wanted: dict[str, Target] = {}
     for unit in here:
         at = unit.target

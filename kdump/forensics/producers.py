@@ -1,4 +1,4 @@
-"""Which producers there are: what they wrote, where it does not follow, and what a broker that starts would know."""
+"""Producers: what they wrote, their sequence and epoch errors, and the state that a broker would load at startup."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from kdump.state.producers import EXPIRATION, MOST_PRODUCERS
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
 TOLD = ("snapshot-", "sequence-", "producer-")
-"""How the codes of findings begin that are told beside those of damaged bytes."""
+"""Prefixes of the codes that are reported in addition to those of damaged bytes."""
 TOLD_BY_EVENTS = ("sequence-", "producer-")
-"""Those that an event says as well."""
+"""Prefixes of the codes that an event reports, too."""
 
 
 class Question(NamedTuple):
-    """What is asked. `now`: epoch ms that ages are reckoned from, None for the clock; `expiration`:
-    producer.id.expiration.ms; `topic`: whether a topic is asked for, by its name; `events`: answer ProducerEvent.
-    `on_producer` is called with the producer ID and the transactional ID of each producer that there is, whether it is
-    selected or not."""
+    """What to select. `now`: epoch ms from which ages are computed, None for the current time; `expiration`:
+    producer.id.expiration.ms; `topic`: predicate for topic names; `events`: also yield ProducerEvent. `on_producer` is
+    called with the producer ID and the transactional ID of each producer that exists, whether it is selected or not."""
 
     now: int | None = None
     expiration: int = EXPIRATION
@@ -44,7 +43,7 @@ class Question(NamedTuple):
     producer_ids: frozenset[int] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
     broken: bool = False
-    """Only producers with a batch that does not follow."""
+    """Select only producers with a sequence or epoch error."""
     events: bool = False
     limits: Limits = Limits()
     on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
@@ -70,15 +69,16 @@ def producers(
     started: Callable[[Asked], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
-    """The producers of the partitions that `paths` mean: segments, directories of partitions, log directories, or
-    directories above. Reads as it is asked; memory grows with the producers of a partition, up to a million of them.
+    """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
+    or directories above. Reads lazily; memory grows with the producers of a partition, up to a million of them.
 
-    A partition after the other: each ProducerEvent where it happened, if they are asked for; then each Producer, and
-    PartitionProducers; between them a Finding for what could not be read, for a batch that does not follow, and for a
-    snapshot that the log contradicts, and a Note for what else could not be taken into account.
+    One partition after the other: each ProducerEvent where it happened, if events are selected; then each Producer, and
+    PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
+    snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
-    Raises SourceError for a path that cannot be read, unless `refused` is told of it. `met` hears of bytes as they are
-    read, of `total`; `started` of each partition.
+    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
+    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
+    partition.
     """
     question = question or Question()
     now = round(time.time() * 1000) if question.now is None else question.now
@@ -147,8 +147,8 @@ def _is_told(finding: Finding, question: Question) -> bool:
 
 
 def _base(walk: Walk, place: Asked) -> Target | None:
-    """The snapshot that a broker begins with: the newest sound one above the log start and not above the log end
-    (ProducerStateManager.truncateAndReload deletes the others)."""
+    """Return the producer snapshot from which a broker starts: the newest valid one above the log start and not above
+    the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none."""
     known, segments = place.known, place.partition.segments
     if known.last is False or not place.partition.snapshots:
         return None

@@ -1,4 +1,4 @@
-"""Partitions -> their statistics: read once, batch after batch, records as columns."""
+"""Computes the statistics of partitions: reads each once, batch by batch, records as columns."""
 
 from __future__ import annotations
 
@@ -47,12 +47,10 @@ def stats(
     refused: Refused = raise_it,
     met: Met = lambda count: None,
 ) -> Iterator[Stats]:
-    """The statistics of each partition in the paths, one by one: files, directories of a partition, log directories.
-
-    `wanted` chooses among the partitions of directories; `refused` is told of a path that could not be read (by default
-    it is raised), `met` of bytes that have been. What could not be read of a partition is in its `unread`. Raises
-    SourceError.
-    """
+    """Yield the statistics of each partition in the paths: files, partition directories, log directories. `wanted`
+    selects among the partitions of directories; `refused` is called with the SourceError for a path that could not be
+    read (by default it is raised), `met` with the number of bytes that were read. What could not be read of a partition
+    is in its `unread`. Raises SourceError."""
     options = options or Options()
 
     for place in of_places(paths, refused):
@@ -65,7 +63,7 @@ def stats(
             yield read([place], Stats(place.path, place.topic, place.partition), options, met)
         elif wanted(place):
             place = current(place)
-            if not place.segments and place.refused:  # it went away, or may not be read
+            if not place.segments and place.refused:  # deleted during the run, or not readable
                 for problem in place.refused:
                     refused(SourceError(problem))
                 continue
@@ -76,7 +74,7 @@ def stats(
 
 
 def together(parts: Iterable[Stats]) -> Stats:
-    """The sum of several."""
+    """Return the sum of several."""
     total = Stats("", partitions=0)
     for each in parts:
         total.partitions += each.partitions
@@ -85,7 +83,8 @@ def together(parts: Iterable[Stats]) -> Stats:
 
 
 def read(segments: list[Target], into: Stats, options: Options, met: Met = lambda count: None) -> Stats:
-    """The statistics of segments that are one log. Never raises SourceError: see `unread`."""
+    """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
+    `unread`."""
     reader = Reader(into, options, met)
     for number, at in enumerate(segments):
         reader.segment(at, number == len(segments) - 1)
@@ -93,13 +92,13 @@ def read(segments: list[Target], into: Stats, options: Options, met: Met = lambd
 
 
 ROWS = 8192
-"""Records that are counted together, where their batches are small."""
+"""Maximum number of records from small batches that are counted together."""
 SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
 
 
 class _Many:
-    """Records of several batches in the same columns: where each batch ends in them, what its timestamps add to, its
-    base offset and its place."""
+    """Records of several batches in the same columns, with the end row, base timestamp, base offset and position of
+    each batch."""
 
     def __init__(self, columns: Columns, block: array[int]) -> None:
         self.columns = columns
@@ -113,14 +112,14 @@ class _Many:
         self.batches: list[tuple[int, Place]] = []
 
     def add(self, base: int, offset: int, place: Place) -> None:
-        """The batch whose records have just been decoded."""
+        """Add the batch whose records have just been decoded."""
         self.bases.append(base)
         self.ends.append(self.columns.count)
         self.batches.append((offset, place))
 
 
 def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
-    """Decode all `count` records of columns.data[start:end], that being all there is; otherwise none."""
+    """Decode `count` records and return True if they take up exactly columns.data[start:end]; otherwise decode none."""
     before = columns.count
     try:
         if decode(columns, start, end, count, True) == end and columns.count - before == count:
@@ -132,7 +131,7 @@ def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
 
 
 class Reader:
-    """One walk over a partition."""
+    """Reads one partition and adds up its statistics."""
 
     def __init__(self, into: Stats, options: Options, met: Met = lambda count: None) -> None:
         self.stats = into
@@ -167,7 +166,7 @@ class Reader:
             source.close()
 
     def region(self, at: Target, region: Region, last: bool) -> None:
-        """What one region of the segment `at` adds. `last`: it is the newest segment."""
+        """Add one region of the segment `at`. `last`: whether it is the newest segment."""
         stats, self.path = self.stats, at.path
         if isinstance(region, Stretch):
             self._stretch(region)
@@ -180,7 +179,8 @@ class Reader:
             stats.miss(Place(at.path, region.position, region.size), region.reason)
 
     def _stretch(self, stretch: Stretch) -> None:
-        """Sound batches: those that are neither compressed nor special many at a time, for they may be very small."""
+        """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
+        they may be very small."""
         stats, buffer = self.stats, stretch.buffer
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
         shift = stretch.position - stretch.start
@@ -214,7 +214,7 @@ class Reader:
         many.clear()
 
     def _header(self, place: Place, base: int, last: int, count: int, attributes: int, producer: int) -> None:
-        """What the header of a sound v2 batch says."""
+        """Add the header of a valid v2 batch."""
         stats = self.stats
         stats.batch(place, base, last, count)
         stats.formats[2] += 1
@@ -226,7 +226,7 @@ class Reader:
             stats.producers.add(producer, count, place.size)
 
     def _batch(self, batch: Batch) -> None:
-        """A batch that is no part of a stretch: it may be damaged, or of an old format."""
+        """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
         self.stats.batches += 1
         place = Place(self.path, batch.position, batch.size)
         if batch.problems or not batch.crcValid:
@@ -279,7 +279,7 @@ class Reader:
         codec.unpackedBytes += unpacked
 
     def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: Place) -> None:
-        """Records of one batch."""
+        """Add records of one batch."""
         self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
 
     def _tally(
@@ -298,7 +298,7 @@ class Reader:
                     stats.extremes[extreme] = Evidence(offset + columns.offset_delta[row], place)
 
     def _appended(self, timestamp: int, count: int, offset: int, place: Place) -> None:
-        """Records that all have the time at which the broker appended them."""
+        """Add records that all have the time at which the broker appended them."""
         stats = self.stats
         sums = stats.sums
         if timestamp < 0 or not count:
@@ -325,7 +325,8 @@ class Reader:
             stats.extremes[LATEST] = Evidence(offset, place)
 
     def _legacy(self, batch: BatchLegacy, place: Place) -> None:
-        """A message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns of one."""
+        """Add a message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns with one
+        row."""
         stats = self.stats
         look_inside(batch)
         before = stats.sums[RECORD_BYTES]

@@ -1,4 +1,4 @@
-"""What `kdump schema` answers: structures and their fields (found by kdump.format.structs)."""
+"""Answers of `kdump schema`: structures and their fields (found by kdump.format.structs)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kdump.answer import BYTES, Doc, answer
 
 @answer("struct")
 class StructAnswer(NamedTuple):
-    """A layout, or a message of Kafka's."""
+    """A layout, or a Kafka message."""
 
     name: Annotated[str, Doc("of the layout, or Kafka's of the message")]
     group: Annotated[str, Doc("the heading it stands under")]

@@ -1,9 +1,9 @@
-"""The most frequent of very many things, in bounded memory and with the error that it makes.
+"""Finds the most frequent of very many items, in bounded memory and with a known error.
 
-A table of counters; when it is full, the median of them is taken from all, and those that come to nothing go. What was
-taken is what any count may be too low by, and it is known: nothing, as long as all have fitted in. (Misra and Gries,
-1982; with the median, as Apache DataSketches has it: Anderson et al., A High-Performance Algorithm for Identifying
-Frequent Items in Data Streams, 2017. That library would bring numpy, and take an object a record.)
+A table of counters. When it is full, the median of the counters is subtracted from all, and those that reach zero are
+removed. The sum of these medians is the most by which a count may be too low; it is 0 as long as all items fit. (Misra
+and Gries, 1982; with the median, as Apache DataSketches does it: Anderson et al., A High-Performance Algorithm for
+Identifying Frequent Items in Data Streams, 2017. That library would require numpy, and one object per record.)
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from kdump.log.skim import key_digest
 
 ROOM = 1 << 14
 LONGEST = 128
-"""Bytes of a key that is kept whole."""
+"""Maximum size in bytes of a key that is kept completely."""
 NEAR = 1 << 16
 KEPT = 64
-"""Bytes of a longer one that are kept, with a digest of all."""
+"""Bytes that are kept of a longer key, with a digest of all of it."""
 
 
 class Counted(NamedTuple):
-    """Something frequent. It was met at least `times`, and at most `times` + the sketch's error; `weight`, the
-    bytes of what was met, is a least as well."""
+    """A frequent item. It occurred at least `times`, and at most `times` + the sketch's error; `weight`, the bytes of
+    its occurrences, is a lower bound, too."""
 
     item: Hashable
     times: int
@@ -32,7 +32,7 @@ class Counted(NamedTuple):
 
 
 class LongKey(NamedTuple):
-    """In place of a key that is too long to keep: how it begins, its size in bytes, and a digest to know it by."""
+    """Replaces a key that is too long to keep: its first bytes, its size in bytes, and a digest that identifies it."""
 
     start: bytes
     size: int
@@ -40,8 +40,8 @@ class LongKey(NamedTuple):
 
 
 class Frequent:
-    """Counts of things. `total` is how many were met; `error` by how much each count may be too low, at most
-    2 * total / room. `slots` gives each thing that is counted its place in `counts` and `weights`."""
+    """Counts items. `total`: number of occurrences; `error`: by how much each count may be too low, at most 2 * total /
+    room. `slots`: index of each counted item in `counts` and `weights`."""
 
     __slots__ = ("counts", "error", "near", "room", "sizes", "slots", "texts", "total", "weights")
 
@@ -52,14 +52,15 @@ class Frequent:
         self.weights = array("q", bytes(8 * room))
         self.total = 0
         self.error = 0
-        # For who counts keys by the million: where a key was found last, by a hash of it, and the keys themselves.
+        # For keys counted by the million: the slot where a key was found last, by a hash of it, and the keys
+        # themselves.
         self.near = array("q", bytes(8 * NEAR))
-        """A slot + 1, or 0 for none."""
+        """Slot + 1, or 0 for none."""
         self.texts = bytearray(LONGEST * room)
         self.sizes = array("q", bytes(8 * room))
 
     def add(self, item: Hashable, count: int = 1, weight: int = 0) -> None:
-        """`item` was met so many times."""
+        """Count `count` occurrences of `item`."""
         self.total += count
         self._put(item, count, weight)
 
@@ -71,7 +72,7 @@ class Frequent:
         self.weights[slot] += weight
 
     def new(self, item: Hashable) -> int:
-        """A place for what has none; its count is 0."""
+        """Return a slot for an item that has none; its count is 0."""
         if len(self.slots) >= self.room:
             self.purge()
         slot = self.slots[item] = len(self.slots)
@@ -79,7 +80,7 @@ class Frequent:
         return slot
 
     def purge(self) -> None:
-        """Room for others. The arrays stay the same objects, and so does the table."""
+        """Make room for other items. The arrays and the table stay the same objects."""
         counts, weights = self.counts, self.weights
         median = sorted(counts[: len(self.slots)])[len(self.slots) // 2]
         self.error += median
@@ -92,17 +93,17 @@ class Frequent:
                 counts[slot], weights[slot] = count, weight
 
     def top(self, most: int) -> list[Counted]:
-        """Those with the highest counts, the highest first. One that is not among them, or not in the table at all, was
-        met at most `error` times more than the last."""
+        """Return the items with the highest counts, in descending order. An item that is not among them, or not in the
+        table at all, occurred at most `error` times more than the last."""
         found = [Counted(item, self.counts[slot], self.weights[slot]) for item, slot in self.slots.items()]
         return sorted(found, key=lambda each: (-each.times, -each.weight, repr(each.item)))[:most]
 
     def shed(self) -> None:
-        """Give back what only who goes on counting keys needs. It can still be merged into another, and shown."""
+        """Free what is needed only to count more keys. The counts can still be merged into others, and shown."""
         self.near, self.texts, self.sizes = array("q"), bytearray(), array("q")
 
     def merge(self, other: Frequent, name: Callable[[Hashable], Hashable] = lambda item: item) -> None:
-        """Take in what another has counted; `name` says what its things are called here."""
+        """Add the counts of `other`; `name` converts its items."""
         for item, slot in other.slots.items():
             self._put(name(item), other.counts[slot], other.weights[slot])
         self.total += other.total
@@ -110,7 +111,7 @@ class Frequent:
 
 
 def known_by(key: bytes, size: int | None = None, digest: bytes = b"") -> bytes | LongKey:
-    """What stands for a key in a table. Of a very large one, `key` is the beginning, with the size and the digest of
-    all (log.skim.key_digest)."""
+    """Return what represents a key in a table. For a very large key, `key` is its beginning; pass the size and the
+    digest of all of it (log.skim.key_digest)."""
     size = len(key) if size is None else size
     return key if size <= LONGEST else LongKey(key[:KEPT], size, digest or key_digest(key))

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""What stats counts of each record, in one pass over the columns.
+"""Counts what stats needs of each record, in one pass over the columns.
 
-Compiled where there is a compiler, and otherwise run as it is.
+Compiled if a compiler is available, and otherwise run as Python.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ except ImportError:
     UNTIMED,
     LATE_RECORDS,
 ) = range(10)
-"""Sums: records and their bytes (length field included); null keys and bytes of keys; the same of values; headers and
-their bytes; records without a timestamp, or with an impossible one; records that are older than one before them."""
+"""Sums: records and their bytes (including the length field); null keys and bytes of keys; the same for values; headers
+and their bytes; records without a timestamp, or with an impossible one; records that are older than an earlier one."""
 LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST = range(10, 15)
-"""Extremes, -1 for none: of sizes, of timestamps (epoch ms), and of ms by which a record is older than one before."""
+"""Extremes, -1 for none: of sizes, of timestamps (epoch ms), and of ms by which a record is older than an earlier
+one."""
 EXTREMES = (LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST)
 AT = 5
-"""sums[extreme + AT] is the row of the record that has it."""
+"""sums[extreme + AT] is the row of the record with that extreme."""
 WIDTH = 20
 IMPOSSIBLE = 1 << 61
-"""Ms, beyond which a timestamp or a delta is damage, and sums of two would leave 64 bits."""
+"""Ms: a timestamp or delta beyond this is damaged, and the sum of two could exceed 64 bits."""
 assert len(LATE) == 6
 
 
 def fresh() -> array[int]:
-    """Sums of nothing."""
+    """Return sums of no records."""
     sums = array("q", bytes(8 * WIDTH))
     for extreme in EXTREMES:
         sums[extreme] = -1
@@ -55,7 +56,7 @@ def fresh() -> array[int]:
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _class(size: cython.longlong):
-    """spread.class_of"""
+    """Return what spread.class_of returns."""
     number: cython.Py_ssize_t = 0
     while size > 0 and number < 33:
         size >>= 1
@@ -68,7 +69,7 @@ def _class(size: cython.longlong):
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _hash(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """FNV-1a, 32 bits. Where it is fooled, the table of slots decides, as it does without."""
+    """Return the FNV-1a hash, 32 bits. If keys collide, the table of slots is used, as for keys that are not found."""
     value: cython.uint = 0x811C9DC5
     while at < end:
         value = (value ^ data[at]) * 0x01000193
@@ -89,7 +90,7 @@ def _same(
     there: cython.Py_ssize_t,
     size: cython.longlong,
 ):
-    """Whether `size` bytes are the same in both places."""
+    """Return True if `size` bytes are the same in both places."""
     i: cython.Py_ssize_t = 0
     while i < size and data[at + i] == other[there + i]:
         i += 1
@@ -108,11 +109,12 @@ def tally(
     moments: Moments,
     keys: Frequent,
 ) -> None:
-    """Add the records in the columns to the sums, the classes of sizes and lateness, the moments and the keys.
+    """Add the records in the columns to the sums, the size and lateness classes, the time histogram and the key counts.
 
-    They are of one batch or several: up to row ends_of[0] of the first, whose timestamp deltas add to bases_of[0], and
-    so on. Without `timed` their timestamps are left alone."""
-    # As numbers of C: each use of a name of the module would make an object.
+    The records are of one batch or several: rows up to ends_of[0] (exclusive) belong to the first, whose timestamp
+    deltas are relative to bases_of[0], and so on. If not `timed`, timestamps are ignored.
+    """
+    # As C numbers: each use of a module-level name would create an object.
     records: cython.Py_ssize_t = RECORDS
     record_bytes: cython.Py_ssize_t = RECORD_BYTES
     null_keys: cython.Py_ssize_t = NULL_KEYS
@@ -160,7 +162,7 @@ def tally(
     delta: cython.longlong
     stamp: cython.longlong
     behind: cython.longlong
-    # Timestamps of one bucket are counted together: low..high-1 are its own.
+    # Timestamps of one bucket are counted together: low..high-1 belong to it.
     low: cython.longlong = 0
     high: cython.longlong = 0
     together: cython.longlong = 0

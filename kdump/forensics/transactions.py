@@ -1,4 +1,4 @@
-"""Which transactions there are, what holds the last stable offset back, and what the coordinators say of it."""
+"""Transactions, what blocks the last stable offset, and what the coordinators state about them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from kdump.state.coordinator import Coordinator
 
 Answer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
-"""transaction.max.timeout.ms by default: no transaction is open for longer, unless it hangs."""
+"""Default of transaction.max.timeout.ms: no transaction is open for longer, unless it hangs."""
 STATES = (COMMITTED, ABORTED, OPEN, HANGING)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
-"""Findings that say what the row of the transaction says."""
+"""Findings that repeat what the transaction's row states."""
 DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
-"""Findings of bytes that could not be taken into account."""
+"""Findings about bytes that could not be taken into account."""
 TOLD = ("transaction-", "txn-index-", "snapshot-")
-"""How the codes of findings begin that are told beside those of damaged bytes."""
+"""Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
 
 class Question(NamedTuple):
-    """What is asked. `now`: epoch ms that ages are reckoned from, None for the clock; `timeout`: ms after which an open
-    transaction is old; `topic`: whether a topic is asked for, by its name. `on_producer` is called with the producer ID
-    and the transactional ID of each transaction that there is, whether it is selected or not."""
+    """What to select. `now`: epoch ms from which ages are computed, None for the current time; `timeout`: ms after
+    which an open transaction is old; `topic`: predicate for topic names. `on_producer` is called with the producer ID
+    and the transactional ID of each transaction that exists, whether it is selected or not."""
 
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
@@ -70,16 +70,18 @@ def transactions(
     started: Callable[[Asked], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
-    """The transactions of the partitions that `paths` mean: segments, directories of partitions, log directories, or
-    directories above. Reads as it is asked, in bounded memory.
+    """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
+    directories, or directories above. Reads lazily, in bounded memory.
 
-    First what each coordinator said last of each transactional id (CoordinatorTransaction), where __transaction_state
-    is on the same disks. Then, a partition after the other, each Transaction where it ended, those that have not, and
+    First the coordinator's last record for each transactional ID (CoordinatorTransaction), if __transaction_state is on
+    the same disks. Then, one partition after the other, each Transaction where it ended, those that have not ended, and
     PartitionTransactions; between them a Difference where log and coordinator disagree, a Finding for what could not be
-    read and for a .txnindex that the log contradicts, and a Note for what else could not be taken into account.
+    read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
+    account.
 
-    Raises SourceError for a path that cannot be read, unless `refused` is told of it. `met` hears of bytes as they are
-    read, of `total`; `started` of each partition.
+    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
+    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
+    partition.
     """
     question = question or Question()
     now = round(time.time() * 1000) if question.now is None else question.now
@@ -182,7 +184,8 @@ def _of(
 
 
 def told_beside(finding: Finding) -> bool:
-    """Whether a finding is about damaged bytes, or about transactions and their index, and no row says it."""
+    """Return True if a finding is about damaged bytes, or about transactions and their index and not repeated by a
+    row."""
     if finding.code in TOLD_BY_ROWS:
         return False
     return finding.code in DAMAGES or finding.code.startswith(TOLD)

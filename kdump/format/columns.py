@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""The record loop of v2 batches: one pass over the bytes fills integer columns, and checks every bound.
+"""The record loop of v2 batches: one pass over the bytes fills integer columns and checks every bound.
 
-This is the one permitted restatement of kdump.format.record's layout; a test holds the two together, on corrupt bytes
-too. Compiled where there is a compiler, and otherwise run as it is.
+This is the one permitted duplicate of the layout in kdump.format.record; a test compares the two, including on corrupt
+bytes. Compiled if there is a compiler, otherwise run as Python.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ else:
 
 COMPILED: bool = cython.compiled
 WIDTH = 11
-"""Numbers of a record; see Columns."""
+"""Number of columns; see Columns."""
 TIMESTAMP_DELTA, OFFSET_DELTA, KEY_START, VALUE_START, HEADERS_START = 3, 4, 5, 7, 9
-"""Which columns they are; sizes and the count stand behind them."""
+"""Indexes of these columns; the sizes and the count are in the columns after them."""
 FEWEST = 16
-"""Records for which there is room at first, where no fewer are asked for."""
+"""Number of records for which space is allocated first, unless fewer are requested."""
 
 
 class Columns:
-    """Records of one stretch of decompressed payload: `count` rows of WIDTH numbers in `block`, or each column by its
-    name. Starts index into `data`.
+    """Records of one chunk of decompressed payload: `count` rows of WIDTH numbers in `block`; each column is also
+    available by name. Starts are indexes into `data`.
 
-    `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, its length field included.
+    `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, including its length field.
 
     `skimmed`: one large record of which `data` has the key and how the value begins, and no more (log.skim), or, where
     asked for, the keys of its headers, too, with null values, and `headers_start` is where they begin; `digest`:
@@ -74,7 +74,7 @@ class Columns:
 
 
 def each_row(columns: Columns) -> Iterator[tuple[int, ...]]:
-    """The numbers of each record, in the order of the columns."""
+    """Yield the numbers of each record, in the order of the columns."""
     numbers = iter(columns.block[: columns.count * WIDTH])
     return zip(*[numbers] * WIDTH)
 
@@ -86,8 +86,8 @@ def each_row(columns: Columns) -> Iterator[tuple[int, ...]]:
 def _number(
     data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.uint
 ):
-    """A zigzag varint of at most `bits` bits and the position behind it, as format.varint reads it; -1 as the position
-    where that would raise."""
+    """Return a zigzag varint of at most `bits` bits and the position after it, as format.varint reads it; -1 as the
+    position if that would raise."""
     value: cython.ulonglong = 0
     shift: cython.uint = 0
     byte: cython.ulonglong
@@ -108,10 +108,10 @@ def _number(
 def decode(
     columns: Columns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong, final: cython.bint
 ) -> int:
-    """Append up to `count` records of columns.data[position:end] to the columns; the position behind the last.
+    """Append up to `count` records of columns.data[position:end] to the columns; return the position after the last.
 
-    Stops before a record that runs past `end` when more bytes will come (`final` is false). Raises DecodeError at the
-    first field that is wrong; the records before it stay in the columns.
+    Stops before a record that extends past `end` if more bytes will come (`final` is false). Raises DecodeError at the
+    first invalid field; the records before it stay in the columns.
     """
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1]
@@ -138,7 +138,7 @@ def decode(
     try:
         while count > 0:
             start = position
-            # The length field itself may be cut by the end of the chunk.
+            # The length field itself may be split by the end of the chunk.
             if not final and end - position < 5 and not _whole_varint(columns.data, position, end):
                 position = start
                 break
@@ -185,7 +185,7 @@ def decode(
                 raise _wrong(columns.data, size_at, stop, 32, "headersCount")
             position = headers_start
             if headers_count:
-                # A header takes at least two bytes; a larger count is a lie that would cost time.
+                # A header takes at least two bytes; a larger count is impossible, and would cost time.
                 if headers_count < 0 or headers_count * 2 > stop - position:
                     reason = f"headersCount {headers_count}, {stop - position} bytes left"
                     raise DecodeError("Record", "headersCount", size_at, reason)
@@ -225,14 +225,14 @@ def decode(
 
 
 def _roomier(columns: Columns, at: int, count: int) -> tuple[array[int], int]:
-    """The block with room for more: for as many again as there are, and not for more than `count`, a claim."""
+    """Enlarge the block: double it, but for at most `count` more records, because the count is only a claim."""
     more = min(count, max(FEWEST, at // WIDTH))
     columns.block = columns.block[:at] + array("q", bytes(8 * WIDTH * more))
     return columns.block, len(columns.block)
 
 
 def past_end(position: int, length: int, left: int) -> DecodeError:
-    """A record whose length claims more than the `left` bytes behind it."""
+    """Return the error for a record whose length exceeds the `left` bytes after it."""
     return DecodeError("Record", "length", position, f"length {length} runs past the end, {left} bytes left")
 
 
@@ -241,7 +241,7 @@ def _whole_varint(data: Bytes, position: int, end: int) -> bool:
 
 
 def _wrong(data: Bytes, position: int, stop: int, bits: int, field: str) -> DecodeError:
-    """The error of a number that cannot be read."""
+    """Return the error for a number that cannot be read."""
     try:
         (read_varint if bits == 32 else read_varlong)(data, position, stop, "Record", field)
     except DecodeError as error:
@@ -250,7 +250,7 @@ def _wrong(data: Bytes, position: int, stop: int, bits: int, field: str) -> Deco
 
 
 def _wrong_header(data: Bytes, position: int, stop: int) -> DecodeError:
-    """The error of a header that cannot be read."""
+    """Return the error for a header that cannot be read."""
     start = position
     try:
         size, position = read_varint(data, position, stop, "RecordHeader", "headerKeySize")
@@ -268,7 +268,7 @@ def _wrong_header(data: Bytes, position: int, stop: int) -> DecodeError:
 
 
 def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[bytes, bytes | None]]:
-    """The headers that `decode` has checked: keys and values as they stand."""
+    """Return the headers that `decode` has checked: keys and values as stored."""
     pairs = each_header(memoryview(data), position, count, end)
     return [(bytes(key), None if value is None else bytes(value)) for key, value in pairs]
 
@@ -276,7 +276,7 @@ def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[byte
 def each_header(
     data: memoryview, position: int, count: int, end: int
 ) -> Iterator[tuple[memoryview, memoryview | None]]:
-    """The same, one by one, as views."""
+    """Like `headers`, but yields them one by one, as views."""
     for _ in range(count):
         size, position = read_varint(data, position, end, "RecordHeader", "headerKeySize")
         key = data[position : position + size]
@@ -293,7 +293,7 @@ def keep_between(
     first: cython.longlong,
     last: cython.longlong,
 ) -> None:
-    """Keep the records whose number in that column of WIDTH, added to `base` as a Java long, is within first..last."""
+    """Keep the records whose number in the given column, added to `base` as a Java long, is within first..last."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t
@@ -309,7 +309,7 @@ def keep_between(
 
 
 def keep_keys(columns: Columns, keys: list[bytes]) -> None:
-    """Keep the records whose key is one of these."""
+    """Keep the records with one of these keys."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -341,7 +341,7 @@ def keep_keys(columns: Columns, keys: list[bytes]) -> None:
 
 
 def keep_rows(columns: Columns, numbers: list[int]) -> None:
-    """Keep the records of these numbers, which rise."""
+    """Keep the records with these indexes, which must be in ascending order."""
     block = columns.block
     for to, number in enumerate(numbers):
         if to != number:
@@ -350,9 +350,10 @@ def keep_rows(columns: Columns, numbers: list[int]) -> None:
 
 
 class Survey(NamedTuple):
-    """What verify wants to know of the records in columns. `misplaced`: how many offset deltas do not rise, or are
-    beyond the batch's last; the first of them, and the largest before it; the largest of all. `unkeyed`: how many keys
-    are null, and the first one's offset delta. `reserved`: how many attributes are not 0."""
+    """What verify needs to know about the records in columns. `misplaced`: number of offset deltas that are not above
+    all previous ones, or exceed lastOffsetDelta; `wrong_delta` and `wrong_behind`: the first of these, and the largest
+    delta before it; `last`: the largest delta. `reserved`: number of records whose attributes are not 0. `unkeyed`:
+    number of null keys; `first_unkeyed`: offset delta of the first."""
 
     misplaced: int
     wrong_delta: int
@@ -365,8 +366,8 @@ class Survey(NamedTuple):
 
 
 def survey(columns: Columns, last: cython.longlong, end: cython.longlong, base: cython.longlong) -> Survey:
-    """One pass over the columns, which are not empty; `last` is the largest offset delta before them, `end` the batch's
-    lastOffsetDelta, `base` its baseTimestamp."""
+    """Compute a Survey in one pass over the columns, which must not be empty. `last`: the largest offset delta before
+    them; `end`: the batch's lastOffsetDelta; `base`: its baseTimestamp."""
     rows: cython.longlong[::1] = columns.block
     at: cython.Py_ssize_t
     delta: cython.longlong
@@ -403,7 +404,7 @@ def survey(columns: Columns, last: cython.longlong, end: cython.longlong, base: 
 @cython.exceptval(check=False)
 @cython.returns(cython.bint)
 def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t):
-    """Whether data[at:stop] is UTF-8 (RFC 3629, as Python has it) without a null character."""
+    """Return True if data[at:stop] is UTF-8 (RFC 3629, as in Python) without a null character."""
     lead: cython.uint
     more: cython.int
     low: cython.uint
@@ -416,7 +417,7 @@ def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop:
         if lead < 0xC2 or lead > 0xF4:
             return False
         more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-        # What follows the lead is bounded where a shorter form, a surrogate or more than U+10FFFF would be said.
+        # The byte after the lead is bounded to exclude overlong forms, surrogates and values above U+10FFFF.
         low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
         high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
         while more:
@@ -429,8 +430,8 @@ def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop:
 
 
 def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
-    """The first record from number `row` on with a header key that is not UTF-8, or holds a null character; how many
-    records there are, if there is none."""
+    """Return the index of the first record, from `row` on, with a header key that is not UTF-8 or contains a null
+    character; the number of records if there is none."""
     if columns.skimmed:
         return row if columns.odd and row == 0 else 1
     data: cython.const[cython.uchar][::1] = columns.data
@@ -459,9 +460,9 @@ def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
 def walk_headers(
     columns: Columns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, left: cython.longlong
 ) -> tuple[int, int, int]:
-    """Up to `left` headers of columns.data[position:end], as far as they lie in there whole: the position behind the
-    last, how many are left, and the position of the first whose key is no text, -1 if there is none. Stops before a
-    header that is wrong, too."""
+    """Walk up to `left` headers that are completely within columns.data[position:end]. Return the position after the
+    last, how many are left, and the position of the first whose key is not valid text (-1: none). Also stops before an
+    invalid header."""
     data: cython.const[cython.uchar][::1] = columns.data
     odd: cython.Py_ssize_t = -1
     begun: cython.Py_ssize_t

@@ -1,12 +1,12 @@
-"""A layout is declared once, as a class; reading it, its JSON keys, table columns and hexdump all derive from that.
+"""A layout is declared once, as a class; its decoding, JSON keys, table columns and hexdump all derive from that.
 
     class BatchHeader(NamedTuple):
         baseOffset: Annotated[int, Field(INT64, "offset of the first record")]
 
     BATCH_HEADER = layout(BatchHeader, source="…")
 
-`Layout.read` is the quick way for layouts of fixed-size fields. `Layout.walk` is the thorough one for every layout:
-it yields a Span a field, and what it decoded stays known when the bytes go wrong.
+`Layout.read` is the fast method for layouts of fixed-size fields. `Layout.walk` works for every layout: it yields one
+Span per field, so that the fields before invalid bytes are still decoded.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kdump.format.varint import Bytes, read_varint, read_varlong
 
 
 class Wire(NamedTuple):
-    """How a field stands in the bytes: the specification's type name, and the struct code if its size is fixed."""
+    """How a field is encoded: the specification's type name, and the struct code if its size is fixed."""
 
     name: str
     code: str = ""
 
     @property
     def size(self) -> int | None:
-        """Bytes, or None for a size that the bytes themselves tell."""
+        """Size in bytes; None if it is variable."""
         return struct.calcsize(">" + self.code) if self.code else None
 
 
@@ -39,8 +39,8 @@ ARRAY = Wire("ARRAY")
 
 
 class Bits(NamedTuple):
-    """A bit field inside an integer. `meanings` names its values; bits that mean nothing when 0 have no name for it.
-    `about` says it in full, for a reader who meets it for the first time."""
+    """A bit field inside an integer. `meanings` names its values; 0 has no name if it means that the bits are not set.
+    `about` is an explanation for readers who do not know the field."""
 
     name: str
     shift: int
@@ -57,10 +57,10 @@ class Bits(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field. `unit` says how a person reads the number: epoch ms, bytes, offset, crc, or nothing.
+    """One field. `unit` is how to present the number: epoch ms, bytes, offset, crc, or empty.
 
-    BYTES has the name of the field that holds its length in `sized_by` (-1 there is null); ARRAY the field that holds
-    its count, and the layout of an element in `of`.
+    For BYTES, `sized_by` names the field with its length (-1 is null); for ARRAY, the field with its count, and `of` is
+    the layout of an element.
     """
 
     wire: Wire
@@ -72,7 +72,7 @@ class Field(NamedTuple):
     name: str = ""
 
     def describe_bits(self, value: int) -> list[str]:
-        """What the bits of `value` say, unnamed set bits last."""
+        """Return the meanings of the bits set in `value`, unknown set bits last."""
         texts, known = [], 0
         for bits in self.bits:
             known |= bits.mask
@@ -89,11 +89,11 @@ class Field(NamedTuple):
 
 
 LARGE = 1 << 20
-"""Bytes of a field above which its value is not copied, if the bytes are those of a memoryview."""
+"""Size in bytes of a field above which its value is not copied, if the data is a memoryview."""
 
 
 class Span(NamedTuple):
-    """Bytes of one field: where they lie, in the address space of the buffer that was walked, and what they are."""
+    """The bytes of one field: their position, in the address space of the buffer that was walked, and their value."""
 
     position: int
     size: int
@@ -116,7 +116,7 @@ class Layout(Generic[T]):
         self.fields: tuple[Field, ...] = tuple(hint.__metadata__[0]._replace(name=name) for name, hint in hints.items())
         self.names: tuple[str, ...] = tuple(field.name for field in self.fields)
         codes = [field.wire.code for field in self.fields]
-        # The leading fields whose sizes are fixed can be read at one go.
+        # The leading fields with a fixed size can be read in one call.
         fixed = next((i for i, code in enumerate(codes) if not code), len(codes))
         self.struct = struct.Struct(">" + "".join(codes[:fixed]))
         self.positions = {
@@ -125,14 +125,14 @@ class Layout(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of the leading fixed-size fields: the whole of a fixed layout."""
+        """Size in bytes of the leading fixed-size fields; for a fixed layout, of all fields."""
         return self.struct.size
 
     def field(self, name: str) -> Field:
         return self.fields[self.names.index(name)]
 
     def read(self, data: Bytes, position: int = 0) -> T:
-        """A fixed layout at `position`. Raises DecodeError when fewer than `size` bytes are left there."""
+        """Read a fixed layout at `position`. Raises DecodeError if fewer than `size` bytes are left."""
         try:
             values = self.struct.unpack_from(data, position)
         except struct.error:
@@ -141,10 +141,10 @@ class Layout(Generic[T]):
         return self.cls._make(values)  # type: ignore[attr-defined,no-any-return]
 
     def walk(self, data: Bytes, position: int, end: int, depth: int = 0) -> Iterator[Span]:
-        """A Span for each field from `position` on, those of array elements one deeper. The value of a large field of
-        a memoryview is a memoryview, too.
+        """Yield a Span for each field from `position` on; those of array elements are one level deeper. In a
+        memoryview, the value of a large field is also a memoryview.
 
-        Raises DecodeError at the first field that does not fit before `end`; what came before has been yielded.
+        Raises DecodeError at the first field that does not fit before `end`, after yielding those before it.
         """
         values: dict[str, int] = {}
         for field in self.fields:
@@ -185,5 +185,5 @@ class Layout(Generic[T]):
 
 
 def layout(cls: type[T], source: str) -> Layout[T]:
-    """The layout that the NamedTuple `cls` declares with its annotations."""
+    """Return the layout that the annotations of the NamedTuple `cls` declare."""
     return Layout(cls, source)

@@ -1,4 +1,4 @@
-"""Messages of format v0 and v1, alone or, compressed, as the value of a wrapper message.
+"""Messages of format v0 and v1: alone or, if compressed, inside the value of a wrapper message.
 
 Source: https://kafka.apache.org/documentation/#messageset, KIP-31 (relative offsets) and KIP-32 (timestamps), and
 org.apache.kafka.common.record.LegacyRecord and AbstractLegacyRecordBatch.
@@ -17,7 +17,7 @@ COMPRESSION = Bits("compression", 0, 3, CODECS, "how the inner messages together
 
 
 class MessageV0(NamedTuple):
-    """Kafka 0.8 and 0.9."""
+    """Message format v0, of Kafka 0.8 and 0.9."""
 
     offset: Annotated[int, Field(INT64, "offset; of the last inner message in a wrapper", "offset")]
     messageSize: Annotated[int, Field(INT32, "bytes of the message behind this field", "bytes")]
@@ -31,7 +31,7 @@ class MessageV0(NamedTuple):
 
 
 class MessageV1(NamedTuple):
-    """Kafka 0.10: a timestamp, and inner offsets relative to the wrapper's first."""
+    """Message format v1, of Kafka 0.10: adds a timestamp; inner offsets are relative to the first in the wrapper."""
 
     offset: Annotated[int, Field(INT64, "offset; relative inside a wrapper, of the last one in it", "offset")]
     messageSize: Annotated[int, Field(INT32, "bytes of the message behind this field", "bytes")]
@@ -49,7 +49,7 @@ MESSAGE_V0 = layout(MessageV0, "LegacyRecord; documentation, section Old Message
 MESSAGE_V1 = layout(MessageV1, "LegacyRecord; documentation, section Old Message Format")
 MESSAGES: dict[int, Layout[MessageV0] | Layout[MessageV1]] = {0: MESSAGE_V0, 1: MESSAGE_V1}
 MIN_MESSAGE_SIZE = 14
-"""LegacyRecord.RECORD_OVERHEAD_V0: the least that the broker believes, whatever the magic."""
+"""LegacyRecord.RECORD_OVERHEAD_V0: the smallest size that the broker accepts, for any magic."""
 MIN_SIZES = {0: MIN_MESSAGE_SIZE, 1: MIN_MESSAGE_SIZE + 8}
 MAGIC_POSITION = MESSAGE_V0.positions["magic"]
 CRC_START = MAGIC_POSITION
@@ -57,7 +57,7 @@ VALUE_SIZE = struct.Struct(">i")
 
 
 class MessageHeader(NamedTuple):
-    """The fixed fields that lead a message of either version."""
+    """The fixed fields at the start of a message of either version."""
 
     offset: int
     messageSize: int
@@ -65,17 +65,17 @@ class MessageHeader(NamedTuple):
     magic: int
     attributes: int
     timestamp: int | None
-    """Epoch ms; None in v0, which has none."""
+    """Epoch ms; None in v0, which has no timestamp."""
     keySize: int
 
     @property
     def size(self) -> int:
-        """Bytes of the whole message in the log, as messageSize claims."""
+        """Size in bytes of the whole message in the log, as messageSize states."""
         return LOG_OVERHEAD + self.messageSize
 
     @property
     def headerSize(self) -> int:
-        """Bytes before the key."""
+        """Number of bytes before the key."""
         return MESSAGES[self.magic].size
 
     @property
@@ -94,7 +94,7 @@ class MessageHeader(NamedTuple):
 
 
 class Body(NamedTuple):
-    """Where key and value lie, counted from the start of the message; sizes are -1 for null."""
+    """Positions of key and value, relative to the start of the message; sizes are -1 for null."""
 
     keyPosition: int
     keySize: int
@@ -103,7 +103,7 @@ class Body(NamedTuple):
 
 
 def read_header(data: Bytes, position: int = 0) -> MessageHeader:
-    """The fixed fields of the message at `position`. Raises DecodeError: too few bytes, or a magic above 1."""
+    """Read the fixed fields of the message at `position`. Raises DecodeError for too few bytes, or a magic above 1."""
     left = len(data) - position
     magic = data[position + MAGIC_POSITION] if left > MAGIC_POSITION else 0
     message = MESSAGES.get(magic)
@@ -117,7 +117,7 @@ def read_header(data: Bytes, position: int = 0) -> MessageHeader:
 
 
 def size_problem(header: MessageHeader, position: int) -> DecodeError | None:
-    """Why messageSize cannot be right for its magic, None when it can."""
+    """Return why messageSize is invalid for its magic, None if it is not."""
     least = MIN_SIZES[header.magic]
     if header.messageSize >= least:
         return None
@@ -126,7 +126,7 @@ def size_problem(header: MessageHeader, position: int) -> DecodeError | None:
 
 
 def key_problem(header: MessageHeader, position: int) -> DecodeError | None:
-    """Why keySize cannot be right for this messageSize, None when it can."""
+    """Return why keySize is invalid for this messageSize, None if it is not."""
     room = header.size - header.headerSize - VALUE_SIZE.size
     if -1 <= header.keySize <= room:
         return None
@@ -135,9 +135,9 @@ def key_problem(header: MessageHeader, position: int) -> DecodeError | None:
 
 
 def body(header: MessageHeader, data: Bytes, position: int = 0) -> Body:
-    """The body of the message whose first bytes, up to valueSize, are data[position:].
+    """Return the body of the message whose first bytes, up to valueSize, are data[position:].
 
-    Raises DecodeError: key and value do not fill messageSize exactly, or `data` ends before valueSize.
+    Raises DecodeError if key and value do not fill messageSize exactly, or `data` ends before valueSize.
     """
     problem = key_problem(header, position)
     if problem:
@@ -147,7 +147,7 @@ def body(header: MessageHeader, data: Bytes, position: int = 0) -> Body:
 
 
 def body_of(header: MessageHeader, value_size: Bytes, position: int = 0) -> Body:
-    """The body of a message at `position` whose keySize is right, from the bytes of its field valueSize. Raises
+    """Return the body of a message at `position` with a valid keySize, from the bytes of its field valueSize. Raises
     DecodeError."""
     size_at = header.headerSize + max(0, header.keySize)
     name = f"MessageV{header.magic}"

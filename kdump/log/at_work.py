@@ -1,8 +1,8 @@
-"""A broker at work: files that go away, grow or are rewritten while a command reads them.
+"""Reading next to a running broker: files that go away, grow or are rewritten while a command reads them.
 
-One file is read as it was when it was opened. What is concluded from several files, or from a small file that is
-rewritten in place, holds only if none of them has changed since it was first looked at: a Watch tells. What went away
-is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
+One file is read as it was when it was opened. A conclusion from several files, or from a small file that is rewritten
+in place, is valid only if none of them has changed since it was first looked at; a Watch detects that. A file that went
+away is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
 
 Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, replaceSegments: files are renamed to
 .deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete).
@@ -26,8 +26,8 @@ Read = TypeVar("Read")
 
 
 def open_target(at: Target, opener: Opener = open_source) -> Source:
-    """The bytes of a file. Raises SourceError; its text is a Gone for a file that was found in a directory, but not for
-    a link that leads nowhere."""
+    """Open a file. Raises SourceError; its text is a Gone for a file that was found in a directory and is no longer
+    there, unless it is a broken link."""
     refuse_pipe(at)
     try:
         return opener(at.path)
@@ -38,7 +38,7 @@ def open_target(at: Target, opener: Opener = open_source) -> Source:
 
 
 def identity(path: str) -> Identity | None:
-    """Of a file or directory now; None if it is not there, or cannot be asked."""
+    """Return the current identity of a file or directory; None if it does not exist, or cannot be read."""
     if is_url(path) or path == "-":
         return None
     try:
@@ -48,19 +48,19 @@ def identity(path: str) -> Identity | None:
 
 
 PAUSES = (0.1, 0.4, 1.0)
-"""Seconds before the second look, and before those after it."""
+"""Seconds before the second look, and before each later one."""
 YOUNG = 1_000_000_000
-"""Nanoseconds since its last change for which a file may still be half written, or a directory half renamed."""
+"""Nanoseconds after a change in which a file may still be half written, or a directory half renamed."""
 
 
 def is_young(seen: Identity | None) -> bool:
-    """Return True if the last change was just now: what follows it may not be there yet. (A time well in the future is
-    that of another clock.)"""
+    """Return True if the last change was just now, so that more changes may follow. (A time well in the future comes
+    from another clock.)"""
     return seen is not None and abs(time.time_ns() - seen.modified) < YOUNG
 
 
 def identities(directory: str) -> dict[str, Identity]:
-    """Of a directory and the files in it; empty if it is not there."""
+    """Return the identities of a directory (under the empty name) and of its files; empty if it does not exist."""
     found: dict[str, Identity] = {}
     with suppress(OSError):
         found[""] = identity_of(os.stat(directory))
@@ -72,7 +72,7 @@ def identities(directory: str) -> dict[str, Identity]:
 
 
 def is_changing(directory: str, before: dict[str, Identity]) -> bool:
-    """Return True if files in the directory have changed since, or just before; segments may grow."""
+    """Return True if files in the directory have changed since `before`, or shortly before it; segments may grow."""
     now = identities(directory)
     if now.keys() != before.keys():
         return True
@@ -86,8 +86,8 @@ def _differs(name: str, seen: Identity, now: Identity) -> bool:
 
 
 def steady(path: str, read: Callable[[], Read], failures: type[Exception] | tuple[type[Exception], ...]) -> Read:
-    """What `read` makes of a small file. If that fails, the file is read again, a few times, as long as it is changing.
-    Raises the failures."""
+    """Return the result of `read` for a small file. If that fails, read it again a few times, as long as it is
+    changing. Raises the failures."""
     for pause in PAUSES:
         seen = identity(path)
         try:
@@ -100,30 +100,30 @@ def steady(path: str, read: Callable[[], Read], failures: type[Exception] | tupl
 
 
 def stem(path: str) -> str:
-    """The path up to the first dot of the file's name."""
+    """Return the path up to the first dot of the file's name."""
     directory, slash, name = path.rpartition("/")
     return directory + slash + name.partition(".")[0]
 
 
 class Watch:
-    """The files that something is concluded from, each as it was when it was first looked at."""
+    """The files that a conclusion is based on, each with its identity when it was first looked at."""
 
     def __init__(self) -> None:
         self.first: dict[str, Identity | None] = {}
         self._beside: dict[str, list[str]] = {}
 
     def look(self, path: str, seen: Identity | None) -> None:
-        """A file that is looked at; None: it was listed, and is not there."""
+        """Record a file that is looked at. `seen` is None if it was listed, but no longer exists."""
         if path not in self.first:
             self.first[path] = seen
             self._beside.setdefault(stem(path), []).append(path)
 
     def beside(self, path: str) -> list[str]:
-        """The files that were looked at with the same stem as this one: a segment, its indexes and its snapshot."""
+        """Return the files looked at that have the same stem as this one: a segment, its indexes and its snapshot."""
         return self._beside.get(stem(path), [])
 
     def opening(self, opener: Opener) -> Opener:
-        """An opener that looks at every file that it opens."""
+        """Return an opener that records every file that it opens."""
 
         def opened(path: str) -> Source:
             try:
@@ -138,7 +138,7 @@ class Watch:
         return opened
 
     def changed(self, paths: Iterable[str]) -> bool:
-        """Return True if one of the files that were looked at is another now, has other bytes, or is gone."""
+        """Return True if one of the files that were looked at was replaced, changed or removed."""
         return any(path in self.first and self._has_changed(path) for path in paths)
 
     def _has_changed(self, path: str) -> bool:

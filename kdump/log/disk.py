@@ -1,5 +1,5 @@
-"""What a path on a broker's disk is: a log directory, a partition's directory, or one file; and which files belong
-together.
+"""Recognizes what a path on a broker's disk is: a log directory, a partition directory, or one file; and which files
+belong together.
 
 Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogManager.loadLogs for the names.
 """
@@ -20,19 +20,19 @@ from kdump.log.paths import PARTITION, Target, directories, is_live, natural, ta
 from kdump.log.source import Identity
 
 REMOTE_CACHE = "remote-log-index-cache"
-"""Where a broker keeps copies of a tier's indexes: a directory of its own in a log directory (RemoteIndexCache)."""
+"""Directory inside a log directory in which a broker caches indexes from remote storage (RemoteIndexCache)."""
 LOCK = ".lock"
-"""What a running broker holds in each of its log directories (LogManager.LockFileName)."""
+"""File that a running broker locks in each of its log directories (LogManager.LockFileName)."""
 CLEAN_MARK = ".kafka_cleanshutdown"
-"""What a broker leaves that shut down cleanly, and deletes when it starts (CleanShutdownFileHandler)."""
+"""File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
 BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
 NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
-"""Why a partition's directory that was named cannot be read."""
+"""Reason why a given partition directory cannot be read."""
 
 
 @dataclass
 class Segment:
-    """A .log (None: it is gone) and the files of the same name beside it, by kind."""
+    """A .log (None: it is gone) and the files with the same name next to it, by kind."""
 
     name: str
     offset: int
@@ -42,8 +42,8 @@ class Segment:
 
 @dataclass
 class Partition:
-    """The directory of a partition, by its files. `state` is "" for a live one, else delete, future or stray; topic
-    and partition are None where the directory has another name, as in a tier."""
+    """The files of a partition directory. `state` is "" for a live one, else delete, future or stray; topic and
+    partition are None if the directory has another name, as in remote storage."""
 
     path: str
     source: str
@@ -59,22 +59,22 @@ class Partition:
     unfinished: list[Target] = field(default_factory=list)
     """.swap and .cleaned files."""
     others: list[Target] = field(default_factory=list)
-    """.deleted files, and names that Kafka does not know."""
+    """.deleted files, and files whose names Kafka does not know."""
     refused: list[str] = field(default_factory=list)
     """Why the directory could not be listed."""
     seen: Identity | None = field(default=None, compare=False)
-    """Of the directory, from before it was listed; None if it is not on a local disk."""
+    """Identity of the directory from before it was listed; None if it is not on a local disk."""
 
     @property
     def name(self) -> str:
         return os.path.basename(os.path.abspath(self.path))
 
     def text(self, name: str) -> Target | None:
-        """The small file with exactly that name."""
+        """Return the small file with exactly this name."""
         return next((at for at in self.texts if os.path.basename(at.path) == name), None)
 
     def files(self) -> Iterator[Target]:
-        """All of them."""
+        """Yield all files."""
         for segment in self.segments:
             if segment.log is not None:
                 yield segment.log
@@ -85,7 +85,7 @@ class Partition:
 
 @dataclass
 class LogDirectory:
-    """A log directory of a broker: partitions, the files at its root by name, and directories that are neither."""
+    """A broker's log directory: partitions, the files at its root by name, and other directories (`unknown`)."""
 
     path: str
     partitions: list[Partition] = field(default_factory=list)
@@ -95,15 +95,15 @@ class LogDirectory:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the broker shut down cleanly, so that it will not recover logs when it starts. A directory of that
-        name does as well as a file."""
+        """Whether the broker shut down cleanly, so that it will not recover logs at startup. A directory with the name
+        of the clean-shutdown file counts as well."""
         mark = os.path.join(self.path, CLEAN_MARK)
         return CLEAN_MARK in self.files if is_url(self.path) else os.path.exists(mark)
 
     @property
     def only_metadata(self) -> bool:
-        """Whether it is a controller's, or metadata.log.dir and not in log.dirs: a broker leaves checkpoints in each of
-        its log directories."""
+        """Whether this is a controller's directory, or a metadata.log.dir that is not in log.dirs: a broker writes
+        checkpoints to each of its log directories."""
         here = {at.kind for at in self.files.values()}
         if not any(each.topic == METADATA_TOPIC for each in self.partitions) and kinds.KRAFT_SNAPSHOT not in here:
             return False
@@ -115,15 +115,15 @@ Place = LogDirectory | Partition | Target
 
 
 def places(path: str, refused: Refused) -> Iterator[Place]:
-    """What `path` is, or, for a directory that is none of these, what lies below it. Raises SourceError when there is
-    nothing of Kafka; a directory that cannot be read is told to `refused`."""
+    """Yield what `path` is or, for any other directory, what is below it. Raises SourceError if there are no Kafka
+    files; calls `refused` for a directory that cannot be read."""
     if path == "-" or not is_directory(path):
         yield target(path)
         return
     within: list[str] = []
     found = False
     for directory in directories(path, refused):
-        # "." and "dir/" begin no path as they stand
+        # "." and "dir/" cannot be compared as path prefixes
         absolute = directory if is_url(directory) else os.path.abspath(directory)
         if any(lies_in(absolute, done) for done in within):
             continue
@@ -137,7 +137,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
 
 
 def place_of(directory: str) -> LogDirectory | Partition | None:
-    """What a directory is; None for one that only may have something of Kafka below it."""
+    """Return the log directory or partition in `directory`; None if it is neither (there may be some below it)."""
     try:
         entries = sorted(items(directory), key=lambda entry: natural(entry.name))
     except OSError:
@@ -153,7 +153,7 @@ def place_of(directory: str) -> LogDirectory | Partition | None:
 
 
 def _is_partition(entry: Item) -> bool:
-    """Whether a child is named topic-partition and is one: a log directory may have such a name too."""
+    """Return True if a child is named topic-partition and is a partition: a log directory may have such a name too."""
     if not (PARTITION.match(entry.name) and entry.is_directory):
         return False
     try:
@@ -184,7 +184,7 @@ def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
 
 
 def partition(directory: str, source: str = "") -> Partition:
-    """The files of a partition's directory, those that belong together side by side."""
+    """List a partition directory, grouping the files that belong together."""
     match = PARTITION.match(os.path.basename(os.path.abspath(directory)))
     found = Partition(
         directory,
@@ -214,7 +214,7 @@ def partition(directory: str, source: str = "") -> Partition:
 
 
 def current(place: Partition) -> Partition:
-    """The partition as it is now: listed again if files came, went or were renamed since it was listed."""
+    """Return the partition as it is now: listed again if files were added, removed or renamed since it was listed."""
     if place.seen is None or identity(place.path) == place.seen:
         return place
     return partition(place.path, place.source)

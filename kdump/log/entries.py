@@ -1,4 +1,5 @@
-"""The files beside the segments -> entries, in order, with what is no entry in its place: padding, torn, junk."""
+"""Reads the files next to the segments: yields their entries in order, and regions (padding, torn, junk) for other
+bytes."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from kdump.log.region import JUNK, PADDING, TORN, Problem, Region
 from kdump.log.window import Window
 
 LARGEST_TEXT = 16 * 1024 * 1024
-"""Bytes of a text file that are read: a checkpoint of 100,000 partitions has half as many."""
+"""Maximum size in bytes of a text file that is read: a checkpoint of 100,000 partitions has half as many."""
 
 
 class Entry(NamedTuple):
     """An entry: bytes position..position+size-1 of the file, and its values by their JSON names.
 
-    `type` is that of the JSON object, empty for what has none (a header, a comment). `layout` declares the bytes of a
-    binary entry; text has none, and `what` says what it is.
+    `type` is that of the JSON object, empty if there is none (for a header, a comment). `layout` declares the bytes of
+    a binary entry; for text, it is None and `what` describes the line.
     """
 
     type: str
@@ -40,8 +41,8 @@ Item = Entry | Region | Problem
 
 
 def entries(kind: Kind, window: Window, base: int) -> Iterator[Item]:
-    """Everything in a file of that kind. `base` is the base offset in its name. A snapshot is read twice, its checksum
-    last, so the source must keep it. Raises SourceError."""
+    """Yield everything in a file of that kind. `base` is the base offset in its name. A producer snapshot is read
+    twice, the second time for its checksum, so the source must keep it. Raises SourceError."""
     if kind is kinds.PRODUCER_SNAPSHOT:
         yield from _snapshot(window)
     elif kind in FIXED:
@@ -79,9 +80,10 @@ def _fixed(
     *,
     padded: bool,
 ) -> Iterator[Item]:
-    """Entries of one size up to the end. Zeros that reach to the end are padding, if the file can have that."""
+    """Yield entries of a fixed size up to the end. Zeros that reach to the end are padding, if the file can have
+    padding."""
     size = layout.size
-    zeros = 0  # bytes of zeros right before `position`, not handed out yet
+    zeros = 0  # bytes of zeros directly before `position`, not yielded yet
     while True:
         window.release(position - zeros)
         data = bytes(window.view(position, max(size, window.size // size * size)))
@@ -94,7 +96,7 @@ def _fixed(
                 zeros += size
                 continue
             if zeros:
-                # A preallocated index in which something was written: a million rows of zeros would tell no more.
+                # A preallocated index in which something was written: a million rows of zeros would not be useful.
                 reason = f"{zeros // size} entries of zeros before another entry: a broker takes them for entries"
                 yield Region(PADDING, position + start - zeros, zeros, reason)
                 zeros = 0

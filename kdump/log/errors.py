@@ -1,4 +1,4 @@
-"""What the log layer raises: a path or device that cannot be read. Bad bytes are never an exception here."""
+"""Exceptions of the log layer, for a path or device that cannot be read. Bad bytes never raise an exception here."""
 
 from __future__ import annotations
 
@@ -7,61 +7,62 @@ from collections.abc import Callable
 
 
 class SourceError(Exception):
-    """One line: which path, where in it, and why. The command line shows it and exits with 2, except for a Gone."""
+    """A path or device cannot be read. The message is one line: path, position and reason. The command line prints it
+    and exits with 2, except for a Gone."""
 
     def __str__(self) -> str:
-        """The text as it was given: a Gone or Unread keeps its type."""
+        """Return the text as it was given: a Gone or Unread keeps its type."""
         return self.args[0] if self.args and isinstance(self.args[0], str) else super().__str__()
 
 
 class Missing(SourceError):
-    """There is no file or directory at the path, or no longer."""
+    """The file or directory does not exist, or no longer exists."""
 
 
 class Unread(str):
-    """The text of a SourceError, among other problems that are text: something was not read at all."""
+    """The text of a SourceError in a list of problems that are text: something was not read at all."""
 
 
 class Gone(str):
-    """The text of a SourceError about a file or directory that was listed and is no longer there: retention, compaction
-    or a deleted topic at work. It is noted; the rest is read, and the exit status is 0."""
+    """The text of a SourceError about a file or directory that was listed and no longer exists: retention, compaction
+    or topic deletion removed it. It is noted, the rest is read, and the exit status is 0."""
 
 
 def went_away(path: str) -> Gone:
-    """The one sentence for it."""
+    """Return the message for a file or directory that went away."""
     return Gone(f"{path}: went away while this ran, as retention or compaction does")
 
 
 def is_gone(problem: SourceError | str) -> bool:
-    """Return True for what is to be noted, and is not an error."""
+    """Return True if the problem is only a note, not an error."""
     return isinstance(str(problem) if isinstance(problem, SourceError) else problem, Gone)  # str() of a Gone is a str
 
 
 def unread(error: SourceError) -> Unread | Gone:
-    """The text of what could not be read, among other problems that are text."""
+    """Return the error's text for a list of problems that are text."""
     text = str(error)
     return text if isinstance(text, Gone) else Unread(text)
 
 
 def is_missing(error: OSError) -> bool:
-    """Return True if the file or directory is not there, or no longer."""
+    """Return True if the file or directory does not exist, or no longer exists."""
     return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
 def listing_error(error: OSError, path: str) -> str:
-    """Why a directory that was listed, or a file in one, cannot be read."""
+    """Return why a directory, or a file that was listed in one, cannot be read."""
     return went_away(path) if is_missing(error) else f"{path}: {error.strerror}"
 
 
 def within(place: str, problem: str) -> str:
-    """The problem with where it is; an Unread stays one."""
+    """Prefix the problem with its location; an Unread or Gone keeps its type."""
     return type(problem)(f"{place}: {problem}")
 
 
 Refused = Callable[[SourceError], None]
-"""Is told of what could not be read, and the work goes on with the rest."""
+"""Called with the error for something that could not be read; processing continues with the rest."""
 
 
 def raise_it(error: SourceError) -> None:
-    """The Refused of those who want none: what cannot be read ends the work."""
+    """A Refused that makes any unreadable file fatal: raises the error."""
     raise error

@@ -1,8 +1,8 @@
-"""What is inside a message of format v0 or v1: itself, or, in a wrapper, the compressed messages in its value.
+"""Decodes a message of format v0 or v1: itself or, for a wrapper, the compressed messages in its value.
 
 Source: org.apache.kafka.common.record.AbstractLegacyRecordBatch.DeepRecordsIterator. Inner offsets are absolute in v0
-and relative to the first in v1, where the wrapper's own offset is the last one's (KIP-31); only the whole wrapper tells
-the first. A wrapper with LogAppendTime gives its timestamp to all inside (KIP-32).
+and relative to the first in v1, where the wrapper's own offset is that of the last one (KIP-31), so the first is known
+only after reading the whole wrapper. A wrapper with LogAppendTime passes its timestamp to all inner messages (KIP-32).
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Problem
 
 KEEP = 4 * 1024 * 1024
-"""Bytes of decompressed messages that are kept between the pass that finds the offsets and the pass that yields;
-a larger wrapper is decompressed twice, for memory must not grow with it."""
+"""Maximum size in bytes of decompressed messages that are kept between the pass that finds the offsets and the pass
+that yields; a larger wrapper is decompressed twice, so that memory does not grow with it."""
 
 
 def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterator[Record]:
-    """The inner messages of a wrapper, or the message itself. What is wrong is added to batch.problems.
+    """Yield the inner messages of a wrapper, or the message itself. Problems are added to batch.problems.
 
-    Without `values`, a large message comes without its value; without `keys`, too, without its key: no memory is taken
-    for them."""
+    Without `values`, a large message is yielded without its value; without `keys` as well, also without its key. No
+    memory is used for them.
+    """
     assert isinstance(batch, BatchLegacy)
     if not batch.is_compressed:
         yield from _lone(batch) if values or batch.size <= KEEP else _skimmed_lone(batch, keys)
@@ -65,7 +66,7 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
 
 
 def look_inside(batch: BatchLegacy) -> list[Inner] | None:
-    """Learn a wrapper's recordCount and baseOffset by reading it through once. The messages, if they are small."""
+    """Set a wrapper's recordCount and baseOffset by reading it once. Return its messages, if they are small."""
     if not batch.is_compressed or batch.looked_inside:
         return None
     batch.looked_inside = True
@@ -81,7 +82,7 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
         last = item[0].offset
         count += 1
         size += item[0].size
-        if size > KEEP:  # and this one may be without its value
+        if size > KEEP:  # and this one may have no value
             kept = None
         elif kept is not None:
             kept.append(item)
@@ -98,7 +99,7 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
         reason = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last} is beyond it"
         batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
     else:
-        # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then takes the inner offsets as absolute.
+        # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
         batch.inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
         complete = not any(problem.space for problem in batch.problems)
         batch.baseOffset = int64(batch.inner_base + first) if complete else None
@@ -106,14 +107,14 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
 
 
 def last_record_offset(batch: Batch) -> int:
-    """The last offset of a batch as its readers see it: in a wrapper of magic 0 they go by the messages inside, and its
-    own offset, which no checksum covers, is nothing to them. The inside must have been looked at."""
+    """Return the last offset of a batch as its readers see it: for a wrapper of magic 0 they use the inner messages and
+    ignore its own offset, which no checksum covers. look_inside must have been called before."""
     inner = batch.inner_last if isinstance(batch, BatchLegacy) else None
     return batch.lastOffset if inner is None else inner
 
 
 def _columns(batch: BatchLegacy) -> Columns | None:
-    """The messages of a small wrapper in which nothing is out of the ordinary."""
+    """Return the messages of a small wrapper in which nothing is unusual; None for any other."""
     from kdump.format.codec.whole import SMALL, whole
 
     try:
@@ -148,11 +149,12 @@ def _ordinary(batch: BatchLegacy, columns: Columns) -> Iterator[Record]:
 
 
 Inner = tuple[MessageHeader, Body, Bytes, int, int]
-"""A message inside a wrapper: header, body, the bytes it stands in, where in them, and where in the payload."""
+"""A message inside a wrapper: header, body, the buffer that contains it, its position in the buffer, and in the
+payload."""
 
 
 def _lone(batch: BatchLegacy) -> Iterator[Record]:
-    data = bytearray()  # which is extended in place: pieces to be joined would be as much again
+    data = bytearray()  # extended in place: joining pieces would take the same memory again
     for piece in batch.chunks(0, batch.size):
         data += piece
     try:
@@ -193,7 +195,7 @@ def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: Bytes,
 
 
 def value_bounds(batch: BatchLegacy) -> Body:
-    """Where key and value lie in the message. Raises DecodeError. Reads no more than up to the value."""
+    """Return the positions of key and value in the message. Reads nothing of the value. Raises DecodeError."""
     problem = key_problem(batch.header, 0)
     if problem:
         raise problem
@@ -202,8 +204,8 @@ def value_bounds(batch: BatchLegacy) -> Body:
 
 
 def _inner(batch: BatchLegacy, keys: bool, values: bool) -> Iterator[Inner]:
-    """The messages in a wrapper's value, as a stream; the first error ends it and is noted in batch.problems. Without
-    `values`, the bytes of a large one are Skimmed."""
+    """Yield the messages in a wrapper's value as a stream; the first error ends it and is added to batch.problems.
+    Without `values`, the bytes of a large message are Skimmed."""
     space = ""
     try:
         bounds = value_bounds(batch)

@@ -1,4 +1,5 @@
-"""A large message of format v0 or v1 inside a wrapper without its value, as log.skim reads a record of format v2."""
+"""Reads a large message of format v0 or v1 inside a wrapper without its value, as log.skim reads a record of format
+v2."""
 
 from __future__ import annotations
 
@@ -20,16 +21,17 @@ from kdump.log.skim import HEAD, hasher
 
 
 class Skimmed(bytearray):
-    """The first bytes of a message, up to its key or behind it; the value is not there. `crc`: the checksum of all;
-    `digest`: of its key, where no more than HEAD bytes of that are there."""
+    """The first bytes of a message, up to its key or the end of its key, without the value. `crc`: the checksum of the
+    whole message; `digest`: of its key, if only the first HEAD bytes of that are kept."""
 
     crc: int = 0
     digest: bytes = b""
 
 
 def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[MessageHeader, Body, Skimmed, bytes]:
-    """A message of `size` bytes of which `head` are the first, its fixed fields among them, and `pieces` follow; with
-    `keys`, its key is kept. The last bytes returned are those after it. Raises DecodeError, once it has been read."""
+    """Read a message of `size` bytes: `head` has the first ones, including its fixed fields, and `pieces` the following
+    ones. With `keys`, its key is kept. The last item returned has the bytes after the message. Raises DecodeError,
+    after reading the message."""
     found = Skimmed()
     size_at, kept = size, 0
     value_size = bytearray()
@@ -69,6 +71,6 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
 
 
 def cut(count: int) -> DecodeError:
-    """The error for a payload that ends with `count` bytes of a message."""
-    # Java's reader takes a message cut at the end for the end of the set; a broker that validates does not.
+    """Return the error for a payload that ends with `count` bytes of a message."""
+    # Java's reader treats a message truncated at the end as the end of the set; a broker that validates does not.
     return DecodeError("Message", "offset", 0, f"{count} bytes behind the last inner message")

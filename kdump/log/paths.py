@@ -1,4 +1,4 @@
-"""Which files a path means, and what the names on a broker's disk say."""
+"""Finds the files that a path denotes, and parses the names on a broker's disk."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.kinds import SEGMENT, Kind, by_name
 from kdump.log.listing import is_url, items, names
 
-# topic-partition, with what a broker appends to a directory that it is deleting, moving or does not know.
+# topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
     r"^(?P<topic>[\w.-]+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?$"
 )
 
 
 class Target(NamedTuple):
-    """A file to read. `kind` and `name_offset`, the base offset, are what its name says, None where it says nothing;
-    topic and partition are its directory's."""
+    """A file to read. `kind` and `name_offset`, the base offset, come from its name, None if it does not contain them;
+    topic and partition come from the name of its directory."""
 
     path: str
     name_offset: int | None
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 
 
 def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
-    """What the name of a file says; `kind` overrides that."""
+    """Return the Target for a path, from its name; `kind` overrides that of the name."""
     named, offset = by_name(path)
     directory = PARTITION.match(os.path.basename(os.path.dirname(path if "://" in path else os.path.abspath(path))))
     known = bool(directory) and path != "-"
@@ -46,15 +46,16 @@ def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
 
 
 def refuse_pipe(at: Target) -> None:
-    """Raises SourceError for what was found in a directory and is no file: to open a pipe there would never end."""
+    """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
+    block forever."""
     if at.source != at.path and "://" not in at.path and os.path.exists(at.path) and not os.path.isfile(at.path):
         raise SourceError(f"{at.path}: not a file")
 
 
 def targets(path: str, kind: Kind | None = None, refused: Refused | None = None) -> Iterator[Target]:
-    """The files that `path` means: a file itself (of the `kind` insisted on), a directory's live segments in offset
-    order, those of the directories below it, in order of their names. A directory that cannot be read is told to
-    `refused`. Raises SourceError when there are no segments."""
+    """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
+    order, then those of the directories below it, in order of their names. Calls `refused` for a directory that cannot
+    be read. Raises SourceError if there are no segments."""
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path, kind)
         return
@@ -62,7 +63,7 @@ def targets(path: str, kind: Kind | None = None, refused: Refused | None = None)
     for directory in directories(path, refused):
         try:
             chosen = segments_in(directory)
-        except OSError:  # it has been told already, or it went away
+        except OSError:  # already reported, or it went away
             continue
         found = found or bool(chosen)
         for name in chosen:
@@ -72,17 +73,17 @@ def targets(path: str, kind: Kind | None = None, refused: Refused | None = None)
 
 
 def segments_in(directory: str) -> list[str]:
-    """Names of the live segments in a directory, in offset order."""
+    """Return the names of the live segments in a directory, in offset order."""
     return sorted(name for name in names(directory) if by_name(name)[0] is SEGMENT and is_live(name))
 
 
 def is_live(name: str) -> bool:
-    """Whether a broker reads it: not being deleted, and not half written by the cleaner."""
+    """Return True if a broker reads the file: it is not being deleted, and not half written by the log cleaner."""
     return not name.endswith((".deleted", ".swap", ".cleaned"))
 
 
 def directories(path: str, refused: Refused | None) -> Iterator[str]:
-    """The directory and all below it that can be read, links followed once; `refused` is told of the others."""
+    """Yield the directory and all readable ones below it, following each link once; calls `refused` for the others."""
 
     def refuse(error: OSError) -> None:
         if refused is not None:
@@ -107,7 +108,7 @@ def directories(path: str, refused: Refused | None) -> Iterator[str]:
 
 
 def _below_url(url: str, refuse: Callable[[OSError], None]) -> Iterator[str]:
-    """The same in an object store."""
+    """Like `directories`, for an object store."""
     yield url
     try:
         found = items(url)
@@ -120,6 +121,6 @@ def _below_url(url: str, refuse: Callable[[OSError], None]) -> Iterator[str]:
 
 
 def natural(name: str) -> tuple[str, int]:
-    """Topics by name, their partitions by number."""
+    """Sort key for directory names: topics by name, their partitions by number."""
     match = PARTITION.match(name)
     return (match.group("topic"), int(match.group("partition"))) if match else (name, -1)

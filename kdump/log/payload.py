@@ -1,4 +1,4 @@
-"""A batch -> its records, decompressed and decoded as a stream of bounded pieces, never whole."""
+"""Decodes a batch into records, as a stream of bounded pieces, never as a whole."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
 MOST_AHEAD = 4 * 1024 * 1024
-"""Bytes of one record that are gathered only to learn whether it is one."""
+"""Maximum number of bytes that are collected only to find out whether they are a record."""
 
 
 def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
-    """The records of `batch`, in order. What is wrong is noted in batch.problems when the iteration gets there, and
-    ends it: what lies behind the first bad byte of a payload cannot be found again.
+    """Yield the records of `batch`, in order. A problem is added to batch.problems when the iteration reaches it, and
+    ends it: after the first bad byte of a payload, no further record can be located.
 
-    Without `values`, a large record is cut (Record.is_cut): no memory is taken for its value and headers."""
+    Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers.
+    """
     if isinstance(batch, BatchV2):
         batch.records_seen = 0
         for columns, base in columns_of(batch, values=values):
@@ -63,7 +64,7 @@ def columns_of(
     batch.decoded_to = base
     rest = bytearray()
     behind = b""
-    """What was read behind a record that was skimmed."""
+    """Bytes read after a record that was skimmed."""
     piece: Bytes
     wanted = 0
     done = 0
@@ -96,7 +97,7 @@ def columns_of(
                 break
             rest = bytearray(piece[position:])
             del columns
-            piece = b""  # for a large one is held by `rest`, and by nothing else
+            piece = b""  # a large piece must be referenced only by `rest`
             wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
             if keep is not None and wanted > LARGE:
                 skim = Skim(bytes(rest), pieces, done - len(rest), keep)
@@ -119,7 +120,7 @@ def columns_of(
             at = done - len(piece) + position
             raise DecodeError("RecordBatch", "records", at, f"{over} of {total}")
         if left and rest:
-            # The payload has ended inside a record: let the decoder say where.
+            # The payload has ended inside a record: the decoder reports where.
             try:
                 decode(Columns(bytes(rest)), 0, len(rest), 1, True)
             except DecodeError as error:
@@ -128,14 +129,14 @@ def columns_of(
             reason = f"{total} records claimed, {total - left} there"
             batch.note(_count_problem(batch, reason, total - left, total))
     except DecodeError as error:
-        # What a codec rejects has its place in the file; what a record says, in what was decompressed.
+        # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
         start = batch.position + BATCH_HEADER.size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
 
 def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | None:
-    """The decompressed payload of a small batch, unless something about it is out of the ordinary."""
+    """Return the decompressed payload of a small batch, unless something about it is unusual."""
     from kdump.format.codec.whole import SMALL, whole
 
     piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
@@ -143,7 +144,7 @@ def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | Non
 
 
 def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
-    """Whether what is left over behind the last record that was claimed begins with one more."""
+    """Return True if the bytes after the last record that was claimed start with another record."""
     while True:
         columns = Columns(bytes(rest))
         try:
@@ -163,7 +164,7 @@ def _count_problem(batch: BatchV2, reason: str, expected: int | None, actual: in
 
 
 def unpacked(batch: Batch, position: int, count: int) -> bytes:
-    """`count` bytes at `position` of the decompressed payload, or what there is of them."""
+    """Return `count` bytes at `position` of the decompressed payload, or as many as there are."""
     if isinstance(batch, BatchV2):
         start, size = BATCH_HEADER.size, batch.size - BATCH_HEADER.size
     else:
@@ -185,8 +186,9 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
 
 
 def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
-    """Bytes that the record beginning in `rest`, at `position` of the payload, needs in all: nothing is decoded before
-    they are there. Raises DecodeError when there is no room for so many, so that no memory is taken for them."""
+    """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
+    decoded before they are all available. Raises DecodeError if the size exceeds `room`, so that no memory is used for
+    it."""
     try:
         length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
     except DecodeError:
@@ -200,7 +202,7 @@ def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
 
 
 def rows_of(batch: BatchV2, columns: Columns, base: int, index: int) -> Iterator[Record]:
-    """The records in the columns, whose bytes begin at `base`; `index` is the first one's."""
+    """Yield the records in the columns, whose bytes start at `base`; `index` is that of the first one."""
     header = batch.header
     base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence
     kind = header.timestampType

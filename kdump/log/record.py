@@ -1,4 +1,4 @@
-"""One record, of whatever format: what the batch and the record's own bytes say together."""
+"""A record of any format, combining the values of its batch and its own bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """A record of a v2 batch, or an inner or lone message of v0 or v1. Key and value are cut out when asked for.
+    """A record of a v2 batch, or an inner or single message of v0 or v1. Key and value are extracted on access.
 
-    `data[start:end]` are its own bytes; `space_position` is where they begin in the file, or, in a compressed batch,
-    in the decompressed payload. offset is None when the wrapper's damage leaves it unknown; timestamp is epoch ms,
-    None in v0; sequence, offsetDelta and timestampDelta are None in v0 and v1.
+    `data[start:end]` are its own bytes; `space_position` is where they start in the file or, in a compressed batch, in
+    the decompressed payload. offset is None if damage to the wrapper makes it unknown; timestamp is in epoch ms, None
+    in v0; sequence, offsetDelta and timestampDelta are None in v0 and v1.
     """
 
     __slots__ = (
@@ -47,9 +47,9 @@ class Record:
 
     _crc_valid: bool
     batch: Batch
-    """The batch that holds it."""
+    """The batch that contains it."""
     index: int
-    """Its place in the batch, from 0."""
+    """Its index in the batch, from 0."""
     magic: int
     offset: int | None
     timestamp: int | None
@@ -73,7 +73,8 @@ class Record:
 
     @property
     def is_cut(self) -> bool:
-        """True for a large record read without its value: key and value are incomplete, there are no headers."""
+        """Whether this is a large record read without its value: key and value are incomplete, and there are no
+        headers."""
         return self.end > len(self.data)
 
     @property
@@ -90,31 +91,31 @@ class Record:
 
     @property
     def headers(self) -> list[tuple[bytes, bytes | None]]:
-        """Keys and values, in order; keys may repeat."""
+        """Keys and values, in order; keys may be repeated."""
         if not self.header_count:
             return []
         return headers(self.data, self.header_start, self.header_count, self.end)
 
     @property
     def raw(self) -> bytes:
-        """The record's own bytes, its length field (or offset) included."""
+        """The record's own bytes, including its length field (or offset)."""
         return bytes(self.data[self.start : self.end])
 
     @property
     def crcValid(self) -> bool | None:
-        """Whether the message's own CRC-32 holds; None in v2."""
+        """Whether the message's own CRC-32 matches; None in v2."""
         if self.crc is None:
             return None
         try:
             return self._crc_valid
-        except AttributeError:  # asked for the first time: a row, its style and its finding all ask
+        except AttributeError:  # first access: a row, its style and its finding all use it
             covered = memoryview(self.data)[self.start + 16 : self.end]
             self._crc_valid = zlib.crc32(covered) == self.crc
             return self._crc_valid
 
     @property
     def position(self) -> int:
-        """Position in the file of the batch that holds it."""
+        """Position in the file of the batch that contains it."""
         return self.batch.position
 
     @property

@@ -1,4 +1,4 @@
-"""From a path and a selection to the regions that are to be shown, reading as little as that takes."""
+"""Finds the regions of a file that match a selection, reading as little as possible."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kdump.log.time_index import offset_before
 from kdump.log.window import DEFAULT_SIZE, Window
 
 LARGE = 64 * 1024
-"""Bytes of a batch from which on it is worth a system call not to read it."""
+"""Size in bytes from which on skipping a batch is worth a system call."""
 HEADERS = 4096
-"""Bytes that are read at once while nothing but headers is wanted."""
+"""Number of bytes read at once while only headers are needed."""
 
 
 @dataclass
 class Scan:
-    """How files are read, and what was met on the way. `by_record`: rows are records, so that a batch which may hold a
-    match is handed out without a look inside."""
+    """How files are read, and counts of what was read. `by_record`: rows are records, so that a batch that may contain
+    a match is yielded without decoding it."""
 
     selection: Selection
     limits: Limits
@@ -35,22 +35,22 @@ class Scan:
     window_size: int = DEFAULT_SIZE
     use_index: bool = True
     unshown: int = 0
-    """Torn, junk and padding regions that a filter has left out."""
+    """Torn, junk and padding regions that a filter has omitted."""
     unshown_bytes: int = 0
     batches: int = 0
-    """Batches met, chosen or not."""
+    """Number of batches read, matching or not."""
     lowest: int | None = None
     highest: int | None = None
-    """Offsets of those batches."""
+    """Lowest and highest offset of those batches."""
     keeps: bool = False
-    """Whether batches are kept for later: those of a stretch would keep its buffer."""
+    """Whether the caller keeps batches for later: those of a batch run would keep its buffer in memory."""
     whole: bool = False
-    """Whether a stretch may be handed out as it is, because who takes it looks at its batches."""
+    """Whether a batch run may be yielded whole because the caller examines its batches."""
     met: Callable[[int], None] = field(default=lambda position: None)
-    """Called for every region, chosen or not, with its position: a search that finds nothing shows that it goes on."""
+    """Called for every region, matching or not, with its position, to show the progress of a search without matches."""
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
-        """A window over the file. `keep`: all of a stream may be asked for again. Raises SourceError."""
+        """Open a window over the file. `keep`: all of a stream may be read again. Raises SourceError."""
         source = open_target(target)
         source.keep = keep
         window = Window(source, self.window_size)
@@ -60,10 +60,11 @@ class Scan:
     def chosen(
         self, target: Target, window: Window, start: int | None = None, stream: Iterator[Region] | None = None
     ) -> Iterator[Region]:
-        """The regions to show, out of the file's or of a `stream` of regions.
+        """Yield the matching regions of the file, or of `stream`.
 
-        Damage has no offset: with an offset range it is shown where the offsets around it leave room for one in the
-        range; under other conditions it is only counted."""
+        Damage has no offset: with an offset range it is yielded if the offsets around it leave room for one in the
+        range; under other conditions it is only counted.
+        """
         offsets, positions = self.selection.offsets, self.selection.positions
         pending: list[Region] = []
         last = None if start else -1
@@ -107,7 +108,8 @@ class Scan:
                         self._leave_out(gap)
                 pending.clear()
                 last = region.lastOffset
-                # One base offset may be wrong, for no checksum covers it; two in a row are the end of the range.
+                # Checksums do not cover base offsets, so a single one beyond the range may be wrong; two in a row end
+                # the range.
                 beyond = beyond + 1 if offsets.last is not None and first > offsets.last else 0
                 if beyond == 2:
                     return
@@ -129,8 +131,8 @@ class Scan:
         positions: Range | None,
         pending: list[Region],
     ) -> Iterator[Region]:
-        """The regions, with the batches of a stretch one by one; unless all of it is taken, or lies before the offsets
-        that are asked for. Without those that nobody wants, if that is easily seen."""
+        """Yield the regions, splitting batch runs into batches, unless the caller accepts whole runs or the run is
+        entirely below the selected offsets. Omits runs that are easily seen not to match."""
         for region in stream:
             if not isinstance(region, Stretch):
                 yield region
@@ -161,7 +163,7 @@ class Scan:
             self.highest = last if self.highest is None else max(last, self.highest)
 
     def _unwanted(self, window: Window, stretch: Stretch) -> bool:
-        """Whether the headers of large batches say that none of them is asked for."""
+        """Return True if the headers of a run of large batches show that none of them matches."""
         if stretch.checked or stretch.size < LARGE * stretch.run.batches:
             return False
         wanted = any(self.selection.batch(batch) != NO for batch in stretch.batches())
@@ -173,7 +175,8 @@ class Scan:
         self.unshown_bytes += region.size
 
     def start_of(self, target: Target, window: Window) -> int:
-        """Where to begin so that no region in the range is missed: by the indexes, where they are right."""
+        """Return where to start so that no region in the range is missed, using the indexes as far as they are
+        correct."""
         offsets, positions, times = self.selection.offsets, self.selection.positions, self.selection.times
         first = offsets.first if offsets else None
         at = positions.first if positions else None
@@ -199,8 +202,8 @@ class Scan:
         return 0
 
     def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
-        """The regions that hold the last `count` rows of the file, each with how many rows it has; the first may have
-        more than are needed. Read from the end, further back until there are enough."""
+        """Return the regions that contain the last `count` rows of the file, each with its number of rows; the first
+        may have more than needed. Starts near the end, and further back until there are enough."""
         hints = read_hints(target.path, target.name_offset) if self.use_index else None
         entry = len(hints) if hints and isinstance(window.source, FileSource) else 0
         back = count + 1

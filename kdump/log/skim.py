@@ -1,7 +1,7 @@
-"""A large record without its value: what it says is read, and its bytes are let go as they come.
+"""Reads a large record without its value: its fields are decoded, and its bytes are discarded as they come.
 
-For who asks how large values are, and does not show them: memory must not grow with one record, nor with a million
-headers. What is wrong is what format.columns.decode would say of the whole record.
+For callers that need sizes and not the values themselves: memory must not grow with one record, nor with a million
+headers. Errors are those that format.columns.decode would report for the whole record.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
 
 HEAD = 64 * 1024
-"""Bytes of the value that are kept, and of a key that is longer."""
+"""Maximum number of bytes that are kept of the value, and of the key."""
 LARGE = 2 * 1024 * 1024
 """Bytes of a record above which it is read like this."""
 NULL = b"\1"
 """The size of a header value that is null."""
 VARINT = 10
-"""Bytes that any variable-length integer takes at most."""
+"""Maximum number of bytes of a variable-length integer."""
 
 
 def key_digest(key: Bytes) -> bytes:
-    """What tells one long key from another: 16 bytes."""
+    """Return a 16-byte digest that identifies a long key."""
     return hasher(key).digest()
 
 
 def hasher(data: Bytes) -> blake2b:
-    """For a key_digest of what comes in pieces, of which this is the first."""
+    """Return a hasher for the key_digest of a key that comes in pieces, of which `data` is the first."""
     return blake2b(data, digest_size=16)
 
 
@@ -73,12 +73,12 @@ class Skim:
 
     @property
     def rest(self) -> bytes:
-        """What has been taken from `pieces` and lies behind the record."""
+        """Bytes taken from `pieces` that follow the record."""
         return self._piece[self._at :]
 
     def record(self) -> Columns:
-        """The record as columns of one row, whose positions count from its first byte. Raises DecodeError, with its
-        position in the payload."""
+        """Return the record as columns of one row, whose positions are relative to its first byte. Raises DecodeError
+        with the position in the payload."""
         length = self._varint("length", 5)
         begun = self.position
         self.stop = begun + length
@@ -128,7 +128,7 @@ class Skim:
         return found
 
     def _need(self, count: int) -> bool:
-        """Have so many bytes at hand; False if there are no more so many."""
+        """Make this many bytes available; return False if there are not as many."""
         while len(self._piece) - self._at < count:
             more = next(self.pieces, b"")
             if not more:
@@ -161,7 +161,7 @@ class Skim:
         return b""
 
     def _key(self, size: int) -> tuple[bytes, bytes]:
-        """The key; of a long one how it begins, and a digest of all."""
+        """Return the key; for a long one, its first HEAD bytes and a digest of all of it."""
         key = self._take(min(size, HEAD))
         if size <= HEAD:
             return key, b""
@@ -174,7 +174,7 @@ class Skim:
         return b"".join(self._parts(count))
 
     def _parts(self, count: int) -> Iterator[bytes]:
-        """The next `count` bytes, a piece at a time."""
+        """Yield the next `count` bytes, one piece at a time."""
         while count > 0:
             self._need(1)
             part = self._piece[self._at : self._at + count]
@@ -195,7 +195,7 @@ class Skim:
             if odd >= 0 and not self.odd:
                 size, key = read_varint(self._piece, odd, end, "RecordHeader", "headerKeySize")
                 self._look([self._piece[key : key + size]])
-            if left == many:  # a header that is larger than the piece, or wrong
+            if left == many:  # a header that is larger than the piece, or invalid
                 self._header()
                 left -= 1
 
@@ -212,7 +212,7 @@ class Skim:
         at, begun = self.position, self._at
         size = self._varint("headerKeySize", 5, self.stop, "RecordHeader")
         if size < 0 or size > self.stop - self.position:
-            # As columns.decode has it.
+            # As in columns.decode.
             code = "header-key-invalid" if size == -1 else "record-malformed"
             reason = f"headerKeySize {size}, {self.stop - self.position} bytes left"
             raise DecodeError("RecordHeader", "headerKeySize", at, reason, code)
@@ -235,7 +235,7 @@ class Skim:
             yield part
 
     def _look(self, key: Iterator[bytes] | list[bytes]) -> None:
-        """Note why a header key is no text, if it is none."""
+        """Record why a header key is not valid text, if it is not."""
         decoder = codecs.getincrementaldecoder("utf-8")()
         head, has_null, is_text = b"", False, True
         for part in key:

@@ -1,4 +1,5 @@
-"""Where bytes come from: a file, a pipe, a compressed file, an object store. Nothing here writes beside a source."""
+"""Sources of bytes: a file, a pipe, a compressed file, an object store. Nothing here writes to the directory of a
+source."""
 
 from __future__ import annotations
 
@@ -18,37 +19,38 @@ from kdump.log.errors import Missing, SourceError, is_missing
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024
-"""Bytes of a pipe kept in memory; what a damaged length makes the reader look back on beyond that goes to a
-temporary file in $TMPDIR."""
+"""Maximum number of bytes of a pipe kept in memory. Beyond that, bytes that the reader still needs, as for looking back
+after a damaged length, go to a temporary file in $TMPDIR."""
 
 
 class Source(Protocol):
-    """Bytes at positions. `size` is the end in bytes, None while a stream has not reached it."""
+    """Bytes at positions. `size` is the end in bytes, None while the end of a stream has not been reached."""
 
     name: str
     size: int | None
     error: str | None
-    """Why a stream ended before its time, if it did."""
+    """Why a stream ended early, if it did."""
     keep: bool
-    """Whether nothing of a stream is let go, because it will be read again from further back."""
+    """Whether a stream keeps all its bytes because they will be read again."""
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Up to `count` bytes; fewer only at the end. Raises SourceError when the device does."""
+        """Return up to `count` bytes, fewer only at the end. Raises SourceError if the device fails."""
         ...
 
     def next_data(self, position: int) -> int:
-        """The first position from `position` on that may hold anything but zeros: behind a hole of a sparse file."""
+        """Return the first position, from `position` on, that may contain anything but zeros: skips holes of sparse
+        files."""
         ...
 
     def release(self, position: int) -> None:
-        """Nothing before `position` will be asked for again."""
+        """Declare that nothing before `position` will be read again."""
         ...
 
     def close(self) -> None: ...
 
 
 class Identity(NamedTuple):
-    """What tells a file from itself after a change: device, inode, size in bytes, and last change in ns."""
+    """Identifies a version of a file: device, inode, size in bytes, and modification time in ns."""
 
     device: int
     inode: int
@@ -57,12 +59,12 @@ class Identity(NamedTuple):
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """The identity of a file or directory, by its status."""
+    """Return the identity of a file or directory from its status."""
     return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class FileSource:
-    """A regular file or block device, read with pread: never mapped, for a broker may truncate it under us."""
+    """A regular file or block device, read with pread: never mapped, because a broker may truncate it."""
 
     def __init__(self, path: str, fd: int) -> None:
         self.name = path
@@ -83,7 +85,7 @@ class FileSource:
             data = self._pread(count, position)
             while len(data) < count:
                 more = self._pread(count - len(data), position + len(data))
-                if not more:  # truncated under us: it ends here now
+                if not more:  # truncated since it was opened: it ends here now
                     self.size = position + len(data)
                     break
                 data += more
@@ -98,28 +100,28 @@ class FileSource:
         try:
             return min(os.lseek(self.fd, position, os.SEEK_DATA), self.size or 0)
         except OSError as error:
-            # ENXIO: nothing but a hole up to the end. Anything else: this file system cannot tell.
+            # ENXIO: only a hole up to the end. Any other error: this file system does not support it.
             return max(position, self.size or 0) if error.errno == errno.ENXIO else position
 
     def grown(self) -> int:
-        """Bytes by which the file is longer now than where this reads to; negative if it was truncated."""
+        """Return by how many bytes the file is longer now than the end known here; negative if it was truncated."""
         return os.fstat(self.fd).st_size - (self.size or 0)
 
     def identity(self) -> Identity:
-        """Which file it is, and its last change."""
+        """Return the current identity of the file."""
         return identity_of(os.fstat(self.fd))
 
     def state(self) -> tuple[int, int]:
-        """What changes when the file is written to."""
+        """Return the size in bytes and modification time in ns, which change when the file is written to."""
         now = os.fstat(self.fd)
         return now.st_size, now.st_mtime_ns
 
     def is_deleted(self) -> bool:
-        """Whether no name is left for the file: what a broker writes under that name now is another."""
+        """Return True if the file has no name left: what a broker now writes under its name is another file."""
         return os.fstat(self.fd).st_nlink == 0
 
     def extend(self) -> None:
-        """Read on to where the file ends now."""
+        """Extend the size to the current end of the file."""
         self.size = os.fstat(self.fd).st_size
 
     def release(self, position: int) -> None:
@@ -130,7 +132,7 @@ class FileSource:
 
 
 class SeekableSource:
-    """A file object that can seek: an object store's, through fsspec."""
+    """A seekable file object: a file of an object store, through fsspec."""
 
     def __init__(self, name: str, file: BinaryIO) -> None:
         self.name = name
@@ -143,7 +145,7 @@ class SeekableSource:
         try:
             self.file.seek(position)
             return self.file.read(count)
-        except Exception as error:  # every store has its own errors
+        except Exception as error:  # every store has its own exceptions
             raise SourceError(f"{self.name}: cannot read at position {position}: {error}") from error
 
     def next_data(self, position: int) -> int:
@@ -157,18 +159,18 @@ class SeekableSource:
 
 
 class StreamSource:
-    """Bytes that come once, in order: a pipe, a decompressor's output. What is not yet released can be read again."""
+    """Bytes that come once, in order: a pipe, or a decompressor's output. Bytes not yet released can be read again."""
 
     def __init__(self, name: str, stream: Any) -> None:
         self.name = name
         self.size: int | None = None
         self.error: str | None = None
-        """Why the stream ended before its time, if it did."""
+        """Why the stream ended early, if it did."""
         self.keep = False
         self._stream = stream
         self._by_piece = hasattr(stream, "read1")
         self._start = 0  # position of the first block that is kept
-        self._blocks: deque[bytes | int] = deque()  # a block, or where in the temporary file it is
+        self._blocks: deque[bytes | int] = deque()  # a block, or its position in the temporary file
         self._spill: BinaryIO | None = None
         self._spilled = 0
 
@@ -197,7 +199,7 @@ class StreamSource:
             self._blocks.append(data)
             return
         if self._spill is None:
-            import tempfile  # it imports a lot
+            import tempfile  # a costly import
 
             self._spill = tempfile.TemporaryFile(prefix="kdump-")  # noqa: SIM115
         place = self._spill.seek(0, io.SEEK_END)
@@ -206,14 +208,14 @@ class StreamSource:
         self._spilled += 1
 
     def _read_block(self) -> bytes:
-        """A whole block, or what there is before the end. A damaged compressed file ends where it breaks."""
+        """Read a whole block, or what is left before the end. A damaged compressed file ends at the damage."""
         parts: list[bytes] = []
         want = BLOCK
         try:
             while want and (part := self._stream.read1(want) if self._by_piece else self._stream.read(want)):
                 parts.append(part)
                 want -= len(part)
-        except Exception as error:  # OSError, EOFError, zlib.error, ZstdError: whatever the decompressor says
+        except Exception as error:  # OSError, EOFError, zlib.error, ZstdError: whatever the decompressor raises
             self.error = f"{self.name}: cannot be read on: {error}"
         return b"".join(parts)
 
@@ -247,10 +249,10 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -> Source:
-    """Open what `path` names: `-` is standard input, a URL goes to fsspec; gzip'd and zstd'd files are seen through.
+    """Open what `path` names: `-` is standard input, a URL goes to fsspec; gzip and zstd files are decompressed.
 
-    `wrap` may put another source in the place of a file's, before a byte of it is read (careful.careful does).
-    Raises SourceError with one line that says why not.
+    `wrap` may replace the source of a file before any of it is read (as careful.careful does). Raises SourceError with
+    a one-line reason.
     """
     if path == "-":
         if sys.stdin is None:
@@ -278,8 +280,8 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
 
 
 def _stream(name: str, stream: Any) -> Source:
-    """A buffered stream, decompressed if it is a compressed file. A segment cannot start with either mark: its first
-    eight bytes would be an offset of 10^18 and more."""
+    """Return a buffered stream, decompressed if it is a compressed file. A segment cannot start with either magic: its
+    first eight bytes would be an offset of 10^18 or more."""
     try:
         start = stream.peek(4)[:4]
     except OSError as error:
@@ -294,7 +296,7 @@ def _stream(name: str, stream: Any) -> Source:
 
 
 class _Unpacked(io.RawIOBase):
-    """A zstd stream, unpacked piece by piece; its damage is raised only behind all that came out before it."""
+    """Decompresses a zstd stream piece by piece; an error is raised only after all output that precedes it."""
 
     def __init__(self, stream: Any) -> None:
         chunks = iter(lambda: stream.read(BLOCK), b"")
@@ -326,7 +328,7 @@ def _open_url(url: str) -> Source:
         file.seek(0)
     except FileNotFoundError as error:
         raise Missing(f"{url}: {error}") from error
-    except Exception as error:  # every store has its own errors
+    except Exception as error:  # every store has its own exceptions
         raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
     if start.startswith((GZIP, ZSTD)):
         return _stream(url, io.BufferedReader(file, BLOCK))

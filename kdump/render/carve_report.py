@@ -1,4 +1,4 @@
-"""`kdump carve` for people: runs in a table, or each batch as `kdump inspect` shows it."""
+"""Output of `kdump carve` for people: runs in a table, or each batch as `kdump inspect` shows it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kdump.render.times import iso
 
 
 def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
-    """A table of runs."""
+    """Return the table of runs."""
     columns = [
         Column("run", "run", lambda run: str(run.number), True),
         Column("position", "position", lambda run: str(run.position), True),
@@ -32,12 +32,12 @@ def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
 
 
 def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
-    """The table of batches that `kdump inspect` shows."""
+    """Return the table of batches that `kdump inspect` shows."""
     return Table(columns_of("batch", zone, None, full or output.width is None, None), output, full=full)
 
 
 def run_line(run: CarvedRun) -> str:
-    """What follows the batches of a run."""
+    """Return the line after the batches of a run."""
     count = f"{run.batches:,} batch{'es' * (run.batches != 1)}"
     text = (
         f"run {run.number}: {count}, {run.size:,} bytes at {run.position}, offsets {run.firstOffset}..{run.lastOffset}"

@@ -1,4 +1,4 @@
-"""The cluster's metadata as JSON objects; tables show the same."""
+"""Builds the JSON objects of the cluster's metadata; tables show the same."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from kdump.state.topic_config import effective
 
 Object = dict[str, Any]
 Wanted = Callable[[str], bool]
-"""Whether a topic is asked for."""
+"""Predicate for topic names."""
 
 LEVEL = "metadata.version"
 
 
 def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
-    """What an operator looks for in a partition, in words."""
+    """Return the problems of a partition that matter to an operator, in words."""
     least = parse_int(effective(metadata, topic.name, "min.insync.replicas", None))
     found = {
         "offline": info.is_offline,
@@ -49,7 +49,8 @@ def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
 
 
 def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], committed: int | None) -> Object:
-    """The whole in numbers. `identity` is what meta.properties says; `committed` as in MetadataFiles."""
+    """Return the object of the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
+    MetadataFiles."""
     troubles = Counter(
         name
         for topic in metadata.topics.values()
@@ -219,4 +220,4 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Object]]]] = {
     "scram": ("clusterScram", scram),
     "tokens": ("clusterToken", tokens),
 }
-"""What --show takes: the type of its objects, and what makes them."""
+"""Values of --show: the type of its objects, and the function that builds them."""

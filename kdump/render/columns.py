@@ -1,4 +1,4 @@
-"""The columns of the batch table and of the record table. Names are JSON keys; a few put several of them together."""
+"""Columns of the batch table and of the record table. Names are JSON keys; a few columns combine several of them."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ MANY = 10_000
 
 
 DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
-"""Columns of records that ask their decoder."""
+"""Columns of records that need their decoder."""
 
 
 class UnknownColumn(ValueError):
-    """A name that the table has not; the message lists those that it has."""
+    """Raised for a name that the table does not have; the message lists its names."""
 
 
 class Decodes(NamedTuple):
-    """A decoder for the records of a table. `is_keyless`: their keys are null, and show what record it is. `is_wide`:
-    it says much, and other columns make room for it. `is_stacked`: what it says stands below the row."""
+    """A decoder for the records of a table. `is_keyless`: keys are null, and the decoded key is the kind of record;
+    `is_wide`: decoded text is long, and gets room from other columns; `is_stacked`: decoded text is below the row."""
 
     read: Callable[[Record], Reading | None]
     is_keyless: bool = False
@@ -50,7 +50,7 @@ class Decodes(NamedTuple):
 def columns_of(
     type_name: str, zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None
 ) -> list[Column]:
-    """The columns of a table of such JSON objects: the default ones, or those named. Raises UnknownColumn."""
+    """Return the columns of a table of these JSON objects: the default ones, or `names`. Raises UnknownColumn."""
     if type_name == "batch":
         return batch_columns(zone, names)
     if type_name == "record":
@@ -59,10 +59,10 @@ def columns_of(
 
 
 def refuse_unknown(names: list[str] | None) -> None:
-    """Raises UnknownColumn for the first name that no table has."""
+    """Raise UnknownColumn for the first name that no table has."""
     if not names:
         return
-    from kdump.render.all_answers import TYPES as ALL  # every answer: only where names are given
+    from kdump.render.all_answers import TYPES as ALL  # every answer, so only if names are given
 
     tables = [batch_columns(timezone.utc, None), record_columns(timezone.utc, None, False)]
     known = {column.name for table in tables for column in table}
@@ -73,7 +73,7 @@ def refuse_unknown(names: list[str] | None) -> None:
 
 
 def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
-    """The default columns of the batch table, or those named. Raises UnknownColumn."""
+    """Return the default columns of the batch table, or `names`. Raises UnknownColumn."""
 
     def flags(batch: Batch) -> str:
         words = [word for key, word in FLAGS.items() if getattr(batch, key)]
@@ -113,8 +113,8 @@ def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
 
 
 def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None) -> list[Column]:
-    """The default columns of the record table, or those named. Raises UnknownColumn. With a decoder the default ones
-    show what it says of keys and values, and the bytes where it says nothing."""
+    """Return the default columns of the record table, or `names`. Raises UnknownColumn. With a decoder, the default
+    columns show decoded keys and values, and the bytes of those that are not decoded."""
     limit = None if full else SHOWN_BYTES
 
     def key(record: Record) -> str:
@@ -169,7 +169,7 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
 
 
 def _said(record: Record, name: str, decodes: Decodes | None) -> str:
-    """What a decoder says under one key of the JSON object."""
+    """Return what a decoder returns under one key of the JSON object; "-" for nothing."""
     reading = decodes.read(record) if decodes else None
     out: dict[str, Any] = {}
     if reading is not None:
@@ -180,7 +180,7 @@ def _said(record: Record, name: str, decodes: Decodes | None) -> str:
 
 
 def entry_columns(type_name: str, zone: tzinfo, names: list[str] | None) -> list[Column]:
-    """The columns for the entries of a file without batches: its JSON keys, or those named. Raises UnknownColumn."""
+    """Return the columns for the entries of a file without batches: its JSON keys, or `names`. Raises UnknownColumn."""
     keys = [key for key in TYPES[type_name] if key is not FILE]
     columns = [_column(key, lambda entry, key=key: entry.values.get(key.name), zone, absent="") for key in keys]  # type: ignore[misc]
     return _choose(columns, {}, names)
@@ -218,7 +218,7 @@ def _record_key(key: Key, zone: tzinfo) -> Column:
 
 def _column(key: Key, get: Callable[[Any], Any], zone: tzinfo, absent: str = "-") -> Column:
     show = _formatter(get, key.unit, zone)
-    rank = 1 if absent == "" else 9  # what no entry has is left out
+    rank = 1 if absent == "" else 9  # keys that no entry has are left out
     text = (lambda item: absent if get(item) is None else show(item)) if absent == "" else show
     return Column(key.name, key.name, text, right=key.type.startswith("number"), rank=rank)
 
@@ -248,7 +248,7 @@ def _range(first: int | None, last: int | None) -> str:
 
 
 def _bytes(record: Record, name: str, limit: int | None) -> str:
-    """A key or value as a cell, of which no more is cut out of the record than is shown."""
+    """Return a key or value as a cell. Copies no more of it than the cell shows."""
     start, size = (record.key_start, record.keySize) if name == "key" else (record.value_start, record.valueSize)
     if size < 0:
         return "null"

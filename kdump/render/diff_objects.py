@@ -1,4 +1,4 @@
-"""What `kdump diff` found, as JSON objects."""
+"""Builds the JSON objects of `kdump diff`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kdump.render.escape import path_text
 
 
 def difference_objects(found: Diff) -> Iterator[Object]:
-    """Each difference of each pair, in order."""
+    """Yield each difference of each pair, in order."""
     for (left, right), pair in found.pairs.items():
         paths = found.copies[left].path, found.copies[right].path
         for each in pair.differences:
@@ -111,7 +111,8 @@ def epochs(found: Diff) -> list[EpochThere]:
 
 
 def epoch_at(found: Diff, number: int) -> int | None:
-    """The epoch in the header of a copy's batch that holds the first divergent offset; None: it has none."""
+    """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
+    none."""
     standing = found.standing(number)
     return None if standing is None else standing.leaderEpoch
 

@@ -1,7 +1,7 @@
-"""Batches and records -> the lines of kafka-dump-log 4.3.
+"""Formats batches and records as kafka-dump-log 4.3 does.
 
-Source: org.apache.kafka.tools.DumpLogSegments (printBatchLevel, dumpBatchRecords), what its lines show and in which
-order. Numbers wrap where Java's do, so that a damaged header reads the same.
+Source: org.apache.kafka.tools.DumpLogSegments (printBatchLevel, dumpBatchRecords): what its lines contain, and in which
+order. Numbers overflow as in Java, so that a damaged header looks the same.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ NAMES = {
     "KRAFT_VERSION": "KRaftVersion",
     "KRAFT_VOTERS": "KRaftVoters",
 }
-"""What kafka-dump-log calls the control records of KRaft, the colon of the first included."""
+"""kafka-dump-log's names for the control records of KRaft, including the colon after the first."""
 
 Lines = Union["list[str]", Iterator[str]]
 """Some lines, or the pieces of one."""
 Contents = Callable[[int, "bytes | None", "bytes | None"], "tuple[str | None, str | None]"]
-"""Offset, key and value of a record -> what is printed as its key and as its payload; None for nothing. Raises
+"""Maps offset, key and value of a record to the text printed as its key and as its payload; None for nothing. Raises
 Undecodable."""
 
 
@@ -70,21 +70,21 @@ class InPieces(Protocol):
 
 
 class Undecodable(Exception):
-    """A key or value that the decoder chosen cannot read; kafka-dump-log ends here."""
+    """The selected decoder cannot read a key or value; kafka-dump-log stops here."""
 
 
 class RecordLine:
-    """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for none of
-    them."""
+    """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for
+    neither."""
 
     def __init__(self, metadata: bool, contents: Contents | None, refuse: Callable[[int, str], None]) -> None:
         self.metadata = metadata
         self.contents = contents
         self.refuse = refuse
-        """Told of the offset of a record that cannot be decoded, and why."""
+        """Called with the offset of a record that cannot be decoded, and the reason."""
 
     def shown(self, offset: int, key: bytes | None, value: bytes | None) -> str:
-        """Key and payload behind the metadata, or behind the bar where there is none."""
+        """Return key and payload, to follow the metadata or, without metadata, the bar."""
         if self.contents is None:
             return ""
         prefix = " " if self.metadata else "| "
@@ -125,7 +125,7 @@ def _part(data: memoryview, start: int, size: int) -> memoryview | None:
 
 
 class Attributes(NamedTuple):
-    """What the attributes of a v2 batch say, as it is printed."""
+    """The attributes of a v2 batch as they are printed."""
 
     transactional: str
     control: str
@@ -144,7 +144,7 @@ def _attributes(attributes: int) -> Attributes:
 
 
 def batch_line(batch: Batch) -> str:
-    """The line of a batch, or of a message of v0 or v1."""
+    """Return the line of a batch, or of a message of v0 or v1."""
     if not isinstance(batch, BatchV2):
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         return (
@@ -167,12 +167,12 @@ def batch_line(batch: Batch) -> str:
 
 
 def _last_sequence(base: int, delta: int) -> int:
-    """DefaultRecordBatch.lastSequence, which looks for -1 only."""
+    """DefaultRecordBatch.lastSequence, which only checks for -1."""
     return NO_SEQUENCE if base == NO_SEQUENCE else _increment(base, delta)
 
 
 def _increment(base: int, delta: int) -> int:
-    """DefaultRecordBatch.incrementSequence, of numbers that make no sense too."""
+    """DefaultRecordBatch.incrementSequence, also for invalid numbers."""
     if base > int32(MAX_SEQUENCE - delta):
         return int32(delta - (MAX_SEQUENCE - base) - 1)
     return int32(base + delta)
@@ -183,7 +183,7 @@ def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[Lines, list[i
     decoded is in batch.problems afterwards."""
     if isinstance(batch, BatchLegacy):
         yield from _legacy(batch, form)
-    elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka looks into no batch that counts none
+    elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
         yield from _v2(batch, form)
 
 
@@ -292,7 +292,7 @@ def _header_keys(data: memoryview, position: int, count: int, end: int) -> Itera
 
 
 def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | None) -> str:
-    """What a control record says."""
+    """Return the text of a control record."""
     said = decode_control(key, value)
     if said.problem is not None:
         form.refuse(offset, f"control record {said.type}: {said.problem}")

@@ -1,4 +1,4 @@
-"""Where the words of dump-log go: lines to standard output, what is wrong to standard error, and the exit status."""
+"""Output of dump-log: lines to standard output, errors to standard error, and the exit status."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from kdump.render.escape import printable
 from kdump.render.output import Output
 
 TOGETHER = 500
-"""Lines that go out at a time: a call for each would cost more than the line."""
+"""Number of lines that are written together: a call for each would cost more than the line."""
 LONG = 1 << 20
-"""Characters of a line above which it is written in pieces."""
+"""Number of characters above which a line is written in pieces."""
 
 
 class Out:
-    """`complain` takes a line for standard error; `status` is the exit status so far."""
+    """Writes output and errors. `complain` receives lines for standard error; `status` is the exit status so far."""
 
     def __init__(self, output: Output, complain: Callable[[str], None]) -> None:
         self.output = output
@@ -22,7 +22,7 @@ class Out:
         self.status = 0
 
     def lines(self, lines: list[str]) -> None:
-        """Exact in a pipe; without control characters on a terminal, each item on one line."""
+        """Write lines: unchanged to a pipe, on a terminal without control characters and each on a single line."""
         if self.output.terminal:
             lines = [printable(_bytes(line).decode("utf-8", "backslashreplace")) for line in lines]
         if max(map(len, lines), default=0) <= LONG:
@@ -42,7 +42,7 @@ class Out:
         self.output.write(b"\n")
 
     def each(self, lines: Iterable[str]) -> None:
-        """As lines, some together."""
+        """Write lines, several at a time."""
         kept: list[str] = []
         try:
             for line in lines:
@@ -55,16 +55,16 @@ class Out:
                 self.lines(kept)
 
     def say(self, text: str) -> None:
-        """A line on standard error, behind what standard output has so far."""
+        """Write a line to standard error, after everything written to standard output so far."""
         self.output.flush()
         self.complain(f"kdump: {text}")
 
     def fail(self, text: str) -> None:
-        """As say, of what Kafka's tool ends at with 1."""
+        """Like `say`, for errors for which Kafka's tool exits with 1."""
         self.status = 1
         self.say(text)
 
 
 def _bytes(text: str) -> bytes:
-    """A line's bytes: surrogates stand for those that are no UTF-8, of a path or of DefaultDecoder."""
+    """Encode a line; surrogates stand for bytes that are not UTF-8, in a path or from DefaultDecoder."""
     return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Text from a log is untrusted: no control character of it reaches a terminal."""
+"""Escapes text from a log. It is untrusted: none of its control characters may reach a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import unicodedata
 
 from kdump.text import path_text as path_text
 
-# What may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators, direction and
-# other format characters, and surrogates (from file names that are not UTF-8).
+# Characters that may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators,
+# direction and other format characters, and surrogates (from file names that are not UTF-8).
 _SUSPECT = re.compile(r"[^\x20-\x7e]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
@@ -27,13 +27,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with what a terminal would obey, or not show, as escapes (\\n, \\x1b, \\u202e)."""
+    r"""Return the text with characters that a terminal obeys, or does not show, as escapes (\n, \x1b, \u202e)."""
     return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_escape, text)
 
 
 def shown(data: bytes | None, limit: int | None = None) -> str:
-    """Bytes for a person: text when they are UTF-8, else 0x and hex; null for None. Cut behind `limit` bytes, for
-    nothing of a long value is looked at beyond what a line shows."""
+    """Return bytes as text for people: decoded if they are UTF-8, else 0x and hex; null for None. Truncated after
+    `limit` bytes, so that no more of a long value is read than a line shows."""
     if data is None:
         return "null"
     cut = limit is not None and len(data) > limit
@@ -41,7 +41,7 @@ def shown(data: bytes | None, limit: int | None = None) -> str:
     try:
         text = printable(part.decode())
     except UnicodeDecodeError as error:
-        # A cut may fall inside a character; that does not make text of it binary.
+        # Truncation may split a character, which does not make the text binary.
         if cut and error.start >= len(part) - 3 and error.reason == "unexpected end of data":
             text = printable(part[: error.start].decode())
         else:

@@ -1,4 +1,4 @@
-"""What the fields of a batch mean, in words: the right-hand side of the annotated hexdump."""
+"""Meanings of the fields of a batch, in words: the right-hand side of the annotated hexdump."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kdump.render.escape import printable, shown
 from kdump.render.times import iso
 
 SHORT, LONGEST = 14, 256
-"""Characters of a text that has room where the values stand; and of one that is shown at all."""
+"""Maximum number of characters of a text in the value column; and of a text that is shown at all."""
 
 
 SHOWN = 256
-"""Bytes of a field that are shown as what they mean."""
+"""Maximum number of bytes of a field that are shown as text."""
 
 
 class Words(NamedTuple):
-    """A field in words: the value, what it means, and, if it is wrong, what should be there."""
+    """A field in words: the value, its meaning and, if it is wrong, the reason."""
 
     value: str
     meaning: str = ""
@@ -33,7 +33,7 @@ class Words(NamedTuple):
 
 
 def plain_value(span: Span) -> str:
-    """The value alone, as its unit wants it."""
+    """Return the value alone, formatted for its unit."""
     value, unit = span.value, span.field.unit
     if isinstance(value, (bytes, memoryview)):
         return "1 byte" if len(value) == 1 else f"{len(value)} bytes"
@@ -49,7 +49,7 @@ def plain_value(span: Span) -> str:
 
 
 def general(span: Span, zone: tzinfo) -> Words:
-    """What can be said of any field without its surroundings."""
+    """Return the words for a field that do not depend on its context."""
     value, field = span.value, span.field
     if isinstance(value, (bytes, memoryview)):
         return Words(plain_value(span), shown(bytes(value[: SHOWN + 1]), SHOWN))
@@ -61,7 +61,7 @@ def general(span: Span, zone: tzinfo) -> Words:
 
 
 def bit_words(bits: Bits, value: int) -> Words:
-    """One bit field of `value`, in full."""
+    """Return the words for one bit field of `value`."""
     number = bits.of(value)
     named = bits.meanings.get(number, "")
     if not named and not number:
@@ -71,7 +71,7 @@ def bit_words(bits: Bits, value: int) -> Words:
 
 
 class BatchWords:
-    """The words for the header of one batch or message."""
+    """Words for the header fields of one batch or message."""
 
     def __init__(self, batch: Batch, zone: tzinfo) -> None:
         self.batch = batch
@@ -127,7 +127,7 @@ class BatchWords:
 
 
 class RecordWords:
-    """The words for the fields of one record; those of an inner message come from its wrapper too."""
+    """Words for the fields of one record; those of an inner message also depend on its wrapper."""
 
     def __init__(self, record: Record, zone: tzinfo) -> None:
         self.record = record
@@ -173,12 +173,12 @@ class RecordWords:
 
 
 NUMBERS = (KEY.field("type"), API_KEY)
-"""Fields that say which message follows."""
+"""Fields that state which message follows."""
 
 
 class MessageWords:
-    """The words for the fields of one of Kafka's own messages, in a key or a value. The positions of the spans count
-    from its start."""
+    """Words for the fields of one of Kafka's own messages, in a key or a value. The positions of the spans are relative
+    to its start."""
 
     def __init__(self, said: Said, names: dict[str, str], zone: tzinfo) -> None:
         self.said = said
@@ -209,7 +209,7 @@ class MessageWords:
 
 
 def title(batch: Batch) -> str:
-    """One line about a batch."""
+    """Return one line about a batch."""
     first = "?" if batch.baseOffset is None else batch.baseOffset
     offsets = f"offset {first}" if first == batch.lastOffset else f"offsets {first}..{batch.lastOffset}"
     kind = "record batch" if isinstance(batch, BatchV2) else f"message (v{batch.magic})"

@@ -1,4 +1,4 @@
-"""Lines of JSON for answers and findings."""
+"""JSON lines for answers and findings."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from kdump.render import jsonl
 
 
 def answer_line(found: Any) -> str:
-    """Return the line of JSON of an answer, or of a finding."""
+    """Return the JSON line of an answer or a finding."""
     return jsonl.line(answer_object(found))

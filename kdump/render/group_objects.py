@@ -1,4 +1,4 @@
-"""Groups, members and offsets as JSON objects; tables show the same."""
+"""Builds the JSON objects of groups, members and offsets; tables show the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASSIGNMENTS = ("assigned", "revoking", "target", "standby", "warmup")
 
 
 def group_object(group: Group, positions: list[Position], shares: list[SharePosition]) -> Object:
-    """A group with the sums over its `positions` and `shares`."""
+    """Return a group with totals over its `positions` and `shares`."""
     places: list[Position | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
     times = [each.commitTimestamp for each in positions if each.commitTimestamp is not None]
@@ -70,7 +70,7 @@ def _with_name(assigned: Assigned, around: Surroundings) -> Assigned:
 def change_object(
     source: str, change: Change, *, show_secrets: bool = False, topic_name: Callable[[str], str] = str
 ) -> Object:
-    """A change, with what its log is called; secrets among configs are hidden. `topic_name` knows topics by id."""
+    """Return a change in the log `source`; secret configs are hidden. `topic_name` returns the name of a topic ID."""
     fields = []
     for name, (old, new) in change.fields.items():
         if change.entity == "config" and not show_secrets and is_secret(name):
@@ -98,7 +98,7 @@ def _named(value: Any, topic_name: Callable[[str], str]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """NamedTuples as objects, tuples as lists."""
+    """Convert NamedTuples to objects and tuples to lists."""
     if hasattr(value, "_asdict"):
         return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""`kdump groups` for people: a summary, or groups one by one with their members and offsets."""
+"""Output of `kdump groups` for people: a summary, or groups one by one with their members and offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 class Described(NamedTuple):
-    """A group as JSON objects: itself, and what belongs to it."""
+    """A group as JSON objects: itself, its members and its offsets."""
 
     group: Object
     members: list[Object]
@@ -30,7 +30,7 @@ class Described(NamedTuple):
 def describe(
     groups: Groups, around: Surroundings, name: Callable[[str], bool], topic: Callable[[str], bool]
 ) -> Iterator[Described]:
-    """The groups asked for by name, with those of their offsets that are of topics asked for."""
+    """Yield the selected groups, with their offsets in the selected topics."""
     waiting = groups.pending_by_group()
     for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
         own = [each for each in positions(groups, group.groupId, waiting, around) if topic(each.topic)]
@@ -44,7 +44,8 @@ def describe(
 
 
 def by(name: str | None) -> Callable[[Object], Any]:
-    """Sort by the key of that name: what is not known last, numbers from the highest, texts from a to z."""
+    """Return a sort key for the JSON key of that name: numbers first, in descending order, then texts in ascending
+    order, unknown values last."""
 
     def order(value: Object) -> Any:
         found = value.get(name) if name is not None else None
@@ -56,7 +57,7 @@ def by(name: str | None) -> Callable[[Object], Any]:
 
 
 class GroupReport:
-    """Writes tables of described groups. Without `is_now` they are as of an earlier moment, and no lag is known."""
+    """Writes tables of described groups. If not `is_now`, they are as of an earlier time, and no lag is known."""
 
     def __init__(self, output: Output, tables: StateTables, sort: str | None, is_now: bool) -> None:
         self.output = output
@@ -73,19 +74,20 @@ class GroupReport:
         self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=by(self.sort)))
 
     def offsets(self, found: Iterable[Described]) -> None:
-        """The offsets of all groups in one table, those of share groups in another, if it has the columns asked for."""
+        """Write the offsets of all groups in one table, and those of share groups in another if it has the selected
+        columns."""
         kept = list(found)
         rows = self.tables.write("groupOffset", sorted((o for each in kept for o in each.offsets), key=by(self.sort)))
         shares = sorted((o for each in kept for o in each.shares), key=by(self.sort))
         names = self.tables.names
         if names is not None and not set(names) <= {key.name for key in answer_keys(SharePosition)}:
-            return  # columns that were chosen for the other table
+            return  # the selected columns are those of the other table
         if rows and shares:
             self.output.line("")
         self.tables.write("groupShare", shares)
 
     def details(self, each: Described) -> None:
-        """One group: what it is, its members, its offsets."""
+        """Write one group: its facts, its members, its offsets."""
         group = each.group
         name = printable(group["groupId"])
         for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):

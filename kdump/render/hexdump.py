@@ -1,4 +1,4 @@
-"""The annotated hexdump: for each field its position, bytes, ASCII, name, value, and what it means."""
+"""Annotated hexdump: position, bytes, ASCII, name, value and meaning of each field."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from kdump.render.style import painter
 from kdump.render.times import iso
 
 CUT = 64
-"""Bytes of a key, a value or junk that are shown, unless all are asked for."""
+"""Maximum number of bytes of a key, a value or junk that are shown, unless everything is shown."""
 LARGEST_BROKEN = 64 * 1024
-"""Bytes of a record before the point at which it breaks that are read again to show them."""
+"""Maximum number of bytes of a record, before the point at which decoding fails, that are read again to show them."""
 NAME = 20
 VALUE = 14
 WIDE = 140
-"""Columns from which on a line has room for 16 bytes and the words beside them."""
+"""Terminal columns from which a line has room for 16 bytes and the words next to them."""
 
 
 class Hexdump:
-    """Writes batches and regions as annotated bytes. Positions count in the file; those marked + in a decompressed
-    payload, which has an address space of its own."""
+    """Writes batches and regions as annotated bytes. Positions are in the file; those marked + are in a decompressed
+    payload, which has its own address space."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Hexdump:
         self.output = output
         self.decoding = decoding
         self.at: Target | None = None
-        """The file that is being shown."""
+        """The current file."""
         self.full = full
         self.zone = zone
         self.paint = painter(output.colour)
@@ -67,7 +67,7 @@ class Hexdump:
         self.left = 11 + 3 * self.per_line + 1 + self.per_line + 2
 
     def region(self, region: Region, window: Window) -> None:
-        """Bytes that are no batch: what a torn header says, or the first of them."""
+        """Write bytes that are not a batch: the fields of a torn header, or the first bytes."""
         head = f"{region.kind} at {region.position}..{region.end - 1} ({region.size} bytes): {region.reason}"
         self._text(head, region.kind)
         if region.kind == PADDING:
@@ -88,7 +88,7 @@ class Hexdump:
         self.output.line("")
 
     def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
-        """The header, then those of the records that are asked for."""
+        """Write the header, then the selected records."""
         self._text(title(batch), "head")
         words = BatchWords(batch, self.zone)
         self._labels()
@@ -105,7 +105,7 @@ class Hexdump:
         self.output.line("")
 
     def entry(self, entry: Entry) -> None:
-        """An entry of an index, a snapshot, a checkpoint; or what stands around the entries there."""
+        """Write an entry of an index, a snapshot or a checkpoint, or the bytes around the entries."""
         if entry.layout is not None:
             for span in entry.layout.walk(entry.data, 0, entry.size):
                 self._span(span, entry.data, entry.position, self._general)
@@ -163,7 +163,7 @@ class Hexdump:
             self._skipped(count - expected)
         for problem in batch.problems:
             negative = problem.field == "recordCount" and (batch.recordCount or 0) < 0
-            if problem.field not in words.wrong and not negative:  # else it is told at the field itself
+            if problem.field not in words.wrong and not negative:  # else it is reported at the field itself
                 where = f"+{problem.position}" if problem.space else str(problem.position)
                 self._text(f"! {problem.struct}.{problem.field} at {where}: {problem.reason}", "bad")
                 if problem.struct in ("Record", "RecordHeader"):
@@ -175,19 +175,20 @@ class Hexdump:
 
     @staticmethod
     def _layout_of(region: Region, data: bytes) -> Layout[Any] | None:
-        """What a torn or contradicted header is a header of, None for bytes that begin none."""
+        """Return the layout of a torn or implausible header; None for bytes that do not begin with a header."""
         if region.kind == JUNK and region.claimed is None:
             return None
         magic = data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else 2
         return MESSAGES.get(magic) or BATCH_HEADER
 
     def _sound_message(self, batch: BatchLegacy) -> bool:
-        """Whether the body of a lone message is sound, so that it is shown like a record; if not, its header is."""
+        """Return True if the body of a single message is valid, so that it is shown like a record; otherwise write its
+        header and what is wrong."""
         with suppress(DecodeError):
             value_bounds(batch)
             return True
         layout = MESSAGES[batch.magic]
-        for _ in messages(batch):  # which notes what is wrong
+        for _ in messages(batch):  # sets batch.problems
             pass
         words = BatchWords(batch, self.zone)
         rest = self._walk(layout, b"".join(batch.chunks(0, layout.size)), batch.position, words)
@@ -196,7 +197,8 @@ class Hexdump:
         return False
 
     def _broken_record(self, batch: Batch, problem: Problem) -> None:
-        """The record at which decoding stopped: its fields as far as they make sense, then the bytes there."""
+        """Write the record at which decoding stopped: its fields as far as they are valid, then the bytes at that
+        point."""
         start = batch.decoded_to
         if not 0 <= problem.position - start < LARGEST_BROKEN:
             start = problem.position
@@ -249,7 +251,7 @@ class Hexdump:
             self._text(text, style)
 
     def _part(self, part: Span, of: Span, data: Bytes, base: int, words: Callable[[Span], Words], inner: bool) -> None:
-        """A field inside a key or value, whose own span `of` is."""
+        """Write a field inside a key or value; `of` is the span of that key or value."""
         named = part.field._replace(name=f"{of.field.name}.{part.field.name}")
         moved = part._replace(position=of.position + part.position, field=named)
         self._span(moved, data, base, lambda _: words(part), inner)
@@ -258,7 +260,7 @@ class Hexdump:
         return general(span, self.zone)
 
     def _walk(self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None) -> int:
-        """The fields of a structure, as far as they go: how many bytes they took."""
+        """Write the fields of a structure, as far as they are valid; return the number of bytes that they take up."""
         end = 0
         with suppress(DecodeError):
             for span in layout.walk(data, 0, len(data)):
@@ -276,7 +278,8 @@ class Hexdump:
                 self._bytes(0, b"", place, bit_words(bits, span.value))
 
     def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
-        """Lines for one field: bytes and ASCII on the left, words on the right, each as long as it needs."""
+        """Write the lines of one field: bytes and ASCII on the left, words on the right, with as many lines as each
+        needs."""
         mark = "!" if words.wrong else " "
         nothing = ("", "", "")
         for left, right in zip_longest(self._rows(position, data, inner), self._words(name, words)):
@@ -298,7 +301,7 @@ class Hexdump:
             yield "", f"… {len(data) - cut_at} more bytes", ""
 
     def _words(self, name: str, words: Words) -> Iterator[str]:
-        """The right-hand side: name, value and meaning in columns where there is room, in a flow where not."""
+        """Yield the right-hand side: name, value and meaning in columns if there is room, else as running text."""
         paint = self.paint
         wrong = f"WRONG: {words.wrong}" if words.wrong else ""
         room = None if self.room is None else max(20, self.room - self.left)

@@ -1,5 +1,5 @@
-"""The JSON line of a record that is large, in pieces: what render.objects.record_object and render.jsonl.line give, and
-no second copy of its value, nor an object for each of its headers."""
+"""Builds the JSON line of a large record in pieces: the same line as render.objects.record_object and
+render.jsonl.line, without a second copy of its value and without an object for each of its headers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kdump.render.objects import Object, after_headers, before_key, put_bytes
 
 
 def record_line(target: Target, record: Record, reading: Reading | None = None) -> Iterator[bytes]:
-    """The line, with its end, in pieces."""
+    """Yield the line in pieces, including the newline."""
     yield _encoded(before_key(target, record))[:-1]
     with memoryview(record.data) as data:
         for name, start, size in (
@@ -36,7 +36,7 @@ def _encoded(value: Object) -> bytes:
 
 
 def _headers(record: Record, data: memoryview) -> Iterator[bytes]:
-    """The headers with commas between them, many small ones at once."""
+    """Yield the headers with commas between them, many small ones at once."""
     gathered: list[bytes] = []
     size = 0
     comma = b""
@@ -64,7 +64,7 @@ def _headers(record: Record, data: memoryview) -> Iterator[bytes]:
 
 
 def _member(name: str, data: memoryview | None) -> Iterator[bytes]:
-    """A key or a value with its name, and its encoding if it is not UTF-8."""
+    """Yield a key or value with its name, and its encoding if it is not UTF-8."""
     if data is None or len(data) < LARGE:
         small: Object = {}
         put_bytes(small, name, None if data is None else bytes(data))

@@ -1,4 +1,4 @@
-"""A key or value of any size as text, in pieces: no second copy of it is made."""
+"""Converts a key or value of any size to text in pieces, without making a second copy of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from kdump.render.escape import printable
 
 LARGE = 1 << 20
-"""Bytes of a record above which it is written in pieces."""
+"""Size in bytes above which a record is written in pieces."""
 PIECE = 3 << 18
-"""Bytes that are written at once: a multiple of three, which base64 makes four letters of."""
+"""Bytes that are written at once: a multiple of three, because base64 encodes three bytes as four characters."""
 
 
 def is_text(data: memoryview) -> bool:
-    """Whether it is UTF-8."""
+    """Return True if the data is UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(data), PIECE):
@@ -26,14 +26,14 @@ def is_text(data: memoryview) -> bool:
 
 
 def texts(data: memoryview) -> Iterator[str]:
-    """Pieces of its text, which must be UTF-8."""
+    """Yield the text in pieces; the data must be UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(data), PIECE):
         yield decoder.decode(data[start : start + PIECE])
 
 
 def shown_in_pieces(data: memoryview) -> Iterator[str]:
-    """Pieces of what escape.shown makes of it."""
+    """Yield the result of escape.shown in pieces."""
     if is_text(data):
         yield from map(printable, texts(data))
         return
@@ -43,7 +43,7 @@ def shown_in_pieces(data: memoryview) -> Iterator[str]:
 
 
 def without_end(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces without the white space at the end of the last."""
+    """Yield the pieces without trailing whitespace after the last."""
     held: list[str] = []
     for piece in pieces:
         kept = piece.rstrip()

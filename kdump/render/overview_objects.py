@@ -1,4 +1,4 @@
-"""The JSON objects of `kdump ls`, from what was read."""
+"""Builds the JSON objects of `kdump ls`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def directory_object(facts: DirectoryFacts) -> Object:
 
 
 def whole_size(facts: PartitionFacts) -> int:
-    """Length of all files, bytes."""
+    """Return the size of all files in bytes."""
     return facts.size + facts.beside + facts.deleted + facts.unfinished
 
 
@@ -114,7 +114,7 @@ def partition_object(facts: PartitionFacts) -> Object:
 
 
 def topic_object(parts: list[PartitionFacts]) -> Object:
-    """Of all partitions of one topic."""
+    """Return the overview of all partitions of one topic."""
     headers = Headers()
     for each in parts:
         headers.add(each.headers)

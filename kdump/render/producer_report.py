@@ -1,4 +1,4 @@
-"""`kdump producers` for people: the producers of each partition, or what happened to them, in order."""
+"""Output of `kdump producers` for people: the producers of each partition, or what happened to them, in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BREAKS = (
 
 
 class ProducerReport:
-    """Takes the answers as they come. Where it `lists`, every producer is a row; else every partition with one is."""
+    """Receives the answers as they come. If `lists`, each producer is a row; else each partition with producers is."""
 
     def __init__(self, output: Output, tables: StateTables, expiration: int) -> None:
         self.output = output
@@ -97,7 +97,7 @@ class ProducerReport:
         self.lines.damages(partition.damages)
 
     def finish(self) -> None:
-        """Write what waited for the end: the table of partitions, and what was found in them."""
+        """Write what has waited for the end: the table of partitions, and the findings in them."""
         if self.lists:
             return
         if self._summary:

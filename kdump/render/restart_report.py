@@ -1,4 +1,5 @@
-"""`kdump restart-plan` for people: the verdict first, then what is lost and what to copy, and at last what is done."""
+"""Output of `kdump restart-plan` for people: first the verdict, then what is lost and what to copy, last the other
+steps."""
 
 from __future__ import annotations
 
@@ -32,15 +33,15 @@ from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
 TOLD = 5
-"""Things of one kind that are told of a partition; all of them with --full, and in JSON."""
+"""Maximum number of items of one kind that are shown of a partition; --full and JSON show all."""
 MOST = 20
-"""Steps that are told of all partitions together, likewise."""
+"""Maximum number of steps that are shown of all partitions together; --full and JSON show all."""
 STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
 GOES = {TRUNCATED: "cut off", DELETED: "deleted", HIDDEN: "left in the file, out of the log"}
 
 
 class RestartReport:
-    """Writes a plan. `of_topics`: --topic has left other partitions out."""
+    """Writes a plan. `of_topics`: whether --topic excludes other partitions."""
 
     def __init__(
         self, output: Output, *, full: bool = False, everything: bool = False, of_topics: bool = False
@@ -101,11 +102,11 @@ class RestartReport:
         if plan.copyFirst:
             self._head("copy away first")
         for path in plan.copyFirst:
-            # Not wrapped: it is to be copied as it stands.
+            # Not wrapped, so that it can be copied.
             self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
 
     def _table(self, plan: RestartPlan) -> None:
-        """The partitions of which there is something to say, and the few that take longest to recover."""
+        """Write the partitions about which there is something to report, and the few that take longest to recover."""
         logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC or not each.is_plain]
         shown = plan.partitions if self.everything else [each for each in logs if not each.is_plain]
         if not self.everything:
@@ -156,7 +157,7 @@ class RestartReport:
 
 
 def verdict(plan: RestartPlan) -> tuple[str, str]:
-    """The word, and the sentence behind it."""
+    """Return the verdict, and the rest of its sentence."""
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
@@ -190,8 +191,8 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
 
 
 def unchecked(plan: RestartPlan) -> str:
-    """What a startup that loses nothing does not look at: a broker reads no record, and after a clean shutdown no batch
-    either, so that the prediction says nothing of damage there."""
+    """Return what a startup that loses nothing does not read: a broker reads no records and, after a clean shutdown, no
+    batches either, so the prediction does not cover damage there."""
     segments = sum(each.segments for each in plan.partitions)
     left = segments - sum(each.recovered for each in plan.partitions)
     what = f"{many(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
@@ -217,22 +218,22 @@ def _name(each: PartitionPlan) -> str:
 
 
 def is_notable(step: Step, each: PartitionPlan) -> bool:
-    """Whether a step is not of every start, and not told elsewhere."""
+    """Return True if a step is not part of every startup, and not reported elsewhere."""
     if step.kind in USUAL or step.kind == "truncate":
-        # Every start writes epochs that end with the log; others are worth a line.
+        # Every startup writes the epochs up to the log end; only other changes are worth a line.
         epochs = step.kind == "write" and os.path.basename(step.file) == "leader-epoch-checkpoint"
         return epochs and not each.state and epochs_change(each)
     return not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
 
 
 def epochs_change(each: PartitionPlan) -> bool:
-    """Whether epochs change below the end that the log has: one that had begun with no record is dropped every time."""
+    """Return True if epochs change below the log end. An epoch that began without a record is always removed."""
     before, after, end = each.epochsBefore or (), each.epochsAfter or (), each.logEndOffset or 0
     return [entry for entry in before if entry.startOffset < end] != list(after) or bool(each.cuts)
 
 
 def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
-    """What is set aside: one entry for all partitions with one reason."""
+    """Yield lines on stray directories: one entry for all partitions with the same reason."""
     for (stray, remedy), group in groupby(plans, key=lambda each: (each.stray, each.remedy)):
         names = [each.name for each in group]
         shown = names if everything else names[:TOLD]
@@ -244,7 +245,7 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
 
 
 def losses(each: PartitionPlan) -> Iterator[str]:
-    """What goes, and what of it is sound."""
+    """Yield lines on what is lost, and how much of it is valid."""
     if each.stray:
         return
     checked = [cut for cut in each.cuts if cut.kind != DELETED]
@@ -283,7 +284,7 @@ def _records(cuts: list[Cut]) -> str:
 
 
 def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
-    """A line for each, or, unless they are to be told `apart`, one for those that follow each other for one reason."""
+    """Yield a line for each byte range if `apart`; otherwise one for consecutive ones with the same reason."""
     for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
         alike = list(group)
         for some in [[cut] for cut in alike] if apart else [alike]:
@@ -294,7 +295,7 @@ def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
 
 
 def does(each: PartitionPlan) -> str:
-    """What is out of the ordinary, in few words."""
+    """Return what is unusual, in few words."""
     said = []
     if each.stops:
         said.append("fails the start")

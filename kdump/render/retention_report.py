@@ -1,5 +1,5 @@
-"""`kdump retention` for people: the verdict first, what keeps something and what to do about it, then the segments; or
-a row a partition."""
+"""Output of `kdump retention` for people: first the verdict, the retention blockers and what to do about them, then the
+segments; or one row per partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from kdump.render.state_tables import StateTables, style
 from kdump.render.times import iso
 
 MOST_ROWS = 1_000
-"""Segments of a partition that wait for its verdict; those beyond are counted."""
+"""Maximum number of segments of a partition that are kept until its verdict, except for held ones; the others are
+counted."""
 TITLES = {
     answers.FUTURE: "a timestamp of the future",
     answers.OPEN: "an open transaction",
@@ -43,7 +44,7 @@ OF_COMPACTION = (
 
 
 class RetentionReport:
-    """Takes the answers as they come. With `single` each partition is told in full; else it is a row."""
+    """Receives the answers as they come. With `single`, each partition is shown in full; else it is a row."""
 
     def __init__(self, output: Output, tables: StateTables, now: int, *, single: bool) -> None:
         self.output = output
@@ -84,7 +85,7 @@ class RetentionReport:
         self._segments, self._holds, self._unshown = [], [], 0
 
     def finish(self) -> None:
-        """Write what waited for the end: the table of partitions, and what keeps something in them."""
+        """Write what has waited for the end: the table of partitions, and their retention blockers."""
         if self.single or not self._rows:
             return
         if len(self._rows) > 1:
@@ -99,7 +100,7 @@ class RetentionReport:
         self._defaults(self._rows)
 
     def _defaults(self, rows: list[PartitionRetention]) -> None:
-        """What a default may hide: a broker's own is on no disk."""
+        """Note which values are defaults: the broker may have other ones, which no disk contains."""
         sources = {each["source"] for row in rows for each in row.settings.values()}
         if sources & {DEFAULT, ASSUMED} and FILE not in sources:
             words = " and ".join(sorted(sources & {DEFAULT, ASSUMED}))
@@ -178,7 +179,7 @@ class RetentionReport:
         if found.nextDeletionAt is not None:
             wait = duration(max(0, found.nextDeletionAt - self.now))
             text = f"nothing is due for deletion until {self._iso(found.nextDeletionAt)}, in {wait}"
-            # The active segment lives as long as it is written to.
+            # The active segment is kept as long as it is written to.
             return text + (", if nothing is written until then" if found.segments == 1 else "")
         if "delete" not in found.cleanupPolicy:
             return "nothing is deleted: cleanup.policy is " + (found.cleanupPolicy or "empty")
@@ -193,7 +194,7 @@ class RetentionReport:
         return "the cleaner leaves it"
 
     def _of_cleaner(self, found: PartitionRetention) -> Iterator[str]:
-        """What the cleaner goes by."""
+        """Yield lines on what the cleaner's decision depends on."""
         if found.wouldClean is None:
             return
         least = found.settings["min.cleanable.dirty.ratio"]["value"]
@@ -273,7 +274,7 @@ class RetentionReport:
             self.lines.text(f"    to do: {printable(hold.fix)}")
 
     def _settings(self, found: PartitionRetention) -> str:
-        """The configs that matter here, and where each is from."""
+        """Return the configs that matter here, with the source of each."""
         names = ["cleanup.policy"]
         tiered = found.settings["remote.storage.enable"]["value"]
         if "delete" in found.cleanupPolicy or tiered:
@@ -291,7 +292,7 @@ class RetentionReport:
 
 
 def setting_text(name: str, value: Any) -> str:
-    """As Kafka writes it, and a long time in words."""
+    """Return the value as Kafka writes it; a long time also in words."""
     if isinstance(value, bool):
         return str(value).lower()
     if name.endswith(".ms") and value == FOREVER:

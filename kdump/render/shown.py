@@ -1,4 +1,4 @@
-"""Which keys of an object are columns of its table."""
+"""Declares which keys of an object are columns of its table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Shown(NamedTuple):
-    """A column of a table: the key, and as in Column."""
+    """A column of a table: the key, and the same fields as in Column."""
 
     name: str
     label: str = ""

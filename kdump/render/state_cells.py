@@ -1,4 +1,4 @@
-"""The values of the state's JSON objects as cells of a table."""
+"""Formats values of the state's JSON objects as table cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ARROW = "→"
 
 
 def cell(key: Key, value: Any, zone: tzinfo) -> str:
-    """The text of a value; empty for nothing. Nothing in it can change how a terminal shows the rest."""
+    """Return the text of a value, empty for None. It contains nothing that could change how a terminal shows the
+    rest."""
     if value is None:
         return ""
     if key.unit == "epoch ms":
@@ -60,7 +61,7 @@ def _entity(value: list[Object]) -> str:
 
 
 def _fields(value: list[Object]) -> str:
-    """offset 10 → 20, isr 1,2 → 1; of what is gone, what it said last"""
+    """Changed fields, as in "offset 10 → 20, isr 1,2 → 1"; for something deleted, its last values."""
     if all(each["new"] is None for each in value):
         value = [{**each, "old": None, "new": each["old"]} for each in value]
     return ", ".join(f"{each['name']} {_pair(each['name'], each['old'], each['new'])}" for each in value)
@@ -94,4 +95,4 @@ SPECIAL: dict[str, Callable[[Any], str]] = {
     "entity": _entity,
     "fields": _fields,
 }
-"""By the name of the key, for what is no plain list or number."""
+"""Formatters by key name, for values that are not a plain list or number."""

@@ -1,4 +1,4 @@
-"""Tables of the state's JSON objects: which columns they have, and how their rows are marked."""
+"""Tables of the state's JSON objects: their columns, and the styles of their rows."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
     **FORENSIC_TABLES,
     **RETENTION_TABLES,
 }  # fmt: skip
-"""The columns that are shown unless others are asked for."""
+"""Default columns."""
 
 BAD = ("offline", "under-min-isr")
 NO_ZERO: tuple[str, ...] = (
@@ -153,13 +153,13 @@ NO_ZERO: tuple[str, ...] = (
     "underMinIsr",
     "outOfSync",
 )
-"""Where zero is what most rows have, and says nothing."""
+"""Columns in which 0, the usual value, is not shown."""
 NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch", *forensic.NO_MINUS_ONE)
-"""Where -1 is Kafka's way to say nothing."""
+"""Columns in which -1, Kafka's value for none, is not shown."""
 
 
 def style(value: Object) -> str:
-    """How a row is marked."""
+    """Return the style of a row."""
     kind = value["type"]
     if kind in ("groupOffset", "groupShare"):
         return "bad" if value["remark"] and value.get("startOffset") != -1 else ""
@@ -179,7 +179,7 @@ def style(value: Object) -> str:
 
 
 def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
-    """The columns of a table of such objects, the usual or those named. Raises UnknownColumn."""
+    """Return the columns of a table of such objects: the default ones, or those in `names`. Raises UnknownColumn."""
     keys = {key.name: key for key in answer_keys(ANSWERS[kind])}
     if names is None:
         return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
@@ -204,7 +204,7 @@ def _text(key: Key, zone: tzinfo, value: Object) -> str:
 
 
 class StateTables:
-    """Tables of objects on an output, one after the other. Raises UnknownColumn."""
+    """Writes tables of objects to an output, one after the other. Raises UnknownColumn."""
 
     def __init__(self, output: Output, zone: tzinfo, names: list[str] | None, full: bool) -> None:
         self.output = output
@@ -213,12 +213,12 @@ class StateTables:
         self.full = full
 
     def open(self, kind: str, without: tuple[str, ...] = ()) -> Table:
-        """A table of such objects, without some of the usual columns."""
+        """Return a table for such objects, without the default columns in `without`."""
         shown = columns(kind, self.zone, self.names, without)
         return Table(shown, self.output, full=self.full, chosen=self.names is not None)
 
     def write(self, kind: str, values: Iterable[Object], without: tuple[str, ...] = ()) -> int:
-        """A whole table; how many rows it has. None at all for no rows."""
+        """Write a whole table, or nothing if there are no rows. Return the number of rows."""
         table = self.open(kind, without)
         rows = 0
         for value in values:

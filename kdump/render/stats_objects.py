@@ -1,4 +1,4 @@
-"""Statistics as a JSON object."""
+"""Builds the JSON object of statistics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PutBytes = Callable[[Object, str, bytes | None], None]
 
 
 def stats_object(stats: Stats, most: int, put_bytes: PutBytes, *, is_total: bool = False) -> Object:
-    """`most`: how many of the top keys and producers; `put_bytes` is objects.put_bytes."""
+    """Return the JSON object. `most`: number of top keys and producers; `put_bytes` is objects.put_bytes."""
     seconds = stats.seconds
     peak = stats.moments.peak
     width = stats.moments.width
@@ -164,7 +164,7 @@ def _lengths(nulls: int, total: int, count: int, most: int | None, at: Evidence 
 
 
 def split(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
-    """Of something counted among the keys: its topic, the key or how it begins, its size, and whether it is cut."""
+    """Return the topic of a counted key, the key or its beginning, its size in bytes, and whether it is truncated."""
     topic = stats.topic
     if isinstance(item, TopicKey):
         topic, item = item.topic, item.key

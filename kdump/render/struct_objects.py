@@ -1,4 +1,4 @@
-"""The JSON objects of `kdump schema`, from structures and their fields."""
+"""Builds the JSON objects of `kdump schema` from structures and their fields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def struct_object(struct: Named) -> Object:
 
 
 def versions_text(versions: Versions) -> str:
-    """In Kafka's notation."""
+    """Return the versions in Kafka's notation."""
     low, high = versions
     if low > high:
         return "none"

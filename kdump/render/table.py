@@ -1,4 +1,4 @@
-"""A table that streams: the first rows decide the columns' widths, the rest follows as it comes."""
+"""A table that streams: the first rows determine the column widths, the others are written as they come."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from kdump.render.style import cut, painter, width
 
 GAP = "  "
 SAMPLE = 100
-"""Rows that are looked at before the first is written."""
+"""Number of rows that are collected before the first is written."""
 LARGE_SAMPLE = 1 << 20
-"""Characters of cells after which no more rows are looked at."""
+"""Number of characters in cells after which no more rows are collected."""
 GAP_IN_ROWS, MOST_WAIT = 0.5, 2.0
-"""On a terminal: seconds without a row, and since the first, after which they are not waited for. Nowhere else, so that
-a table has the same widths on every run."""
+"""On a terminal: seconds since the last row, and since the first, after which rows are written without waiting for
+more. Not elsewhere, so that a table has the same widths on every run."""
 
 
 class Column(NamedTuple):
-    """A column. `cell` makes the text from a row's item. On a narrow terminal the lowest `rank` goes first (rank 9
-    never goes). Columns with `least` share what room is left, that much of it at least, and are cut to it."""
+    """A column. `cell` returns the text for a row's item. On a narrow terminal the columns with the lowest `rank` are
+    left out first (rank 9 never). Columns with `least` share the remaining room, are at least that wide, and are
+    truncated to fit."""
 
     name: str
     label: str
@@ -39,16 +40,16 @@ class Row(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """How a table is laid out: its columns with their widths, and those that no row so far had anything for."""
+    """Layout of a table: its columns with their widths, and those that have been empty in all rows so far."""
 
     shown: list[tuple[Column, int]]
     hidden: list[Column]
 
 
 class Table:
-    """Writes rows and, between them, lines of text that stand in the table's place.
+    """Writes rows and, between them, lines of text.
 
-    Nothing is cut in a pipe or with `full`. `chosen` columns are all shown, whatever the width.
+    Nothing is truncated in a pipe or with `full`. `chosen` columns are all shown, whatever the width.
     """
 
     def __init__(self, columns: list[Column], output: Output, *, full: bool = False, chosen: bool = False) -> None:
@@ -63,7 +64,7 @@ class Table:
         self._widths: list[int] | None = None
         self._shown: list[int] = []
         self.placed: Placed | None = None
-        """None until the first rows are written, and where cells are cut."""
+        """None until the first rows are written, and if cells are truncated."""
 
     def add(self, item: Any, style: str = "") -> None:
         row = Row([column.cell(item) for column in self.columns], style)
@@ -71,7 +72,7 @@ class Table:
             self._wait(row)
             return
         if self._would_hide(row):
-            # A column that was left out for being empty is needed now: a new head for the rows from here on.
+            # A column that was left out because it was empty is needed now: new header for the rows from here on.
             self._layout([row])
             self.output.line("")
             self._head()
@@ -104,14 +105,14 @@ class Table:
         yield before
 
     def line(self, text: str, style: str = "") -> None:
-        """Text of its own, in the place of a row."""
+        """Write a line of text between rows."""
         if self._widths is None and self._waiting:
             self._wait((text, style))
         else:
             self._write_text(text, style)
 
     def tick(self) -> None:
-        """Called while no row comes: what has waited long enough is written, if it is for a person."""
+        """Called while there are no rows to add: on a terminal, writes rows that have waited long enough."""
         if self._waiting and self.output.terminal:
             now = time.monotonic()
             if now - self._latest > GAP_IN_ROWS or now - self._since > MOST_WAIT:
@@ -119,7 +120,7 @@ class Table:
         self.output.tick()
 
     def flush(self, more: Sequence[Row] = ()) -> None:
-        """Write what still waits for the widths to be known; `more` rows come next."""
+        """Write the rows that wait for column widths; `more` rows come next."""
         if not self._waiting and not more:
             return
         waiting, self._waiting = self._waiting, []
@@ -158,23 +159,24 @@ class Table:
                 shown.remove(lowest)
             self._share(shown, widths, self.room)
         elif shown and not self.columns[shown[-1]].right:
-            widths[shown[-1]] = width(self.columns[shown[-1]].label)  # nothing stands behind it
+            widths[shown[-1]] = width(self.columns[shown[-1]].label)  # nothing follows it
         self._shown, self._widths = shown, widths
         if self.room is None:
             hidden = [column for i, column in enumerate(self.columns) if i not in shown]
             self.placed = Placed([(self.columns[i], widths[i]) for i in shown], hidden)
 
     def _least(self, shown: list[int], widths: list[int]) -> int:
-        """Columns of the terminal without which even cut cells do not fit."""
+        """Return the terminal columns that are needed even if cells are truncated."""
         needed = [min(widths[i], self.columns[i].least or widths[i]) for i in shown]
         return sum(needed) + len(GAP) * (len(shown) - 1)
 
     def _share(self, shown: list[int], widths: list[int], room: int) -> None:
-        """Give the flexible columns what the others leave: the narrow ones all they need, the wide an equal part."""
+        """Give the flexible columns the room that the others leave: narrow ones all they need, wide ones an equal
+        part."""
         flexible = sorted((i for i in shown if self.columns[i].least), key=lambda i: widths[i])
         left = room - len(GAP) * (len(shown) - 1) - sum(widths[i] for i in shown if i not in flexible)
         for count, i in zip(range(len(flexible), 0, -1), flexible):
-            # The last flexible column of the row may be as long as there is room for.
+            # The last flexible column of the row may take all remaining room.
             if count > 1:
                 others = sum(min(widths[j], self.columns[j].least or 0) for j in flexible[-count + 1 :])
                 least = min(widths[i], self.columns[i].least or 0)

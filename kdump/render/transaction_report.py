@@ -1,4 +1,5 @@
-"""`kdump transactions` for people: the ledger of each partition, or a row a partition, and what is open in detail."""
+"""Output of `kdump transactions` for people: the ledger of each partition, or one row per partition, and details of
+open transactions."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from kdump.render.table import Table
 from kdump.render.times import iso
 
 MOST_DETAILS = 100
-"""Open transactions of a partition that are told in full; of those beyond only the number."""
+"""Maximum number of open transactions of a partition that are shown in full; the others are only counted."""
 
 
 class TransactionReport:
-    """Takes the answers as they come. With `ledger` every transaction is a row; else every partition is one."""
+    """Receives the answers as they come. With `ledger`, each transaction is a row; else each partition is."""
 
     def __init__(self, output: Output, tables: StateTables, *, ledger: bool) -> None:
         self.output = output
@@ -38,7 +39,7 @@ class TransactionReport:
         self.rows: Table | None = None
         self.shown = 0
         self.partitions = 0
-        """Those that have transactions; `idle` have none."""
+        """Number of partitions with transactions; `idle`: without."""
         self.idle = 0
         self._summary: list[PartitionTransactions] = []
         self._details: list[tuple[PartitionTransactions, list[Transaction]]] = []
@@ -62,7 +63,7 @@ class TransactionReport:
                 self.rows = self.tables.open("transaction")
             value = answer_object(row)
             if self._open and self._open[-1] is row:
-                value["remarks"] = []  # they are told behind the table
+                value["remarks"] = []  # shown after the table
             self.rows.add(value, style(value))
 
     def _partition(self, partition: PartitionTransactions) -> None:
@@ -87,7 +88,7 @@ class TransactionReport:
         self._open = []
 
     def finish(self) -> None:
-        """Write what waited for the end: the table of partitions, and what is open in them."""
+        """Write what has waited for the end: the table of partitions, and their open transactions."""
         if self.ledger:
             return
         if self._summary:
@@ -101,7 +102,7 @@ class TransactionReport:
         self.shown += self.lines.write()
 
     def coordinator(self, rows: list[CoordinatorTransaction]) -> None:
-        """What the coordinators say, as a table."""
+        """Write the transactions in the coordinators' logs as a table."""
         self.shown += bool(self.tables.write("transactionCoordinator", map(answer_object, rows)))
 
     def _end(self, partition: PartitionTransactions, rows: list[Transaction]) -> None:

@@ -1,4 +1,4 @@
-"""What a showing command writes for each region: one view a format, all with the same few methods."""
+"""Output of the commands that show files: one view per format, all with the same methods."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ from kdump.render.table import Column, Table
 from kdump.render.template import Part, render
 
 NARROW = 180
-"""Columns of a terminal below which what Kafka's own records say stands below their rows."""
+"""Terminal columns below which decoded values of Kafka's own records are written below their rows."""
 MOST_LINES = 4
-"""Lines that it takes there, about."""
+"""Approximate maximum number of lines of such a value."""
 
 
 class View(Protocol):
-    """`batch` gets those of the batch's records that are asked for, and says how many rows it wrote."""
+    """`batch` receives the selected records of the batch, and returns the number of rows written."""
 
     def file(self, target: Target) -> None:
-        """The next file begins."""
+        """Begin the next file."""
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int: ...
 
     def entry(self, target: Target, entry: Entry) -> int:
-        """An entry of a file without batches; how many rows it took."""
+        """Write an entry of a file without batches; return the number of rows."""
 
     def finding(self, finding: Finding) -> None:
-        """What is wrong with a file without batches."""
+        """Write a finding in a file without batches."""
 
     def region(self, target: Target, region: Region, window: Window) -> None:
-        """Bytes that are no batch or entry."""
+        """Write bytes that are not a batch or an entry."""
 
     def tick(self) -> None:
         """Called now and then while there is nothing to write."""
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Called when everything has been written."""
 
 
 class TableView:
     """A table of batches, of records, or of the entries of another kind of file. Raises UnknownColumn for a name in
-    `names` that no table has; a view's methods raise it for one that their own table has not."""
+    `names` that no table has; the methods raise it for a name that their own table does not have."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class TableView:
         self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
         self.at: Target | None = None
         self.below: Column | None = None
-        """The column that is written below each row, and not beside."""
+        """The column that is written below each row instead of in it."""
         self.names, self.full, self.zone = names, full, zone
         self.titles = titles
         self.table: Table | None = None
         self.type = ""
-        """Of the JSON objects that `table` is a table of."""
+        """Type of the JSON objects in `table`."""
         refuse_unknown(names)
 
     def file(self, target: Target) -> None:
@@ -98,7 +98,7 @@ class TableView:
             self.output.line(paint(printable(path_text(target.path)) + ":", "head"))
 
     def _for(self, type_name: str) -> Table:
-        """The table of such objects; one of others ends here."""
+        """Return the table for objects of this type; ends the table of another type."""
         if self.table is None or type_name != self.type:
             if self.table is not None:
                 self.table.flush()
@@ -114,7 +114,7 @@ class TableView:
         return self.table
 
     def _decodes(self) -> Decodes | None:
-        """What decodes the records of the file that is being shown."""
+        """Return the decoder for the records of the current file; None if there is none."""
         at, decoding = self.at, self.decoding
         decoder = decoding.decoder(at) if at is not None and decoding is not None else None
         if decoder is None:
@@ -166,7 +166,7 @@ class TableView:
         return rows
 
     def record(self, record: Record) -> None:
-        """One record of a sound batch, that nothing decodes."""
+        """Write one record of a valid batch for which there is no decoder."""
         self._add(self._for("record"), record)
 
     def _add(self, table: Table, record: Record, style: str = "") -> None:
@@ -192,7 +192,7 @@ class TableView:
         return shown_in_pieces(memoryview(record.data)[start : start + size])
 
     def _value_below(self, table: Table, column: Column, record: Record) -> None:
-        """The value in lines of its own, for the terminal has no room for it beside the key."""
+        """Write the value in lines of its own, because the terminal has no room for it next to the key."""
         width = self.output.width or NARROW
         text = column.cell(record)
         if text:
@@ -277,7 +277,7 @@ class JsonView:
 
 
 class HexView:
-    """Annotated hexdumps. A row is a batch, or, where records are counted, a record."""
+    """Annotated hexdumps. A row is a batch or, if `records`, a record."""
 
     def __init__(
         self,
@@ -329,8 +329,8 @@ class HexView:
 
 
 class TemplateView:
-    """Records by a format string; damage is told by `complain`, for the output has no place for it. So is, once, that
-    records did not decode, if `decoding` is shown."""
+    """Records by a format string. Damage is reported by `complain`, because the output has no place for it. With
+    `decoding`, so is the number of records that did not decode, once at the end."""
 
     def __init__(
         self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: Decoding | None = None
@@ -341,7 +341,7 @@ class TemplateView:
         self.decoding = decoding
         self.undecoded = 0
         self.first = ""
-        """What the first of them is, and what is wrong with it."""
+        """Position and problem of the first of them."""
 
     def file(self, target: Target) -> None:
         pass
@@ -383,6 +383,6 @@ class TemplateView:
 
 
 class Complain(Protocol):
-    """A line for the person at the terminal, beside the output."""
+    """Prints a line for the user, outside the output."""
 
     def __call__(self, text: str) -> None: ...

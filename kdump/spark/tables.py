@@ -1,8 +1,8 @@
-"""The tables of the data source, and their columns: the keys of the JSON objects, with the types that Spark has for
-them. docs/spark.md is made from this.
+"""Tables of the data source, and their columns: the keys of the JSON objects, with their Spark types. docs/spark.md is
+generated from this.
 
-A column that is also a field of a layout has that field's width; an epoch in milliseconds stands beside a timestamp,
-for a damaged one is beyond what a timestamp can hold.
+A column that is also a field of a layout has that field's width. Times in epoch ms are followed by a timestamp column
+and not replaced by it, because a damaged value may not fit into a timestamp.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from kdump.render.objects import BATCH_KEYS, RECORD_KEYS
 
 
 class Column(NamedTuple):
-    """A column: its type as Spark's DDL has it. `of` is the column in epoch ms that it is the timestamp of."""
+    """A column, with its type in Spark's DDL. `of`: the column in epoch ms from which a timestamp column is
+    computed."""
 
     name: str
     type: str
@@ -33,7 +34,7 @@ class Column(NamedTuple):
 INT, BIGINT, STRING, BINARY, BOOLEAN, TIMESTAMP = "int", "bigint", "string", "binary", "boolean", "timestamp"
 WIDTHS = {"INT8": INT, "INT16": INT, "INT32": INT, "VARINT": INT, "UINT32": BIGINT, "INT64": BIGINT, "VARLONG": BIGINT}
 NARROW = ("partition", "sequence", "lastSequence", "epoch")
-"""Numbers of 32 bits that no layout of a file declares under that name."""
+"""Names of 32-bit numbers that no file layout declares under that name."""
 PARTITIONS = "array<struct<topic:string,partitions:array<int>>>"
 NESTED = {
     "headers": "array<struct<key:binary,value:binary>>",
@@ -72,13 +73,14 @@ FROM_BATCH = (
     "isTransactional",
     "isControlBatch",
 )
-"""What a row of records says of its batch."""
+"""Columns of a record that come from its batch."""
 DECODED = ("Decoded", "Problem", "Note", "Encoding")
-"""Keys of a record that it has no column for: bytes need no encoding here, and decoders run after the reading."""
+"""Endings of record keys without a column: bytes need no encoding here, and decoders run after reading."""
 
 
 def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str] | None = None) -> list[Column]:
-    """The columns for the keys of a JSON object; `layouts` tell widths, `types` what neither they nor the key do."""
+    """Return the columns for the keys of a JSON object. `layouts` determine widths; `types` has precedence over both
+    them and the keys."""
     widths = {field.name: field.wire.name for layout in layouts for field in layout.fields}
     found: list[Column] = []
     for key in keys:
@@ -98,7 +100,8 @@ def _type(key: Key, widths: dict[str, str]) -> str:
 
 
 def _time_name(name: str) -> str:
-    """timestamp -> time, maxTimestamp -> maxTime, deleteHorizonMs -> deleteHorizonTime."""
+    """Return the name of the timestamp column: timestamp -> time, maxTimestamp -> maxTime, deleteHorizonMs ->
+    deleteHorizonTime."""
     for ending, time in (("timestamp", "time"), ("Timestamp", "Time"), ("Ms", "Time")):
         if name.endswith(ending):
             return name.removesuffix(ending) + time
@@ -106,7 +109,7 @@ def _time_name(name: str) -> str:
 
 
 class Table(NamedTuple):
-    """A table: what a row is, and its columns. `splits`: a file of it is read in several parts."""
+    """A table: what a row is, and its columns. `splits`: whether a file can be read in several parts."""
 
     name: str
     row: str
@@ -114,14 +117,14 @@ class Table(NamedTuple):
     splits: bool = False
 
     def column(self, name: str) -> Column:
-        """Raises KeyError."""
+        """Return the column of that name. Raises KeyError."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def ddl(self, names: Iterable[str] | None = None) -> str:
-        """The schema for Spark, of all columns or of those named. Raises KeyError."""
+        """Return the Spark schema of all columns, or of `names`. Raises KeyError."""
         chosen = self.columns if names is None else [self.column(name) for name in names]
         return ", ".join(f"`{each.name}` {each.type} COMMENT '{_quoted(each.meaning)}'" for each in chosen)
 
@@ -131,7 +134,7 @@ def _quoted(text: str) -> str:
 
 
 def _table(name: str, row: str, *groups: Iterable[Column], splits: bool = False) -> Table:
-    """The columns of all groups, each once, as the first group has it."""
+    """Return a table with the columns of all groups; of columns with the same name, the first is used."""
     columns: dict[str, Column] = {}
     for column in (column for group in groups for column in group):
         columns.setdefault(column.name, column)
@@ -284,4 +287,4 @@ REPLICAS = _table(
     ],
 )
 RESULTS = {table.name: table for table in (*_OF_FILES, REPLICAS)}
-"""What `kdump scan` writes, and `kdump query` reads."""
+"""Tables that `kdump scan` writes and `kdump query` reads."""

@@ -1,4 +1,4 @@
-"""Groups of consumers as the records of __consumer_offsets have them: what a group coordinator would load.
+"""Consumer groups according to the records of __consumer_offsets: the state that a group coordinator would load.
 
 Source: org.apache.kafka.coordinator.group (GroupMetadataManager, OffsetMetadataManager, ClassicGroup, ConsumerGroup,
 ShareGroup, StreamsGroup); names are those of the records' fields.
@@ -18,18 +18,19 @@ PartitionName = tuple[str, int]
 
 
 class Assigned(NamedTuple):
-    """Partitions of a topic, by its name, or by its id where the record has that; tasks of a subtopology in a streams
-    group."""
+    """Partitions of a topic, given by its name or, if the record has that, its ID; in a streams group, tasks of a
+    subtopology."""
 
     topic: str
     partitions: tuple[int, ...]
 
 
 class Member(NamedTuple):
-    """A member of a group. None where its type of group has nothing of the kind, or no record has said it yet.
+    """A group member. None if its type of group has no such field, or no record contains it yet.
 
-    A classic member's `subscribedTopicNames` and `assigned` are those of the consumer protocol (others, as Kafka
-    Connect's, are not decoded)."""
+    A classic member's `subscribedTopicNames` and `assigned` are those of the consumer protocol (others, such as Kafka
+    Connect's, are not decoded).
+    """
 
     memberId: Annotated[str, Doc("its id")]
     instanceId: Annotated[str | None, Doc("group.instance.id of a static member")] = None
@@ -61,9 +62,9 @@ class Member(NamedTuple):
 
 @dataclass
 class Group:
-    """A group. `partition` is that of __consumer_offsets which has it. `epoch` is the generation of a classic group;
-    the assignment's epoch is -1 for none. A simple group only holds offsets: no record stands for the group itself.
-    `is_deleted`: its record was deleted, and offsets of it are left. Times are epoch ms, None for none."""
+    """A group. `partition`: its partition of __consumer_offsets; `epoch`: the generation, for a classic group;
+    `assignmentEpoch` is -1 if there is no assignment. A simple group has only offsets, and no record of its own.
+    `is_deleted`: its record was deleted, but some of its offsets remain. Times are epoch ms, None if unset."""
 
     groupId: str
     type: str
@@ -81,15 +82,15 @@ class Group:
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What each regular expression of its members matched when it was last resolved."""
     share_topics: dict[str, str] = field(default_factory=dict)
-    """Of a share group: initializing, initialized or deleting, by topic."""
+    """For a share group: initializing, initialized or deleting, by topic."""
     members: dict[str, Member] = field(default_factory=dict)
     is_simple: bool = False
     is_deleted: bool = False
 
     @property
     def state(self) -> str:
-        """The state in which a coordinator has the group once it has loaded the log, in Kafka's words. A rebalance of
-        a classic group leaves no trace in the log until it is over, so PreparingRebalance never comes out."""
+        """State of the group in a coordinator that has loaded the log, in Kafka's terms. A rebalance of a classic group
+        is not in the log until it has finished, so this is never PreparingRebalance."""
         if self.is_deleted:
             return "Dead"
         if not self.members:
@@ -105,7 +106,7 @@ class Group:
 
 
 class Commit(NamedTuple):
-    """A committed offset. None for none; times are epoch ms. `recordOffset` is that of its record."""
+    """A committed offset. None if unset; times are epoch ms. `recordOffset` is the offset of its record."""
 
     offset: int
     leaderEpoch: int | None
@@ -117,8 +118,8 @@ class Commit(NamedTuple):
 
 
 class ShareState(NamedTuple):
-    """What __share_group_state has of a share group and a partition: everything below `startOffset` is done with (-1:
-    it has not begun), and so are `deliveryCompleteCount` records above it (-1: not said)."""
+    """The state of a partition of a share group in __share_group_state: all records below `startOffset` are done (-1:
+    it has not started), and `deliveryCompleteCount` records above it (-1: unknown)."""
 
     startOffset: int
     stateEpoch: int
@@ -130,8 +131,8 @@ class ShareState(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """A partition of __consumer_offsets or __share_group_state that was read: the offset behind its last record, and
-    the last one's timestamp."""
+    """A partition of __consumer_offsets or __share_group_state that was read: the offset after its last record, and the
+    timestamp of that record."""
 
     topic: str
     partition: int
@@ -142,9 +143,9 @@ class LogRead(NamedTuple):
 
 @dataclass
 class Groups:
-    """What the logs that were read say together. `pending`: by partition of __consumer_offsets and producer id, the
-    commits of a transaction that has not ended. `share`: by group, then by topic id and partition.
-    `problems`: one line for what could not be read; with any, what is here may be out of date or incomplete."""
+    """The combined state of all logs that were read. `pending`: the commits of open transactions, by partition of
+    __consumer_offsets and producer ID. `share`: by group, then by topic ID and partition. `problems`: one line for each
+    thing that could not be read; if there are any, the rest may be out of date or incomplete."""
 
     groups: dict[str, Group] = field(default_factory=dict)
     offsets: dict[str, dict[PartitionName, Commit]] = field(default_factory=dict)
@@ -154,7 +155,7 @@ class Groups:
     problems: list[str] = field(default_factory=list)
 
     def pending_by_group(self) -> dict[str, dict[PartitionName, list[tuple[int, Commit]]]]:
-        """The pending commits by group and partition, each with the producer id of its transaction."""
+        """Return the pending commits by group and partition, each with the producer ID of its transaction."""
         found: dict[str, dict[PartitionName, list[tuple[int, Commit]]]] = {}
         for (_, producer_id), commits in self.pending.items():
             for (group, topic, partition), commit in commits.items():

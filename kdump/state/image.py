@@ -1,4 +1,4 @@
-"""The cluster as KRaft's metadata has it: what one replay of the log builds.
+"""The cluster according to KRaft's metadata: the result of replaying the log.
 
 Names are those of the records' fields. Source: org.apache.kafka.image.MetadataImage and the images in it.
 """
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 TOPIC, BROKER = 2, 4
-"""ConfigResource.Type by id."""
+"""IDs of ConfigResource.Type."""
 
 
 class PartitionInfo(NamedTuple):
-    """A partition. `directories`: the id of the log directory of each replica, in their order; empty where the record
-    has none. `leader` is -1 for none. The eligible leader replicas are those outside the ISR that have all that is
-    committed (KIP-966)."""
+    """A partition. `directories`: the log directory ID of each replica, in the same order; empty if the record has
+    none. `leader` is -1 if there is none. The eligible leader replicas are those outside the ISR that have all
+    committed records (KIP-966)."""
 
     replicas: tuple[int, ...]
     directories: tuple[str, ...]
@@ -31,7 +31,7 @@ class PartitionInfo(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """Fewer in-sync replicas than replicas, those left out that are only being added (TopicCommand)."""
+        """Whether it has fewer in-sync replicas than replicas, not counting those being added (TopicCommand)."""
         adding = len(self.addingReplicas)
         return len(self.isr) < len(self.replicas) - (adding if adding < len(self.replicas) else 0)
 
@@ -46,7 +46,7 @@ class PartitionInfo(NamedTuple):
 
 @dataclass
 class Topic:
-    """`id` is what Kafka prints, base64; `configs` are the topic's own."""
+    """A topic. `id` is in Kafka's base64 form; `configs` are the topic's own."""
 
     name: str
     id: str
@@ -62,7 +62,7 @@ class Endpoint(NamedTuple):
 
 
 class Supported(NamedTuple):
-    """A feature that a node knows, and in which versions."""
+    """A feature that a node supports, with its range of versions."""
 
     name: str
     minSupportedVersion: int
@@ -70,8 +70,8 @@ class Supported(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A registered broker. A fenced one serves no clients and leads nothing; `logDirs` are the ids of its log
-    directories (none before metadata.version 3.7), the cordoned ones take no new replicas (None: not said)."""
+    """A registered broker. A fenced one serves no clients and leads no partitions. `logDirs`: the IDs of its log
+    directories (none before metadata.version 3.7). The cordoned ones accept no new replicas (None: unknown)."""
 
     brokerId: int
     brokerEpoch: int
@@ -97,7 +97,7 @@ class Controller(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A voter of the quorum; without directory and endpoints where the voters are static (KIP-853)."""
+    """A voter of the quorum; without directory and endpoints if the voters are static (KIP-853)."""
 
     voterId: int
     voterDirectoryId: str | None = None
@@ -105,7 +105,7 @@ class Voter(NamedTuple):
 
 
 class QuorumLeader(NamedTuple):
-    """Who became leader of the quorum, and the offset of the record that says so; None where quorum-state does."""
+    """The leader of the quorum, and the offset of the record that states it; None if quorum-state does."""
 
     leaderId: int
     leaderEpoch: int
@@ -124,7 +124,7 @@ class Acl(NamedTuple):
 
 
 class ScramCredential(NamedTuple):
-    """A user's SCRAM credential; its salt and keys are not kept."""
+    """A user's SCRAM credential, without its salt and keys."""
 
     name: str
     mechanism: str
@@ -132,7 +132,7 @@ class ScramCredential(NamedTuple):
 
 
 class DelegationToken(NamedTuple):
-    """Times are epoch ms."""
+    """A delegation token. Times are epoch ms."""
 
     tokenId: str
     owner: str
@@ -144,7 +144,7 @@ class DelegationToken(NamedTuple):
 
 
 class ProducerIds(NamedTuple):
-    """The block of producer ids that was given out last ends below `nextProducerId`."""
+    """The block of producer IDs that was allocated last ends below `nextProducerId`."""
 
     brokerId: int
     brokerEpoch: int
@@ -157,11 +157,12 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 @dataclass
 class Metadata:
-    """What is known of the cluster as of `end_offset`, the offset behind the last record that was read.
+    """The known state of the cluster as of `end_offset`, the offset after the last record that was read.
 
-    `configs` are the dynamic ones by the type and name of their resource (a broker's is its id as text, "" for the
-    cluster-wide defaults). `snapshot` is the end offset of the snapshot that the replay began with, None for none.
-    `problems`: one line for what could not be read; with any, what is here may be out of date or incomplete.
+    `configs`: the dynamic ones by resource type and name (a broker's name is its ID as text, "" for the cluster-wide
+    defaults). `snapshot`: the end offset of the snapshot that the replay started with, None if there was none.
+    `problems`: one line for each thing that could not be read; if there are any, the rest may be out of date or
+    incomplete.
     """
 
     topics: dict[str, Topic] = field(default_factory=dict)
@@ -175,9 +176,10 @@ class Metadata:
     scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
     tokens: dict[str, DelegationToken] = field(default_factory=dict)
     producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
-    """One at most, under the empty name."""
+    """At most one, under the empty name."""
     zk_migration: dict[str, str] = field(default_factory=dict)
-    """The same of the migration from ZooKeeper; none in a cluster that began with KRaft before 3.4."""
+    """At most one, under the empty name: state of the migration from ZooKeeper; none in a cluster that started with
+    KRaft before 3.4."""
     voters: dict[int, Voter] = field(default_factory=dict)
     leader: QuorumLeader | None = None
     kraft_version: int | None = None
@@ -189,24 +191,24 @@ class Metadata:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no record has said anything of a cluster."""
+        """Whether no record describes a cluster."""
         some = self.topics or self.configs or self.brokers or self.controllers or self.features or self.quotas
         more = self.acls or self.scram or self.tokens or self.producer_ids or self.zk_migration or self.voters
         return not (some or more) and self.leader is None and self.kraft_version is None
 
     @property
     def broker_configs(self) -> dict[str, dict[str, str]]:
-        """The dynamic configs of the brokers by node id as text, "" for the cluster-wide defaults."""
+        """The brokers' dynamic configs by node ID as text, "" for the cluster-wide defaults."""
         return {name: configs for (kind, name), configs in self.configs.items() if kind == BROKER}
 
     @property
     def broker_directories(self) -> dict[int, tuple[str, ...]]:
-        """The ids of the log directories of each registered broker."""
+        """The log directory IDs of each registered broker."""
         return {number: broker.logDirs for number, broker in self.brokers.items()}
 
 
 def endpoints(values: list[dict[str, Any]] | None, protocols: dict[int, str]) -> tuple[Endpoint, ...]:
-    """Endpoints as a record has them."""
+    """Convert the endpoints of a record."""
     return tuple(
         Endpoint(
             said["name"],

@@ -1,4 +1,4 @@
-"""How far groups are behind: committed offsets beside the partitions on the same disks."""
+"""Consumer lag: committed offsets compared with the partitions on the same disks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RecordOffset = Annotated[int | None, Doc("of the record that says so, in the coo
 
 
 class Pending(NamedTuple):
-    """An offset that a transaction which has not ended will commit, or not."""
+    """An offset in an open transaction, which may commit it or not."""
 
     producerId: int
     offset: int
@@ -33,7 +33,7 @@ class Pending(NamedTuple):
 
 @answer("groupOffset")
 class Position(NamedTuple):
-    """Where a group stands in a partition. `offset` is None where only a transaction that has not ended has one."""
+    """A group's offset in a partition. `offset` is None if only an open transaction has one."""
 
     groupId: GroupId
     topic: TopicName
@@ -59,7 +59,8 @@ class Position(NamedTuple):
 
 @answer("groupShare")
 class SharePosition(NamedTuple):
-    """Where a share group stands in a partition; see ShareState. `lag` leaves out what is done with above the start."""
+    """A share group's offset in a partition; see ShareState. `lag` does not count records above the start that are
+    done."""
 
     groupId: GroupId
     topic: TopicName
@@ -78,8 +79,8 @@ class SharePosition(NamedTuple):
 
 
 class Surroundings:
-    """What the disks around the groups say: `metadata` is None where the cluster's is not there. Without `is_now`, the
-    groups are as of an earlier moment, and the partitions' ends of today say nothing of them."""
+    """The disks around the groups. `metadata` is None if the cluster's metadata is not there. If `is_now` is false, the
+    groups are as of an earlier time, to which the current ends of the partitions do not apply."""
 
     def __init__(self, disks: Disks, metadata: Metadata | None, is_now: bool = True) -> None:
         self.disks = disks
@@ -87,7 +88,7 @@ class Surroundings:
         self.is_now = is_now
 
     def topic_name(self, topic: str) -> str:
-        """The name of a topic that is known by its id; any other text as it is."""
+        """Return the name of a topic with a known ID; any other text unchanged."""
         known = self.metadata.by_id.get(topic) if self.metadata else None
         return known.name if known else topic
 
@@ -95,7 +96,7 @@ class Surroundings:
         return self.disks.end(topic, partition) if self.is_now else None
 
     def missing(self, topic: str, partition: int, topic_id: str | None) -> str:
-        """What is wrong with the partition itself."""
+        """Return what is wrong with the partition itself; empty if nothing is."""
         if not self.is_now:
             return ""
         known = self.metadata.topics.get(topic) if self.metadata else None
@@ -111,7 +112,7 @@ class Surroundings:
 
 
 def positions(groups: Groups, group: str, waiting_of: Waiting, around: Surroundings) -> Iterator[Position]:
-    """Every partition in which the group has an offset, in order. `waiting_of` is groups.pending_by_group()."""
+    """Yield every partition in which the group has an offset, in order. `waiting_of` is groups.pending_by_group()."""
     offsets = groups.offsets.get(group, {})
     pending = waiting_of.get(group, {})
     for topic, partition in sorted({*offsets, *pending}):
@@ -149,7 +150,7 @@ def _position(
 
 
 def out_of_range(offset: int, end: PartitionEnd) -> str:
-    """What a consumer that goes on from `offset` meets; empty for nothing unusual."""
+    """Return why a consumer cannot continue from `offset`; empty if it can."""
     if offset < end.logStartOffset:
         return f"below the log start: {end.logStartOffset - offset} records are gone, auto.offset.reset decides"
     if offset > end.logEndOffset:
@@ -158,7 +159,7 @@ def out_of_range(offset: int, end: PartitionEnd) -> str:
 
 
 def share_positions(groups: Groups, group: str, around: Surroundings) -> Iterator[SharePosition]:
-    """Every partition that the share group has state of, in order of the topics' names."""
+    """Yield every partition of which the share group has state, ordered by topic name."""
     states: Mapping[tuple[str, int], ShareState] = groups.share.get(group, {})
     for topic_id, partition in sorted(states, key=lambda at: (around.topic_name(at[0]), at[1])):
         state = states[topic_id, partition]

@@ -1,4 +1,4 @@
-"""Which files under a path hold the state: copies of the metadata log, and the logs of group coordinators."""
+"""Finds the files with state under a path: copies of the metadata log, and the logs of group coordinators."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from kdump.state.read_groups import CoordinatorLog
 
 
 def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
-    """Each copy of the cluster's metadata in `path`, with the log directory that it is in: a log directory, a directory
-    of __cluster_metadata, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError where there is none."""
+    """Yield each copy of the cluster's metadata in `path`, with the log directory that contains it. A copy is a log
+    directory, a __cluster_metadata directory, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError if
+    there is none."""
     found = False
     for place in _places(path, refused):
         for copy in _metadata_of(place, path, refused):
@@ -40,7 +41,7 @@ def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[M
                 yield files, None
         return
     if isinstance(place, Partition):
-        # A copy may have any name, if that is the directory that was asked for.
+        # A copy may have any name if its directory is the given path.
         known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == asked)
         if known and not place.state:
             around = place_of(os.path.dirname(os.path.abspath(place.path)))
@@ -86,9 +87,9 @@ def _is_file(at: Target, refused: Refused) -> bool:
 
 
 def coordinator_logs(path: str, refused: Refused) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
-    """The logs of group and share coordinators in `path`, and the log directories that they are in, in which the
-    partitions may lie that groups have read: a log directory, a directory of __consumer_offsets-N, or a segment of
-    one. Raises SourceError where there is nothing of Kafka at all."""
+    """Return the logs of group and share coordinators in `path`, and the log directories that contain them, which may
+    also have the partitions that the groups read. `path`: a log directory, a __consumer_offsets-N directory, or a
+    segment of one. Raises SourceError if there are no Kafka files."""
     logs: list[CoordinatorLog] = []
     around: list[LogDirectory] = []
     for place in _places(path, refused):

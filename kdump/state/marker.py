@@ -1,4 +1,4 @@
-"""What a transaction marker says.
+"""Transaction markers.
 
 Source: org.apache.kafka.common.record.EndTransactionMarker, ProducerAppendInfo.append.
 """
@@ -15,8 +15,8 @@ COMMIT, ABORT = "COMMIT", "ABORT"
 
 
 class Marker(NamedTuple):
-    """A transaction marker: COMMIT or ABORT. `timestamp` is epoch ms; `coordinatorEpoch` None where its value does not
-    say it."""
+    """A COMMIT or ABORT marker. `timestamp` is in epoch ms; `coordinatorEpoch` is None if its value does not contain
+    it."""
 
     type: str
     coordinatorEpoch: int | None
@@ -24,8 +24,8 @@ class Marker(NamedTuple):
 
 
 def marker_of(batch: Batch) -> Marker | None:
-    """What a transaction marker says; None for any other batch, and for one that compaction has emptied: no data of its
-    transaction is left then, and a broker passes it over."""
+    """Return the transaction marker in a batch; None for any other batch, and for one that compaction has emptied: no
+    data of its transaction is left then, and a broker skips it."""
     if not isinstance(batch, BatchV2) or not batch.isControlBatch or not batch.isTransactional:
         return None
     for record in records(batch, values=False):

@@ -1,9 +1,9 @@
-"""What KRaft's metadata on a disk says of the cluster: the newest sound snapshot, then the log behind it.
+"""Reads the state of the cluster from the KRaft metadata on a disk: the newest valid snapshot, then the log after it.
 
-The log is a chain of changes. For `verify`, its replay ends at the first bytes that are not sound, and what there is
-then is right as of that offset; `replay_metadata` tells them and goes on, on request. Nothing on the disk says how far
-the log is committed: a snapshot holds only what is, and on a controller that lost its quorum, the last records behind
-it may be ones that are undone.
+The log is a chain of changes. For `verify`, the replay ends at the first invalid bytes, and the result is correct as of
+that offset; `replay_metadata` reports them and continues. Nothing on the disk states how far the log is committed: a
+snapshot contains only committed records, but on a controller that lost its quorum, the last records after it may be
+undone later.
 
 Source: org.apache.kafka.image.loader.MetadataLoader and MetadataBatchLoader (transactions),
 org.apache.kafka.snapshot.RecordsSnapshotReader, KIP-630, KIP-868.
@@ -31,7 +31,7 @@ from kdump.state.records import MOST_PROBLEMS, ROOM, bounded, read_records, too_
 from kdump.state.replay import Replay
 
 MOST_RANGES = 100_000
-"""Runs of offsets that do not count."""
+"""Maximum number of offset ranges that are ignored because their transaction was aborted."""
 FOR_VERIFY = frozenset(
     {
         *replay_topics.HANDLERS,
@@ -41,13 +41,13 @@ FOR_VERIFY = frozenset(
         "UnregisterBrokerRecord",
     }
 )
-"""The records that say what a check needs."""
+"""The records that a check needs."""
 
 
 def read_metadata(directory: str, limits: Limits | None = None) -> Metadata | None:
-    """What __cluster_metadata-0 in the log directory `directory` says of topics, configs and the brokers' directories:
-    what a check needs. None when there is no such directory, or nothing of KRaft in it. Never raises: what cannot be
-    read is in `problems`."""
+    """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs and the
+    brokers' directories. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
+    `problems` has what cannot be read."""
     folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
     try:
         files = metadata_files(folder)
@@ -68,11 +68,11 @@ def replay_metadata(
     room: int = ROOM,
     limits: Limits | None = None,
 ) -> Metadata:
-    """All that `files` say of the cluster as of `moment` (None: the end of the log).
+    """Return the full state of the cluster in `files` as of `moment` (None: the end of the log).
 
-    With `told` the replay begins as early as it can, and `told` hears of every change that a record of the log makes.
-    What is not sound is in `problems`, and what stands behind it is read on. Raises Unreachable where no snapshot is
-    old enough for the moment and the log does not begin at offset 0.
+    With `told`, the replay starts as early as possible, and `told` is called with every change that a record of the log
+    makes. Invalid bytes are added to `problems`, and the replay continues after them. Raises Unreachable if no snapshot
+    is old enough for the moment and the log does not start at offset 0.
     """
     moment = moment or Moment()
     reader = _Reader(files, moment, bounded(limits), room, None, told, go_on=True)
@@ -81,7 +81,7 @@ def replay_metadata(
         return reader.read(((0, files.bootstrap),))
     fitting = [each for each in files.snapshots if moment.offset is None or each[0] <= moment.offset + 1]
     if told is not None:
-        # As little as possible from a snapshot, for what is in one has no history.
+        # As little as possible from a snapshot, because it contains no history.
         usable = [] if start == 0 else [each for each in fitting if start is None or each[0] >= start]
     else:
         usable = fitting[::-1]
@@ -96,7 +96,7 @@ def replay_metadata(
 
 @dataclass
 class _Reader:
-    """One reading of the files."""
+    """One read of the files."""
 
     files: MetadataFiles
     moment: Moment
@@ -106,10 +106,10 @@ class _Reader:
     told: Told | None
     go_on: bool
     refused: list[str] = field(default_factory=list)
-    """Why snapshots were passed over."""
+    """Why snapshots were rejected."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> Metadata:
-        """The first of the `snapshots` that is sound and old enough, and the log behind it; or the log alone."""
+        """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
         replay = self._replay()
         unsound: list[str] = []
         start = None
@@ -126,7 +126,7 @@ class _Reader:
                 break
             unsound.append(f"{os.path.basename(path)}: not a sound snapshot: {reason}")
         if unsound and start is None and self.go_on and not self.files.segments and self.moment == Moment():
-            # There is nothing else: what can be read of it is better than nothing.
+            # There is nothing else: use what can be read of it.
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
         self.refused = unsound
@@ -139,7 +139,8 @@ class _Reader:
         return Replay(Metadata(), self.room, self.only)
 
     def _read_snapshot(self, replay: Replay, path: str, go_on: bool = False) -> tuple[str, int | None]:
-        """Apply a snapshot's records. Why it is not sound, empty when it is; and the time that it says it is of."""
+        """Apply a snapshot's records. Return why it is invalid, empty if it is valid, and the time that its header
+        states."""
         first, last, time = None, "", None
         told = ""
 
@@ -160,22 +161,23 @@ class _Reader:
             if last == "SNAPSHOT_HEADER" and said and said.value:
                 time = said.value.get("lastContainedLogTimestamp")
                 if self.moment.time is not None and time is not None and time > self.moment.time:
-                    return "", time  # too late: nobody needs the rest
+                    return "", time  # too late: the rest is not needed
             if not record.is_control:
                 replay.apply(record)
             elif said is not None and self.only is None:
                 replay_nodes.control(replay, said, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
             return "it does not begin with its header", time
-        # What kafka-storage writes may be without a footer in old releases; a snapshot never is.
+        # A bootstrap.checkpoint that kafka-storage writes may have no footer in old releases; a snapshot always has
+        # one.
         sound = last == "SNAPSHOT_FOOTER" or os.path.basename(path) == BOOTSTRAP
         return "" if sound else "it does not end with its footer", time
 
     def _read_log(self, replay: Replay, start: int | None) -> None:
-        """Apply the log's records from offset `start` on, None when there is no snapshot."""
+        """Apply the log's records from offset `start` on; None if there is no snapshot."""
         paths = self.files.segments
         bases = [target(path).name_offset or 0 for path in paths]
-        # A segment is needed if the next one begins behind `start`.
+        # A segment is needed if the next one starts after `start`.
         needed = [path for i, path in enumerate(paths) if start is None or i + 1 == len(paths) or bases[i + 1] > start]
         if self.moment.offset is not None:
             needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
@@ -196,9 +198,9 @@ class _Reader:
                 replay.apply(record)
 
     def _log(self, paths: Sequence[str], start: int | None, note: Callable[[str], None]) -> Iterator[Record]:
-        """The log's records with the offsets `start`, start + 1 … up to the moment; as far as they are sound and none
-        is missing, unless it is to go on. What stands below `start` is in the snapshot, and only told when it is not
-        sound."""
+        """Yield the log's records from offset `start` up to the moment, in order. Ends at invalid bytes or a missing
+        offset, unless `go_on` is set. Records below `start` are in the snapshot: invalid bytes there are only
+        reported."""
         expected = start
         begun = False
         for path in paths:
@@ -212,7 +214,7 @@ class _Reader:
                 if self.moment.is_before(record.offset, record.timestamp):
                     if self.moment.time is not None:
                         return
-                    continue  # no checksum covers an offset: one that is too high must not hide those behind it
+                    continue  # an offset has no checksum: one that is too high must not hide later records
                 if expected is None and record.offset > 0:
                     note(
                         f"the log begins at offset {record.offset}, and there is no sound snapshot of what came before"
@@ -227,7 +229,7 @@ class _Reader:
 
 
 def uncounted(replay: Replay, log: Iterator[Record]) -> list[tuple[int, int]]:
-    """The offsets, first and last, of the metadata transactions that were aborted or never ended."""
+    """Return the first and last offsets of the metadata transactions that were aborted or never ended."""
     ranges: list[tuple[int, int]] = []
     begun = None
     for record in log:

@@ -1,4 +1,4 @@
-"""Where the partitions on a disk begin and end, as far as their files say.
+"""Log start and end offsets of the partitions on a disk, according to their files.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetCheckpointFile.
 """
@@ -18,8 +18,8 @@ from kdump.state.small_files import offsets
 
 
 class PartitionEnd(NamedTuple):
-    """A replica on a disk. `logEndOffset` is behind the last sound batch of its files; `highWatermark` is as it was
-    written down last (every 5 s), None if it was not. `path` is its directory."""
+    """A replica on a disk. `logEndOffset`: the offset after the last valid batch of its files; `highWatermark`: the
+    last checkpointed one (every 5 s), None if there is none. `path` is its directory."""
 
     logStartOffset: int
     logEndOffset: int
@@ -28,14 +28,14 @@ class PartitionEnd(NamedTuple):
 
 
 class Disks:
-    """The partitions of log directories, each looked at when it is asked for. `problems` as in Groups."""
+    """The partitions of log directories; each is examined on first use. `problems`: as in Groups."""
 
     def __init__(self, directories: Sequence[LogDirectory], limits: Limits) -> None:
         self.limits = limits
         self.problems: list[str] = []
         self.found: dict[tuple[str, int], list[tuple[LogDirectory, Partition]]] = {}
         self.deleted: set[str] = set()
-        """Topics of which a directory is still being deleted."""
+        """Topics with a directory that is still being deleted."""
         self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
         self._ends: dict[tuple[str, int], PartitionEnd | None] = {}
         for directory in directories:
@@ -49,7 +49,7 @@ class Disks:
                     self.found.setdefault(key, []).append((directory, partition))
 
     def end(self, topic: str, partition: int) -> PartitionEnd | None:
-        """The replica that goes furthest; None where there is none, or none that can be read."""
+        """Return the replica with the highest log end offset; None if no replica has a segment."""
         key = (topic, partition)
         if key not in self._ends:
             found = [self._of(directory, each) for directory, each in self.found.get(key, ())]
@@ -78,7 +78,8 @@ class Disks:
 
 
 def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | None:
-    """The offset behind the last sound batch of the newest segment that has one; None if it cannot be read."""
+    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset if it
+    has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
         path = segment.log.path

@@ -1,6 +1,7 @@
-"""What is in a partition's directory: its segments, read by their headers, and how much of the disk they take.
+"""The contents of a partition directory: its segments according to their headers, and the disk space that they occupy.
 
-Names and sizes come first, from the directory alone; the headers are read when somebody asks for them."""
+Names and sizes come first, from the directory alone; headers are read on request.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Open = Callable[[Target], Window]
 
 
 def open_window(at: Target) -> Window:
-    """The file, read as under a live broker: the page cache is left as it was. Raises SourceError."""
+    """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
     return Window(open_target(at, _careful))
 
 
@@ -35,32 +36,32 @@ def _careful(path: str) -> Source:
 
 @dataclass
 class SegmentFacts:
-    """A segment and the files of its name. `size` is the length of the .log in bytes; `error` says why its headers
-    could not be read (None of them is then in `headers`), `gone` that it went away meanwhile."""
+    """A segment and the files with its name. `size`: length of the .log in bytes; `error`: why its headers could not be
+    read; `gone`: the file went away in the meantime."""
 
     segment: Segment
     size: int
     beside: tuple[str, ...]
-    """Names of the kinds of file beside it: index, timeindex, txnindex, snapshot."""
+    """Kinds of the files next to it: index, timeindex, txnindex, snapshot."""
     last: bool
     headers: Headers = field(default_factory=Headers)
     error: str = ""
     gone: bool = False
     grows: bool = False
-    """It became longer while it was read: a broker writes to it."""
+    """The file grew while it was read: a broker is writing to it."""
 
     @property
     def end(self) -> int:
-        """The offset behind the last batch; the one in the name if there is none."""
+        """The offset after the last batch; the base offset in the name if there is none."""
         return self.segment.offset if self.headers.last is None else self.headers.last + 1
 
 
 @dataclass
 class PartitionFacts:
-    """A partition's directory. Sizes are lengths in bytes: `size` of the segments, `beside` of their indexes and all
-    other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned ones; `on_disk` is what all of
-    them occupy, preallocated and sparse files counted as they are. Offsets of the checkpoints are None where those do
-    not name the partition, and in a directory that is not live."""
+    """A partition directory. Sizes are lengths in bytes: `size` of the segments, `beside` of their indexes and all
+    other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned files; `on_disk`: bytes that all
+    of them occupy, which differs for preallocated and sparse files. `checkpoints` has only offsets of a live directory
+    that the checkpoints list."""
 
     partition: Partition
     segments: list[SegmentFacts]
@@ -70,37 +71,37 @@ class PartitionFacts:
     unfinished: int = 0
     on_disk: int = 0
     checkpoints: dict[str, int] = field(default_factory=dict)
-    """By the file's name less '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
+    """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
     clean: bool | None = None
     headers: Headers = field(default_factory=Headers)
     was_read: bool = False
 
     @property
     def name(self) -> str:
-        """topic-partition, as the directory has it."""
+        """topic-partition, as in the directory name."""
         return self.partition.name
 
     @property
     def short_name(self) -> str:
-        """The same without the random part of a directory that is not live."""
+        """The name without the random part of a directory that is not live."""
         place = self.partition
         return f"{place.topic}-{place.partition} ({place.state})" if place.state else self.name
 
     @property
     def topic(self) -> str:
-        """The topic; the directory's name where that is none of a partition, as in a tier."""
+        """The topic; the directory name if that is not a partition's, as in remote storage."""
         return self.partition.topic or self.partition.name
 
     @property
     def log_start(self) -> int | None:
-        """Where a consumer may begin: the checkpoint's offset, which may lie below the first segment if a tier has what
-        is between; without one the first segment's. None without segments."""
+        """The log start offset, where consumers can start: from the checkpoint, possibly below the first segment if
+        remote storage has the records between; otherwise that of the first segment. None without segments."""
         first = self.segments[0].segment.offset if self.segments else None
         return self.checkpoints.get("log-start-offset", first)
 
     @property
     def local_start(self) -> int | None:
-        """Where one may begin on this disk. None without segments."""
+        """The local log start offset: where consumers can start on this disk. None without segments."""
         first, start = (self.segments[0].segment.offset if self.segments else None), self.log_start
         return first if first is None or start is None else max(first, start)
 
@@ -111,12 +112,12 @@ class PartitionFacts:
 
     @property
     def high_watermark(self) -> int | None:
-        """As of the last checkpoint: what is in the log behind it may not be replicated."""
+        """As of the last checkpoint: records above it may not be replicated."""
         return self.checkpoints.get("replication-offset")
 
     @property
     def offsets(self) -> int | None:
-        """How many offsets there are from log start to log end."""
+        """Number of offsets from log start to log end."""
         start, end = self.log_start, self.log_end
         return None if start is None or end is None else max(0, end - start)
 
@@ -126,7 +127,7 @@ class PartitionFacts:
 
     @property
     def damage(self) -> str:
-        """What the headers show of damage that a start of the broker does not mend by itself; empty if none."""
+        """Damage in the headers that a startup of the broker does not repair; empty if there is none."""
         for segment in self.segments:
             found = segment_damage(segment, self.clean)
             if found:
@@ -140,7 +141,7 @@ class PartitionFacts:
         self.sum_up()
 
     def sum_up(self) -> None:
-        """All segments have been read, one by one: what they say together."""
+        """Combine the headers of the segments, after all have been read."""
         self.segments = [segment for segment in self.segments if not segment.gone]
         self.headers = Headers()
         for segment in self.segments:
@@ -149,8 +150,8 @@ class PartitionFacts:
 
 
 def segment_damage(segment: SegmentFacts, clean: bool | None) -> str:
-    """Where a segment's first damage is. Its end may be torn or padded where a broker that did not shut down cleanly
-    (`clean` is not true) cuts that off when it starts: in the last segment."""
+    """Describe the first damage of a segment. The end of the last segment may be torn or padded unless the shutdown was
+    clean (`clean`): at startup, the broker truncates it."""
     headers = segment.headers
     if headers.damage or (segment.last and not clean) or not headers.tail:
         return headers.damage
@@ -187,7 +188,7 @@ def read_segment(
 
 
 def _unreadable(source: Source) -> str:
-    """What the device could not read: it was taken for zeros."""
+    """Report what the device could not read; it was replaced by zeros."""
     if not isinstance(source, CarefulSource) or not source.unreadable:
         return ""
     count = sum(size for _, size in source.unreadable)
@@ -195,7 +196,7 @@ def _unreadable(source: Source) -> str:
 
 
 def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:
-    """What names and sizes tell of a partition's directory."""
+    """Return what names and sizes show of a partition directory."""
     facts = PartitionFacts(place, segments_of(place), clean=clean)
     logs = {facts_of.segment.log: facts_of for facts_of in facts.segments}
     others, unfinished = set(place.others), set(place.unfinished)
@@ -215,7 +216,7 @@ def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFac
 
 
 def segments_of(place: Partition) -> list[SegmentFacts]:
-    """What names alone tell of the segments: their sizes are 0."""
+    """Return the segments according to the names of the files alone: their sizes are 0."""
     snapshots = {at.name_offset for at in place.snapshots}
     found = []
     for number, segment in enumerate(place.segments):
@@ -227,7 +228,7 @@ def segments_of(place: Partition) -> list[SegmentFacts]:
 
 
 def sizes_of(path: str) -> tuple[int, int]:
-    """Length, and bytes that it occupies; nothing of a file that is gone."""
+    """Return the file's length and the bytes that it occupies; 0 for a file that is gone."""
     try:
         status = os.stat(path)
     except OSError:

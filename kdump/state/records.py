@@ -1,4 +1,4 @@
-"""The records of the logs that Kafka keeps its own state in, and how much of them is believed and remembered."""
+"""Reads the records of the logs in which Kafka keeps its own state, with limits on their size and on memory."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kdump.log.source import open_source
 from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
-"""KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); a coordinator writes a record a batch."""
+"""KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); coordinators write smaller batches."""
 MOST_VALUE = 512 * 1024
-"""Bytes of a key or value that are decoded: a decoded one takes a hundred times as much."""
+"""Maximum size in bytes of a key or value that is decoded: decoded, it takes a hundred times as much."""
 MOST_PROBLEMS = 100
 ROOM = 48 * 1024 * 1024
-"""Bytes of memory that what is remembered may take beside other work."""
+"""Memory budget in bytes for state that is kept in addition to other work."""
 ROOM_ALONE = 512 * 1024 * 1024
-"""The same where showing it is the work."""
+"""Memory budget in bytes if showing the state is the only work."""
 ENTRY = 300
-"""Bytes that a partition, a config or a transaction takes beside its text, about."""
+"""Approximate bytes that a partition, a config or a transaction takes in addition to its text."""
 
 
 def bounded(limits: Limits | None) -> Limits:
-    """LIMITS, or what `limits` has below them: these logs are remembered, and not only shown."""
+    """Return LIMITS, lowered to `limits`: the records of these logs are kept in memory, not only shown."""
     if limits is None:
         return LIMITS
     size, decompressed = LIMITS.max_batch_size or 0, LIMITS.max_decompressed_size
@@ -39,11 +39,11 @@ def bounded(limits: Limits | None) -> Limits:
 
 
 def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iterator[Record | None]:
-    """The records of a file in order, of sound batches alone. None for each place where something else stands, which
-    `note` is told; zeros at the end of the file are not such a place. A record can be read until the next one is asked
-    for, and should be decoded only if it is not `too_large`. Never raises for what is on the disk."""
+    """Yield the records of a file in order, from valid batches only, and None for anything else, after passing a
+    description to `note`; zeros at the end of the file are ignored. A record can be read until the next one is
+    requested, and should be decoded only if it is not `too_large`. Never raises for the contents of the disk."""
     name = os.path.basename(path)
-    if not is_url(path) and not os.path.isfile(path):  # a pipe under that name would never end
+    if not is_url(path) and not os.path.isfile(path):  # opening a pipe with that name would block forever
         note(f"{name}: not a file" if os.path.lexists(path) else went_away(path))
         yield None
         return
@@ -72,7 +72,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
                 note(f"{name} at {region.position}: {problem.reason}")
             if region.problems:
                 yield None
-        if source.error:  # a damaged compressed file ends where it breaks
+        if source.error:  # a damaged compressed file ends at the damage
             note(source.error)
             yield None
     except SourceError as error:
@@ -83,12 +83,13 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
 
 
 def too_large(record: Record) -> bool:
-    """Whether its key or value takes more memory, once decoded, than Kafka would ever ask for."""
+    """Return True if the key or value exceeds MOST_VALUE and must not be decoded."""
     return max(record.keySize, record.valueSize) > MOST_VALUE
 
 
 def memory(value: Any) -> int:
-    """About how many bytes of memory a remembered value takes: texts, numbers, and tuples, lists and dicts of them."""
+    """Return the approximate bytes of memory that a value takes: texts, numbers, and tuples, lists and dicts of
+    them."""
     if isinstance(value, str):
         return sys.getsizeof(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The small files of a broker's disk, checkpoints and properties, read whole and as far as they go."""
+"""Reads the small files on a broker's disk, checkpoints and properties, completely and as far as they are readable."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Offsets = dict[tuple[str, int], int]
 def read_entries(
     at: Target, open_: Open = open_window, broken: list[str] | None = None, problems: list[str] | None = None
 ) -> list[Entry]:
-    """The entries of a small file, as far as it can be read. If it cannot, that is added to `problems`; if it cannot,
-    or has lines that make no sense, its name is added to `broken`: `kdump verify` says why."""
+    """Return the entries of a small file that can be read. If the file cannot be read, the error is added to
+    `problems`. If it cannot be read or has invalid lines, its name is added to `broken`; `kdump verify` reports why."""
     for pause in (*PAUSES, None):
         seen = identity(at.path)
         found, is_sound, error = _read(at, open_)
@@ -33,7 +33,8 @@ def read_entries(
 
 
 def _read(at: Target, open_: Open) -> tuple[list[Entry], bool, str]:
-    """The entries in the file, whether that is all of it, and why it cannot be read if it cannot."""
+    """Return the valid entries of the file, whether the whole file is valid, and why it cannot be read, empty if it
+    can."""
     found: list[Entry] = []
     if at.kind is None:
         return found, False, ""
@@ -54,12 +55,12 @@ def _read(at: Target, open_: Open) -> tuple[list[Entry], bool, str]:
 
 
 def properties(at: Target | None, broken: list[str] | None = None) -> dict[str, str]:
-    """The name=value lines of meta.properties, or the members of quorum-state or .kafka_cleanshutdown; empty without
-    the file."""
+    """Return the name=value lines of meta.properties, or the members of quorum-state or .kafka_cleanshutdown; empty
+    without the file."""
     return {entry.values["name"]: entry.values["value"] for entry in read_entries(at, broken=broken)} if at else {}
 
 
 def offsets(at: Target | None, broken: list[str] | None = None, problems: list[str] | None = None) -> Offsets:
-    """What an offset checkpoint says of each topic and partition; empty without the file."""
+    """Return the offsets of an offset checkpoint by topic and partition; empty without the file."""
     rows = (entry.values for entry in read_entries(at, broken=broken, problems=problems)) if at else ()
     return {(row["topic"], row["partition"]): row["offset"] for row in rows}

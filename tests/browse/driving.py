@@ -1,4 +1,4 @@
-"""The browser under textual's pilot: keys go in, and what is on the screen comes out once nothing is being done."""
+"""Drives the browser under textual's pilot: sends keys, and returns the contents of the screen once the app is idle."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class Driver:
         self.pilot, self.app = pilot, app
 
     async def keys(self, *keys: str) -> str:
-        """Press them one by one, each when the one before has done all it does; what is shown then."""
+        """Press the keys one by one, each when the app is idle, and return the contents of the screen."""
         for key in keys:
             self.press(key)
             await self.settled()
         return self.shown
 
     async def typed(self, text: str) -> str:
-        """Into a prompt, and Enter."""
+        """Type text into a prompt, and press Enter."""
         for letter in text:
             self.press(letter)
         return await self.keys("enter")
 
     def press(self, key: str) -> None:
-        """As the pilot does, which waits a while before and after each."""
+        """Press a key like the pilot does, but without waiting before and after."""
         name = NAMES.get(key, key)
         character = CHARACTERS.get(name, name if len(name) == 1 else None)
         self.app.post_message(events.Key(name, character))
 
     async def settled(self) -> None:
-        """Wait until nothing is being done, or waits to be done, in three looks one after the other."""
+        """Wait until the app is idle in three consecutive checks."""
         quiet = 0
         for _ in range(3000):
             await asyncio.sleep(0.001)
@@ -80,7 +80,7 @@ class Driver:
 
     @property
     def labels(self) -> list[str]:
-        """What one has gone into, and what one stands on."""
+        """Labels of the opened rows, and of the current row."""
         browser = self.app.browser
         owners = [level.owner.label for level in browser.levels[1 : browser.depth + 1] if level.owner]
         return [*owners, *([browser.level.row.label] if browser.level.row else [])]
@@ -92,7 +92,7 @@ def app_of(path: Path | str) -> BrowseApp:
 
 
 def drive(path: Path | str, script: Callable[[Driver], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
-    """Run the app on a path, and the script on it."""
+    """Run the app on a path, and the script on the app."""
 
     async def run() -> None:
         app = app_of(path)

@@ -1,4 +1,5 @@
-"""Partitions to order: a real one cut into segments, with the snapshots and indexes that a broker would have beside."""
+"""Builds partitions: a real one split into segments, and crafted ones, with the snapshots and indexes that a broker
+would have."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ LOG = f"{0:020}.log"
 def data(
     offset: int, producer: int, epoch: int = 0, count: int = 1, *, transactional: bool = True, **more: int
 ) -> bytes:
-    """A data batch."""
+    """Return a data batch."""
     attributes = 0x10 if transactional else 0
     fields = {"producerId": producer, "producerEpoch": epoch, "baseSequence": 0, "attributes": attributes} | more
     return batch([record(i, value=b"v") for i in range(count)], offset=offset, **fields)
@@ -31,24 +32,24 @@ def data(
 def marker(
     offset: int, producer: int, epoch: int = 0, *, commit: bool = True, coordinator: int = 0, **more: int
 ) -> bytes:
-    """A transaction marker."""
+    """Return a transaction marker."""
     said = record(key=struct.pack(">hh", 0, commit), value=struct.pack(">hi", 0, coordinator))
     return batch([said], offset=offset, attributes=0x30, producerId=producer, producerEpoch=epoch, **more)
 
 
 def snapshot(*entries: tuple[int, ...]) -> bytes:
-    """A snapshot of producer states: the fields of each entry in order."""
+    """Return a producer snapshot with these entries; each is a tuple of its fields, in order."""
     body = struct.pack(">i", len(entries)) + b"".join(PRODUCER_ENTRY.struct.pack(*entry) for entry in entries)
     return struct.pack(">hI", 1, crc32c(body)) + body
 
 
 def txn_index(*entries: tuple[int, int, int, int]) -> bytes:
-    """producerId, firstOffset, lastOffset, lastStableOffset of each."""
+    """Return a .txnindex with these entries: producerId, firstOffset, lastOffset, lastStableOffset."""
     return b"".join(TXN_INDEX_ENTRY.struct.pack(0, *entry) for entry in entries)
 
 
 def partition(root: Path, *segments: bytes, name: str = "payments-0", snapshots: bool = True) -> Path:
-    """A partition of these segments, each a log of its own, with its .txnindex and, from the second, its snapshot."""
+    """Write a partition with these segments. Each gets its .txnindex, and all but the first a producer snapshot."""
     folder = root / name
     folder.mkdir(parents=True)
     paths = []
@@ -71,14 +72,15 @@ def partition(root: Path, *segments: bytes, name: str = "payments-0", snapshots:
 
 
 def cut(*at: int) -> list[bytes]:
-    """The real payments-0, in segments that begin with these batches, by number."""
+    """Split the real payments-0 into segments that start with the batches of these numbers."""
     parts = split(PAYMENTS.read_bytes())
     edges = [0, *at, len(parts)]
     return [b"".join(parts[first:last]) for first, last in pairwise(edges)]
 
 
 def coordinator(root: Path, *said: tuple[str, int, int, str, dict[str, list[int]] | None]) -> None:
-    """__transaction_state-0, alone, beside the partitions: transactional id, producer id, epoch, state, partitions."""
+    """Write __transaction_state-0 next to the partitions, one record per entry: transactional ID, producer ID, epoch,
+    state, partitions."""
     folder = root / "__transaction_state-0"
     folder.mkdir(parents=True, exist_ok=True)
     records = [

@@ -1,5 +1,5 @@
-"""Transactions as a person would work them out with a pencil: from the bytes of headers and markers, with nothing of
-the code under test. For sound segments of v2 batches only."""
+"""Naive reference implementation of transactions, from the bytes of headers and markers, independent of the code under
+test. For valid segments of v2 batches only."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Batch(NamedTuple):
     transactional: bool
     control: bool
     abort: bool | None
-    """Of a marker; None for one that compaction has emptied, and for data."""
+    """True for an ABORT marker, False for a COMMIT marker; None for data and for markers emptied by compaction."""
 
 
 class Done(NamedTuple):
     producer: int
     epoch: int
-    """Of the marker."""
+    """Epoch of the marker."""
     first: int | None
     last: int | None
     records: int
     marker: int
     abort: bool
     stable: int
-    """The last stable offset behind the marker."""
+    """Last stable offset after the marker."""
 
 
 def batches(*paths: Path) -> list[Batch]:
@@ -49,7 +49,7 @@ def batches(*paths: Path) -> list[Batch]:
             control = bool(bits & 0x20)
             abort = None
             if control and count and bits & 0x10:
-                # length, attributes, timestampDelta, offsetDelta: one byte each in a marker; then the key of 4 bytes.
+                # Length, attributes, timestampDelta and offsetDelta have one byte each in a marker; the key has 4.
                 at = data.index(varint(4), HEADER.size + 4)
                 abort = data[at + 3 : at + 5] == b"\0\0"
             found.append(Batch(base, base + delta, count, producer, epoch, bool(bits & 0x10), control, abort))
@@ -57,7 +57,7 @@ def batches(*paths: Path) -> list[Batch]:
 
 
 def ended(log: list[Batch]) -> tuple[list[Done], dict[int, int]]:
-    """What has ended, and the first offset of what is open, by producer id."""
+    """Return the transactions that have ended, and the first offset of the open ones by producer ID."""
     open_: dict[int, list[Batch]] = {}
     done = []
     for batch in log:
@@ -84,7 +84,7 @@ def ended(log: list[Batch]) -> tuple[list[Done], dict[int, int]]:
 
 
 def visible(log: list[Batch]) -> list[Batch]:
-    """What a read_committed consumer gets."""
+    """Return the batches that a read_committed consumer reads."""
     done, open_ = ended(log)
     stable = min(open_.values(), default=1 << 62)
     gone = [(each.producer, each.first, each.marker) for each in done if each.abort and each.first is not None]

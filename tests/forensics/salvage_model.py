@@ -1,8 +1,8 @@
-"""Random histories of a partition, and what has to hold of their salvage, by counting batches by their bytes.
+"""Random histories of a partition, and checks of their salvage that compare batches by their bytes.
 
 A log is written batch by batch, copied to replicas, and then batches are swapped, moved, doubled, removed, contradicted
-and damaged, in the files of any copy. The model knows of every batch in every file whether its bytes are still those of
-a batch; it knows nothing of how salvage finds that out.
+and damaged, in the files of any copy. The model knows of every batch in every file whether its bytes are unchanged; it
+is independent of how salvage finds that out.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ LATER = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Piece:
-    """Some bytes of a file. `first` and `last`: the offsets of an intact batch, None for anything else. `is_rebased`:
-    its base offset, which no checksum covers, is not that with which it was written."""
+    """Some bytes of a file. `first` and `last`: the offsets of an intact batch, None and -1 for anything else;
+    `is_rebased`: its base offset, which no checksum covers, has been changed."""
 
     data: bytes
     first: int | None = None
     last: int = -1
     is_rebased: bool = False
     is_contrary: bool = False
-    """Whether its offsets are another's: where it fills a gap exactly, that may be a damaged base offset."""
+    """Whether another batch has its offsets. If it fills a gap exactly, salvage may take this for a damaged base
+    offset."""
 
     def __repr__(self) -> str:
         return (
@@ -41,7 +42,7 @@ class Piece:
 
     @property
     def key(self) -> bytes:
-        """What tells a batch from others: its bytes but the leader epoch."""
+        """Bytes that identify a batch: all except the leader epoch."""
         return key(self.data)
 
 
@@ -77,15 +78,15 @@ class Copy:
 
 
 class History:
-    """A partition and what happens to it. Numbers choose batches and files, modulo how many there are."""
+    """A partition and what happens to it. Numbers select batches and files, modulo how many there are."""
 
     def __init__(self) -> None:
         self.end = self.epoch = self.written = 0
-        self.open: dict[int, int] = {}  # sequences by producer, of open transactions
+        self.open: dict[int, int] = {}  # first sequence of the last batch in each open transaction, by producer
         self.sequences: dict[int, int] = {}
         self.copies = [Copy([File(0)])]
         self.checked: set[bytes] = set()
-        """Of every batch that was ever written, the bytes that its checksum covers."""
+        """Bytes covered by the checksum, of every batch that was ever written."""
 
     def __repr__(self) -> str:
         return "; ".join(
@@ -95,7 +96,7 @@ class History:
     # -- writing
 
     def append(self, kind: int, size: int) -> None:
-        """A batch of 1 to 4 records at the end of the one copy that there is so far."""
+        """Append a batch of 1 to 4 records to the first copy."""
         count = size % 4 + 1
         if kind % 8 == 7:
             self.epoch += 1
@@ -123,7 +124,8 @@ class History:
         return Piece(craft.batch(records, codec, offset=first, **fields), first, first + count - 1)
 
     def _of_producer(self, first: int, records: list[bytes], kind: int, fields: dict[str, int]) -> Piece:
-        """2: idempotent; 3: in a transaction; 4: the marker that ends it, if one is open."""
+        """Return a piece of a producer. Kind 2: idempotent; 3: in a transaction; 4: the marker that ends the
+        transaction if one is open."""
         producer = 7 if kind == 2 else 9
         fields |= {"producerId": producer, "producerEpoch": 0}
         if kind == 4 and producer in self.open:
@@ -139,13 +141,13 @@ class History:
         return Piece(data, first, first + len(records) - 1)
 
     def roll(self) -> None:
-        """A new segment, unless the last one is empty."""
+        """Start a new segment, unless the last one is empty."""
         files = self.copies[0].files
         if files[-1].pieces:
             files.append(File(self.end))
 
     def replicate(self, keep: int) -> None:
-        """One more copy, without the last few batches."""
+        """Add a copy without the last few batches, up to three copies."""
         if len(self.copies) == 3:
             return
         copy = Copy([File(file.base, list(file.pieces)) for file in self.copies[0].files])
@@ -155,7 +157,7 @@ class History:
                 del file.pieces[at]
         self.copies.append(copy)
 
-    # -- what nobody should do
+    # -- damage
 
     def swap(self, which: int, one: int, other: int) -> None:
         copy = self._copy(which)
@@ -163,7 +165,7 @@ class History:
         file.pieces[at], file2.pieces[at2] = file2.pieces[at2], file.pieces[at]
 
     def move(self, which: int, one: int, other: int) -> None:
-        """Within the copy, or into another one."""
+        """Move a batch within the copy or into another one."""
         file, at = self._copy(which).choose(one)
         piece = file.pieces.pop(at)
         self._insert(which + one % 2, other, piece)
@@ -173,7 +175,7 @@ class History:
         self._insert(which + one % 2, other, file.pieces[at])
 
     def contradict(self, which: int, one: int, other: int) -> None:
-        """A batch that nobody has, at offsets that another one has, or overlapping with them."""
+        """Insert a batch that no other copy has, whose offsets equal or overlap those of another batch."""
         first = one % (self.end + 3)
         self._insert(which, other, replace(self._made(first, other % 4 + 1, 0), is_contrary=True))
 
@@ -187,17 +189,19 @@ class History:
             copy.files.pop(one % len(copy.files))
 
     def damage(self, which: int, one: int, other: int) -> None:
-        """Some bytes are others: anywhere in the batch, but in its base offset."""
+        """Change some bytes of a batch, but not its base offset."""
         file, at = self._copy(which).choose(one)
         data = bytearray(file.pieces[at].data)
+        if len(data) <= 16:  # what a torn batch has left has nothing but its base offset, perhaps
+            return
         start = 8 + other % (len(data) - 8)
         if 12 <= start < 16 and data[16] > 1:
-            start = 16  # the leader epoch is covered by no checksum either
+            start = 16  # checksums do not cover the leader epoch either
         data[start : start + 3] = bytes(byte ^ 0xA5 for byte in data[start : start + 3])
         file.pieces[at] = Piece(bytes(data))
 
     def flip_offset(self, which: int, one: int, other: int) -> None:
-        """A bit of the base offset is another."""
+        """Flip a bit of a base offset."""
         file, at = self._copy(which).choose(one)
         piece = file.pieces[at]
         bit = other % 16
@@ -215,7 +219,7 @@ class History:
         self._insert(which, other, Piece(bytes(one % 200 + 1)))
 
     def tear(self, which: int, one: int, other: int) -> None:
-        """A file ends within its last batch."""
+        """Truncate a file within its last batch."""
         copy = self._copy(which)
         file = copy.files[one % len(copy.files)]
         if file.pieces:
@@ -234,7 +238,7 @@ class History:
     # -- on the disk
 
     def write(self, root: Path) -> list[Path]:
-        """The directories of the copies."""
+        """Write the copies and return their directories."""
         made = []
         for number, copy in enumerate(self.copies):
             directory = root / str(number) / "t-0"
@@ -256,7 +260,7 @@ DEEDS: dict[str, Callable[..., None]] = {
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Up to forty batches in several files and copies, and up to six deeds."""
+    """Up to forty batches in several files and copies, and up to six kinds of damage."""
     made = History()
     small = st.integers(0, 63)
     for kind, size, rolls in draw(st.lists(st.tuples(small, small, st.integers(0, 5)), min_size=2, max_size=40)):
@@ -274,7 +278,7 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def check(history: History, root: Path) -> Run:
-    """Salvage it, and hold the output and the ledger to what the model knows."""
+    """Salvage the history, and compare the output and the ledger with the model."""
     first, *others = history.write(root)
     run = Run(root / "out", first, replicas=[str(each) for each in others])
     written = [batch for file in run.only.files for batch in craft.split((run.out / file).read_bytes())]
@@ -300,8 +304,8 @@ def check(history: History, root: Path) -> Run:
 
 
 def _check_batch(piece: Piece, position: int, span: dict[str, Any], counts: dict[bytes, int], run: Run) -> None:
-    """An intact batch of the sources is in the output, or named with its offsets and the reason, and then the partition
-    is not whole."""
+    """Check that an intact batch of a source is in the output, or else is in the ledger with its offsets and the
+    reason, and the partition is not marked as whole."""
     if (piece.is_rebased or piece.is_contrary) and span["fate"] in ("mended", "duplicate"):
         return
     if piece.key in counts:
@@ -317,7 +321,7 @@ def _check_batch(piece: Piece, position: int, span: dict[str, Any], counts: dict
 
 
 def _check_holes(history: History, run: Run) -> None:
-    """Nothing that a source has is in no source."""
+    """Check that offsets reported as absent are in no source."""
     for line in run.lines:
         if line["type"] != "salvageHole" or line["cause"] != "absent":
             continue

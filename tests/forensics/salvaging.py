@@ -1,5 +1,5 @@
-"""Salvage with what has to hold of every run: the ledger tiles the sources, what was kept is what it was, and verify
-has nothing to say of the output but what the ledger names."""
+"""Runs salvage and checks what must be true of every run: the ledger tiles the sources, kept bytes are unchanged, and
+verify reports no errors in the output except those that the ledger explains."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kdump.forensics.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]
 FOLLOWS = {"kraft-snapshot-missing"}
-"""Errors that verify has for the output because of what salvage leaves out, and its notes say so."""
+"""Errors that verify reports for the output because of what salvage leaves out; its notes mention them."""
 
 
 class Run:
-    """One run, checked. `made` are the partitions, `lines` the ledger's."""
+    """One run, with checks. `made`: its partitions; `lines`: those of the ledger."""
 
     def __init__(self, out: Path, *sources: Path, **wishes: Any) -> None:
         self.out = out
@@ -44,7 +44,7 @@ class Run:
         return self.only.batches
 
     def tiles(self) -> None:
-        """Every byte of every source has one fate, and the sums are those of the lines."""
+        """Check that every byte of every source has one fate, and that the totals are the sums of the lines."""
         ends: dict[str, int] = defaultdict(int)
         sums: dict[str, int] = defaultdict(int)
         for span in sorted(self.spans, key=lambda each: (each["file"], each["position"])):
@@ -76,7 +76,7 @@ class Run:
         assert not any(name.endswith((".snapshot", ".kdump-part")) for name in names)
 
     def holds(self, offsets: Iterable[int]) -> None:
-        """What is missing of these offsets lies in the ledger's holes."""
+        """Check that those of these offsets that are missing lie in the ledger's offset gaps."""
         missing = set(offsets) - self.offsets()
         for first, last in self.holes:
             missing = {each for each in missing if each < first or (last is not None and each > last)}
@@ -90,7 +90,7 @@ class Run:
 
 
 def offsets(path: Path) -> set[int]:
-    """The offsets of the records in sound batches."""
+    """Return the offsets of the records in valid batches."""
     import kdump
 
     return {record.offset for record in kdump.open(str(path)).records() if record.offset is not None}

@@ -1,4 +1,4 @@
-"""One session for all tests of a process; they are kept in one process, for a session takes seconds to start."""
+"""One Spark session for all tests of a process. They run in one process, because a session takes seconds to start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-# Sessions live for seconds: what the second compiler of the JVM makes is never worth its time.
+# Sessions live for seconds, so compiling with the JVM's second compiler (C2) is not worth its time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

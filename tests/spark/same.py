@@ -1,4 +1,4 @@
-"""What the command line says and what the data source says of the same paths, in one form."""
+"""Output of the command line and rows of the data source for the same paths, in the same form."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Row = dict[str, Any]
 
 
 def rows(table: str, paths: Iterable[Any], names: list[str] | None = None, **options: Any) -> list[Row]:
-    """What the data source yields, task by task, in this process."""
+    """Return the rows that the data source yields, task by task, in this process."""
     return [row for part in parts(table, paths, names, **options) for row in part]
 
 
 def parts(
     table: str, paths: Iterable[Any], names: list[str] | None = None, wanted: Wanted | None = None, **options: Any
 ) -> list[list[Row]]:
-    """The rows of each task."""
+    """Return the rows of each task."""
     given = {"table": table, "paths": json.dumps([str(path) for path in paths])}
     reading = Reading(parse(given | {name: str(value) for name, value in options.items()}), wanted)
     chosen = [column for column in TABLES[table].columns if names is None or column.name in names]
@@ -47,7 +47,7 @@ def parts(
 
 
 def cli_objects(*arguments: str) -> list[Row]:
-    """The JSON objects that a command writes."""
+    """Return the JSON objects that a command writes."""
     result = CliRunner().invoke(cli, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -68,7 +68,7 @@ def cli_findings(*paths: Any, now: int | None = None) -> list[Row]:
 
 
 def batch_rows(found: Iterable[Row]) -> list[Row]:
-    """Rows of the table batches as the command line has them."""
+    """Return rows of the table batches in the form of the command line."""
     return _sorted(_only(row, "batch") for row in found)
 
 
@@ -105,7 +105,7 @@ def _findings(found: Iterable[Row]) -> list[Row]:
 
 
 def _numbers(row: Row) -> Row:
-    """Sums of damaged numbers as Java has them."""
+    """Wrap sums of damaged numbers to 64 bits, as Java does."""
     row.pop("type")
     return {name: int64(value) if type(value) is int else value for name, value in row.items()}
 

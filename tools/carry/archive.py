@@ -1,4 +1,4 @@
-"""The single file itself: the launcher, and behind it a zip archive that Python's zipimport reads in place."""
+"""Writes the single file: the launcher, followed by a zip archive that Python's zipimport reads in place."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import zipfile
 from pathlib import Path
 
 MAGIC = b"kdump\0\0\1"
-"""As in launcher.c."""
+"""Same as in launcher.c."""
 STORED = ("encodings/", "kdump_carried", "carried_table", "zlib.", "libz.", "libpython")
-"""What is read before zlib is there to inflate anything."""
+"""Prefixes of the members that are read before zlib is available, and so are stored uncompressed."""
 FIXED = (1980, 1, 1, 0, 0, 0)
-"""The time of every member."""
+"""Timestamp of every member."""
 
 
 def write(launcher: bytes, tree: Path, python: str, out: Path) -> None:
-    """Write `out`: the same bytes from the same contents, whenever and wherever. `python`: libpython's name there."""
+    """Write `out`. The same contents give the same bytes, at any time and on any machine. `python`: name of libpython
+    in `tree`."""
     place = b""
     with out.open("wb+") as file:
         file.write(launcher)
@@ -23,7 +24,7 @@ def write(launcher: bytes, tree: Path, python: str, out: Path) -> None:
             for path in sorted(tree.rglob("*")):
                 member = str(path.relative_to(tree))
                 if path.is_dir():
-                    # zipimport finds a package without an __init__ by this alone (google, of protobuf).
+                    # zipimport recognizes a package without __init__ (google, of protobuf) only by a directory entry.
                     archive.writestr(zipfile.ZipInfo(member + "/", FIXED), b"")
                     continue
                 data = path.read_bytes()

@@ -2,9 +2,10 @@
 
     python -m tools.carry.build PYTHON OUT [--builder PYTHON] [--work DIR]
 
-It is for the kind of machine that PYTHON is for, x86-64 or aarch64. If that is not this machine's, --builder names a
-CPython of the same minor version that runs here. What is compiled here is compiled by zig's C compiler against an old
-glibc, whatever this machine has; the rest are wheels, as requirements.txt names them. OUT.txt lists what is in OUT."""
+The file is for the architecture of PYTHON, x86-64 or aarch64. If this machine has another one, --builder names a
+CPython of the same minor version that runs here. Code that is compiled here is compiled by zig's C compiler against an
+old glibc, regardless of the glibc of this machine; everything else comes from the wheels in requirements.txt. OUT.txt
+lists the contents of OUT."""
 
 from __future__ import annotations
 
@@ -28,13 +29,14 @@ BUILDERS = ["setuptools>=77", "Cython>=3.2.1", "wheel"]
 
 
 def run(*command: str | Path, **variables: str) -> None:
-    """Run it in the repository with more environment variables; its failure ends the build."""
+    """Run a command in the root of the repository with additional environment variables. Exits if the command fails."""
     if subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}).returncode:
         sys.exit(f"failed: {' '.join(map(str, command))}")
 
 
 def compiler(interpreter: Interpreter, work: Path) -> Path:
-    """A program to be called as CC, which compiles for the oldest glibc, and by the interpreter's own headers."""
+    """Return the path of a program to use as CC: it compiles for the oldest glibc and with the interpreter's
+    headers."""
     path, target = work / "cc", interpreter.target
     options = f'-target {target.name}-linux-gnu.{glibc(target)} -mcpu={target.cpu} -I"{interpreter.include}"'
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc {options} "$@"\n')
@@ -43,7 +45,7 @@ def compiler(interpreter: Interpreter, work: Path) -> Path:
 
 
 def launcher(interpreter: Interpreter, cc: Path, work: Path) -> bytes:
-    """The compiled launcher."""
+    """Compile the launcher and return its bytes."""
     out = work / "launcher"
     run(cc, "-O2", "-g0", "-s", "-Wall", "-Werror", HERE / "launcher.c", "-o", out, "-ldl")
     contents.refuse(out, interpreter.target)
@@ -51,7 +53,8 @@ def launcher(interpreter: Interpreter, cc: Path, work: Path) -> bytes:
 
 
 def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
-    """kdump's own, its core compiled for the interpreter, from a copy: nothing compiled before is taken over."""
+    """Build kdump's wheel with its core compiled for the interpreter, and return its path. Builds from a copy without
+    previously compiled files."""
     source, tools, wheels = work / "source", work / "tools", work / "wheels"
     for directory in (source, wheels):
         shutil.rmtree(directory, ignore_errors=True)
@@ -88,7 +91,7 @@ def wheel(interpreter: Interpreter, cc: Path, work: Path) -> Path:
 
 
 def install(interpreter: Interpreter, own: Path, work: Path) -> Path:
-    """A directory with kdump and all that it stands on: no more than requirements.txt names."""
+    """Return a directory with kdump and all its dependencies: exactly those in requirements.txt."""
     site = work / "site"
     shutil.rmtree(site, ignore_errors=True)
     unpack_wheels(interpreter, HERE / "requirements.txt", site, interpreter.target.platforms)
@@ -97,7 +100,8 @@ def install(interpreter: Interpreter, own: Path, work: Path) -> Path:
 
 
 def libraries(interpreter: Interpreter, work: Path) -> Path:
-    """A directory with the wheels that bring shared libraries: what their names claim to need is not what they need."""
+    """Return a directory with the wheels in libraries.txt, which contain shared libraries. Their platform tags require
+    a newer glibc than the libraries need."""
     place = work / "libraries"
     shutil.rmtree(place, ignore_errors=True)
     unpack_wheels(interpreter, HERE / "libraries.txt", place, [f"manylinux_2_28_{interpreter.target.name}"])
@@ -105,7 +109,7 @@ def libraries(interpreter: Interpreter, work: Path) -> Path:
 
 
 def unpack_wheels(interpreter: Interpreter, requirements: Path, to: Path, platforms: list[str]) -> None:
-    """Unpack the wheels that a file names, for the interpreter, and no more than these."""
+    """Unpack the wheels listed in a file for the interpreter, without their dependencies."""
     run(
         *(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"),
         *("--no-deps", "--no-compile", "--target", to, "-r", requirements),
@@ -115,12 +119,12 @@ def unpack_wheels(interpreter: Interpreter, requirements: Path, to: Path, platfo
 
 
 def glibc(target: Target) -> str:
-    """The oldest glibc that is enough."""
+    """Return the oldest supported glibc, such as 2.17."""
     return ".".join(map(str, target.glibc))
 
 
 def manifest(interpreter: Interpreter, places: list[str], out: Path) -> str:
-    """What is in the file: for whoever has to know, or to allow it."""
+    """Return a list of what the file contains, for those who have to review or approve it."""
     data = out.read_bytes()
     target = interpreter.target
     lines = [
@@ -133,7 +137,7 @@ def manifest(interpreter: Interpreter, places: list[str], out: Path) -> str:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("python", type=Path, metavar="PYTHON")
     parser.add_argument("out", type=Path, metavar="OUT")

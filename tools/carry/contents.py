@@ -1,4 +1,4 @@
-"""What goes into the single file: a directory of bytecode, libraries and data, as they will lie in the archive."""
+"""Contents of the single file: a directory of bytecode, libraries and data, laid out as in the archive."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOT_STANDARD = [
     "xmlrpc",
     "zipapp",
 ]
-"""Of the standard library: what neither kdump nor what it stands on imports."""
+"""Parts of the standard library that neither kdump nor its dependencies import."""
 NOT_DYNLOAD = [
     "_bz2",
     "_codecs_*",
@@ -68,7 +68,8 @@ NOT_DYNLOAD = [
     "syslog",
     "xx*",
 ]
-"""Of lib-dynload: nothing opens a network (_ssl), and hashlib has digests of its own without _hashlib."""
+"""Parts of lib-dynload that are not needed: kdump opens no network connections (_ssl), and hashlib works without
+_hashlib."""
 NOT_PACKAGES = [
     "zstandard/_cffi*",
     "zstandard/backend_cffi*",
@@ -81,14 +82,15 @@ NOT_PACKAGES = [
     "REQUESTED",
     "INSTALLER",
 ]
-"""Of the packages: what is not used at run time."""
+"""Parts of the packages that are not used at run time."""
 
 EMPTY = ["bz2.py", "lzma.py"]
-"""fastavro imports them for the container files of Avro, which kdump does not read."""
+"""Modules that are replaced by empty ones. fastavro imports them for Avro container files, which kdump does not
+read."""
 SYSCONFIG = (
     'build_time_vars = {"TZPATH": "/usr/share/zoneinfo:/usr/lib/zoneinfo:/usr/share/lib/zoneinfo:/etc/zoneinfo"}'
 )
-"""In the place of what the interpreter was built with and where; zoneinfo asks for this alone."""
+"""Replaces the record of how and where the interpreter was built; zoneinfo needs only this entry."""
 
 
 def _matches(path: Path, patterns: Iterable[str]) -> bool:
@@ -116,7 +118,7 @@ def _packages(site: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _module(member: Path, interpreter: Interpreter) -> str:
-    """The name under which an extension module is imported."""
+    """Return the name under which an extension module is imported."""
     for suffix in (interpreter.suffix, ".abi3.so", ".so"):
         if member.name.endswith(suffix):
             return ".".join(member.with_name(member.name[: -len(suffix)]).parts)
@@ -124,7 +126,7 @@ def _module(member: Path, interpreter: Interpreter) -> str:
 
 
 def _library(name: str, places: Iterable[Path]) -> Path:
-    """A shared library below the first of the places that has it. Exits where none has."""
+    """Return the path of a shared library below the first of `places` that contains it. Exits if none does."""
     for place in places:
         for path in place.rglob(name):
             return path
@@ -132,7 +134,7 @@ def _library(name: str, places: Iterable[Path]) -> Path:
 
 
 def _carried_libraries(tree: Path, interpreter: Interpreter, libraries: Path) -> dict[str, list[str]]:
-    """By extension module: the libraries that it needs and a machine may lack, copied into the tree."""
+    """Return the libraries that each extension module needs and that a machine may lack; copies them into the tree."""
     wanted: dict[str, list[str]] = {}
     system = interpreter.target.system
     for path in sorted(tree.rglob("*.so")):
@@ -145,8 +147,8 @@ def _carried_libraries(tree: Path, interpreter: Interpreter, libraries: Path) ->
 
 
 def gather(interpreter: Interpreter, site: Path, libraries: Path, start: Path, tree: Path) -> None:
-    """Lay out in `tree` all that the archive is to hold; of `libraries` only what something in it needs. Exits where
-    an object does not run on every machine that the file is for."""
+    """Lay out in `tree` everything that goes into the archive, with only those `libraries` that something in it needs.
+    Exits if an object does not run on every supported machine."""
     target = interpreter.target
     shutil.rmtree(tree, ignore_errors=True)
     for member, path in [*_standard_library(interpreter), *_packages(site), (start.name, start)]:
@@ -165,7 +167,7 @@ def gather(interpreter: Interpreter, site: Path, libraries: Path, start: Path, t
     }
     table = f"EXTENSIONS = {modules!r}\nLIBRARIES = {needed!r}\n"
     (tree / "carried_table.py").write_text(table, encoding="utf-8")
-    # By one of the version that will read it, and without a word of where it was made.
+    # Compiled by an interpreter of the version that will read the bytecode, and without the paths of this machine.
     subprocess.run(
         [
             interpreter.builder,
@@ -191,7 +193,7 @@ def gather(interpreter: Interpreter, site: Path, libraries: Path, start: Path, t
 
 
 def _strip(target: Target) -> str:
-    """The program that removes symbols from objects for the target. Exits where there is none."""
+    """Return the program that strips objects for the target. Exits if there is none."""
     if target.name == platform.machine():
         return "strip"
     program = f"{target.name}-linux-gnu-strip"
@@ -201,7 +203,7 @@ def _strip(target: Target) -> str:
 
 
 def refuse(path: Path, target: Target) -> None:
-    """Exit where an ELF object is for another kind of machine, or asks for more than each machine of the kind has."""
+    """Exit if an ELF object is for another architecture, or requires more than every supported machine has."""
     if elf.machine(path) != target.elf_machine:
         sys.exit(f"{path} is not for {target.name}")
     if (asked := elf.newest_glibc(path.read_bytes())) > target.glibc:

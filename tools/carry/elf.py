@@ -1,4 +1,4 @@
-"""What a shared library or program asks of the machine that it is loaded on."""
+"""Requirements that a shared library or program places on the machine that loads it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ GLIBC = re.compile(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)")
 NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 LOAD = re.compile(r"^ *LOAD .* (0x[0-9a-f]+)$", re.MULTILINE)
 MACHINE = 18
-"""Byte of the ELF header at which e_machine begins, two bytes."""
+"""Position of e_machine (two bytes) in the ELF header."""
 
 
 def is_elf(path: Path) -> bool:
-    """Whether the file is an ELF object."""
+    """Return True if the file is an ELF object."""
     with path.open("rb") as file:
         return file.read(4) == b"\x7fELF"
 
 
 def machine(path: Path) -> int:
-    """The machine that a little-endian ELF object is for (e_machine); 0 for a file that is none."""
+    """Return the architecture of a little-endian ELF object (e_machine); 0 if the file is not an ELF object."""
     with path.open("rb") as file:
         head = file.read(MACHINE + 2)
     return int(struct.unpack_from("<H", head, MACHINE)[0]) if head[:4] == b"\x7fELF" and len(head) == MACHINE + 2 else 0
 
 
 def newest_glibc(data: bytes) -> tuple[int, int]:
-    """The newest version of glibc whose symbols the ELF object names, (0, 0) without any."""
+    """Return the newest version of glibc whose symbols the ELF object refers to; (0, 0) if there are none."""
     return max(((int(major), int(minor)) for major, minor in GLIBC.findall(data)), default=(0, 0))
 
 
 def needed(path: Path) -> list[str]:
-    """The libraries that it asks the loader for (DT_NEEDED)."""
+    """Return the libraries that the object requires from the loader (DT_NEEDED)."""
     return NEEDED.findall(_readelf("-dW", path))
 
 
 def alignment(path: Path) -> int:
-    """Bytes to which its segments are aligned: the largest page with which it loads."""
+    """Return the alignment of the object's segments in bytes, which is the largest page size with which it loads."""
     return min((int(text, 16) for text in LOAD.findall(_readelf("-lW", path))), default=0)
 
 

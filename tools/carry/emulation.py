@@ -1,9 +1,9 @@
-"""Lets this machine run single files for another kind of machine: by QEMU, from Debian's packages.
+"""Lets this machine run single files for another architecture, with QEMU from Debian's packages.
 
     python -m tools.carry.emulation ARCH
 
-The kernel has to know of QEMU (binfmt_misc). Installing the packages tells it where systemd runs; elsewhere, as in a
-container or a small virtual machine, this does, for root."""
+QEMU has to be registered with the kernel (binfmt_misc). Installing the packages does that where systemd runs;
+elsewhere, as in a container or a small virtual machine, this script does, and needs to be run as root."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ KERNEL = Path("/proc/sys/fs/binfmt_misc")
 
 
 def root_of(target: Target) -> Path:
-    """Where Debian's packages put the libraries of the target."""
+    """Return the directory where Debian's packages install the target's libraries."""
     return Path(f"/usr/{target.name}-linux-gnu")
 
 
 def environment(target: Target) -> dict[str, str]:
-    """The variables with which the target's programs find their loader; none on a machine of that kind."""
+    """Return the environment variables with which the target's programs find their loader; none on a machine of that
+    architecture."""
     return {} if target.name == platform.machine() else {"QEMU_LD_PREFIX": str(root_of(target))}
 
 
 def runs(target: Target) -> bool:
-    """Whether programs for the target run. Its loader is one."""
+    """Return True if programs for the target run here. Runs the target's loader to find out."""
     if target.name == platform.machine():
         return True
     try:
@@ -40,14 +41,14 @@ def runs(target: Target) -> bool:
 
 
 def register(target: Target) -> None:
-    """Tell the kernel of QEMU, as the package would have. Raises OSError."""
+    """Register QEMU with the kernel, as the package would have. Raises OSError."""
     if not (KERNEL / "register").exists():
         subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", KERNEL], check=True, capture_output=True)
     (KERNEL / "register").write_text(Path(f"/usr/lib/binfmt.d/qemu-{target.name}.conf").read_text())
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     (target,) = (each for each in TARGETS if each.name == sys.argv[1])
     if runs(target):
         return

@@ -1,4 +1,4 @@
-"""The CPython that is carried along, and the one that builds: what is where in them."""
+"""The CPython that goes into the single file and the one that builds it: where their files are."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ASKED = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 @dataclass
 class Interpreter:
-    """A CPython with its headers and a shared libpython, as --enable-shared makes it. It may be one for another kind of
-    machine: nothing of it is run."""
+    """CPython with its headers and a shared libpython (--enable-shared). It may be for another architecture: none of
+    its programs are run."""
 
     target: Target
     version: str
@@ -27,14 +27,14 @@ class Interpreter:
     standard: Path
     dynload: Path
     suffix: str
-    """What the names of extension modules end in."""
+    """File name suffix of extension modules."""
     library: Path
     builder: Path
-    """The program that compiles for it: a CPython of the same minor version that runs here."""
+    """Program that compiles for it: a CPython of the same minor version that runs here."""
 
     @classmethod
     def of(cls, python: Path, builder: Path) -> Interpreter:
-        """Reads what is below the prefix of the program `python`. Exits when something of it is missing."""
+        """Return the interpreter found below the prefix of the program `python`. Exits if a part of it is missing."""
         prefix = python.resolve().parent.parent
         include = _only(prefix, "include/python3.*/Python.h").parent
         built = _only(prefix, "lib/python3.*/_sysconfigdata_*.py")
@@ -53,7 +53,7 @@ class Interpreter:
 
 
 def _only(prefix: Path, pattern: str) -> Path:
-    """The one file that matches. Exits where there is none, or several."""
+    """Return the only file that matches. Exits if there is none or more than one."""
     found = [*prefix.glob(pattern)]
     if len(found) != 1:
         sys.exit(f"{prefix}: {len(found)} files match {pattern}: a CPython with its headers is needed")

@@ -1,13 +1,14 @@
-"""Goes into the single file beside kdump, and is what its launcher starts: finds extension modules in the archive.
+"""Entry point of the single file, started by its launcher: finds extension modules in the archive, then runs kdump.
 
-Until zlib has been found nothing can be inflated, so this imports only what is frozen into the interpreter."""
+Nothing can be decompressed until zlib has been found, so this file imports only modules that are frozen into the
+interpreter."""
 
 import _imp
 import sys
 from _frozen_importlib import ModuleSpec
 from zipimport import zipimporter
 
-# The first is the launcher's, the second the builder's.
+# The launcher provides _carry; the build writes carried_table.
 import _carry  # type: ignore[import-not-found]
 from carried_table import EXTENSIONS, LIBRARIES  # type: ignore[import-not-found]
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Extensions:
-    """Finds the extension modules of the archive, before anything else is asked, and loads them from memory."""
+    """Finds the extension modules in the archive, before other finders, and loads them from memory."""
 
     def __init__(self, archive: str) -> None:
         self.archive = archive
@@ -52,7 +53,8 @@ class Extensions:
 
 
 def asked_of_interpreter(arguments: list[str]) -> int | None:
-    """Where the code stands when multiprocessing has called this file as its interpreter: [options] -c code …."""
+    """Return the index of the code in `arguments` if multiprocessing runs this file as its interpreter ([options] -c
+    code …); else None."""
     for index, argument in enumerate(arguments[:-1]):
         if argument == "-c":
             return index + 1 if arguments[index + 1].startswith("from multiprocessing.") else None
@@ -62,7 +64,7 @@ def asked_of_interpreter(arguments: list[str]) -> int | None:
 
 
 def start() -> None:
-    """Run kdump, or what a worker of multiprocessing is to run."""
+    """Run kdump, or the code of a multiprocessing worker."""
     sys.meta_path.insert(0, Extensions(sys.path[0]))
     at = asked_of_interpreter(sys.argv[1:])
     if at is not None:

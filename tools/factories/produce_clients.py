@@ -1,7 +1,7 @@
-"""Produce the same kinds of records with clients that share no code with Kafka's own.
+"""Produces the same kinds of records with clients that share no code with Kafka's own.
 
 Run: python produce_clients.py BOOTSTRAP   (needs kafka-python, aiokafka, confluent-kafka)
-Each client fills its own topics, one per codec it supports.
+Each client fills its own topics, one per codec that it supports.
 """
 
 import asyncio
@@ -93,5 +93,5 @@ for f in admin.create_topics([NewTopic(t, 1, 1) for t in topics]).values():
 for step in (librdkafka, kafka_python, lambda: asyncio.run(aio())):
     try:
         step()
-    except Exception as e:  # a client that cannot run leaves its topics empty; say so
+    except Exception as e:  # a client that cannot run leaves its topics empty
         print("FAILED", step, repr(e))

@@ -1,1 +1,1 @@
-"""The documentation as a site: `make site`."""
+"""Documentation as a website: `make site`."""

@@ -1,7 +1,9 @@
-"""Builds the site of docs/ into build/site: python -m tools.site [OUT]. No network is needed, here or to read it.
+"""Builds the website of docs/ in build/site: python -m tools.site [OUT]. Neither building nor reading it needs a
+network.
 
-The Markdown stays as it reads on a code host. What a site needs besides is made in build/site-pages, and built from
-there: the pages of the root (CONTRIBUTING, CHANGELOG) moved beside the others, links made to fit, tables of contents.
+The Markdown files stay as they are shown on a code host. What the website needs in addition is generated in
+build/site-pages, from which it is built: pages of the root (CONTRIBUTING, CHANGELOG) next to the others, adapted links,
+and tables of contents.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ MOVED = {
     "tests/corpus/README.md": "corpus.md",
     "README.md": "index.md",
 }
-"""Pages outside docs/ -> their place in the site. README itself is no page of it: index.md is in its place."""
+"""Pages outside docs/ -> their paths in the website. README.md itself is not a page of it: docs/index.md takes its
+place."""
 LINK = re.compile(r"(?<!\\)\]\((?!\w+:)([^()\s#]+)(#[^()\s]*)?\)")
 FENCED = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[str]:
-    """Pages of the commands, in the order of `kdump --help`; several may share one."""
+    """Return the pages of the commands, in the order of `kdump --help`; several commands may share one."""
     pages = dict.fromkeys(PAGES.get(name, name) for name in COMMANDS)
     return [page for page in pages if page != "install" and (DOCS / f"{page}.md").is_file()]
 
@@ -39,7 +42,7 @@ INCIDENTS = "incidents/README"
 
 
 def contents() -> dict[str, list[str]]:
-    """The parts of the site, each with its pages."""
+    """Return the parts of the website, each with its pages."""
     return {
         "Begin": ["install", "carry", "cli", INCIDENTS],
         "Commands": commands(),
@@ -49,27 +52,27 @@ def contents() -> dict[str, list[str]]:
 
 
 def incidents() -> list[str]:
-    """The pages of the incidents, in the order of their table."""
+    """Return the pages of the incidents, in the order of their table."""
     text = (DOCS / f"{INCIDENTS}.md").read_text(encoding="utf-8")
     found = dict.fromkeys(re.findall(r"\]\(([\w-]+)\.md\)", text))
     return [name for name in found if (DOCS / "incidents" / f"{name}.md").is_file()]
 
 
 def tree(names: list[str], caption: str = "") -> str:
-    """A table of contents that only the sidebar shows."""
+    """Return a table of contents that only the sidebar shows."""
     head = f":caption: {caption}\n" if caption else ""
     return f"\n```{{toctree}}\n:hidden:\n{head}\n" + "\n".join(names) + "\n```\n"
 
 
 def place(path: str) -> str | None:
-    """Where a file of the repository stands in the site; None if it does not."""
+    """Return the path in the website of a file of the repository; None if it is not part of it."""
     if path in MOVED:
         return MOVED[path]
     return path.removeprefix("docs/") if path.startswith("docs/") and (ROOT / path).is_file() else None
 
 
 def moved(text: str, path: str) -> str:
-    """A page of the repository with its links as they are in the site. What is not in the site is named, not linked."""
+    """Return a page with its links adapted to the website. Exits if a linked file is not part of the website."""
     here = os.path.dirname(place(path) or "")
 
     def link(match: re.Match[str]) -> str:
@@ -86,7 +89,7 @@ def moved(text: str, path: str) -> str:
 
 
 def stage(pages: Path) -> None:
-    """The pages as the builder takes them, in an empty directory."""
+    """Copy the pages, with links and tables of contents, to an empty directory."""
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(DOCS, pages)
     sources = [*DOCS.rglob("*.md"), *(ROOT / name for name in MOVED if name != "README.md")]
@@ -103,7 +106,7 @@ def _append(page: Path, text: str) -> None:
 
 
 def build(out: Path, pages: Path) -> int:
-    """The exit status of Sphinx, to which a warning is an error."""
+    """Run Sphinx, with warnings as errors, and return its exit status."""
     from sphinx.cmd.build import build_main
 
     stage(pages)

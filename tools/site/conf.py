@@ -1,4 +1,5 @@
-"""Sphinx, for `make site`. Fonts are the reader's own, scripts lie in the site: it opens without a network."""
+"""Sphinx configuration for `make site`. The website needs no network: it uses the fonts of the system and contains its
+scripts."""
 
 from kdump import __version__
 
@@ -6,7 +7,7 @@ project = "kdump"
 release = version = __version__
 copyright = "the authors of kdump, Apache-2.0"
 language = "en"
-smartquotes = False  # --option stays --option
+smartquotes = False  # keeps --option as it is
 
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
@@ -18,7 +19,7 @@ html_title = "kdump"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-html_show_search_summary = False  # which would be fetched, and opened from a disk cannot be
+html_show_search_summary = False  # a summary fetches the page, which fails for a page opened from disk
 html_static_path = ["static"]
 html_css_files = ["kdump.css"]
 html_theme_options = {"navigation_with_keys": True}

@@ -1,4 +1,5 @@
-"""A controller and a broker on copied disks, and Kafka's own tools against them. Everything listens on 127.0.0.1."""
+"""A controller and a broker on copied disks, and Kafka's own tools run against them. Everything listens on
+127.0.0.1."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import NamedTuple
 KAFKA = "4.3.1"
 START_SECONDS = 180
 IDLE_MS = 4000
-"""A consumer that gets nothing for so long has read what it can read."""
+"""Timeout of a consumer in ms: without a new record for this long, it has read everything that it can."""
 
 LOGGING = [
     f"-Dorg.slf4j.simpleLogger.{option}"
@@ -62,7 +63,7 @@ LISTENERS = {
 
 
 class Reading(NamedTuple):
-    """What a consumer got, and what it said."""
+    """Offsets that a consumer read, and the warnings and errors that it logged."""
 
     offsets: list[int]
     lines: list[str]
@@ -75,14 +76,13 @@ def free_port() -> int:
 
 
 def said(text: str) -> list[str]:
-    """Lines of a log without stack frames."""
+    """Return the lines of a log without stack frames."""
     return [line for line in text.splitlines() if line.strip() and not line.startswith("\t")]
 
 
 class Cluster:
-    """Both processes, from `with` to its end. `dirs` are the broker's log.dirs, `metadata` its metadata.log.dir (None:
-    not set). `user`: the user ID that the broker runs as. `combined`: the broker is its own controller, the only
-    one."""
+    """Runs both processes inside a `with` block. `dirs`: the broker's log.dirs; `metadata`: its metadata.log.dir, None
+    if not set; `user`: user ID that the broker runs as; `combined`: the broker is its own controller, the only one."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Cluster:
         return ["java", f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *LOGGING, "-cp", classpath, name, *arguments]
 
     def log(self, role: str) -> list[str]:
-        """The lines so far; the temporary directory stands as an ellipsis."""
+        """Return the lines logged so far; the temporary directory is replaced with an ellipsis."""
         text = (self.work / f"{role}.log").read_text(errors="replace")
         return said(text.replace(f"{self.work}/", "…/"))
 
@@ -152,7 +152,7 @@ class Cluster:
         return self.processes[role].poll() is not None
 
     def started(self) -> bool:
-        """Waits until both are up (True), or one of them has ended or takes too long."""
+        """Wait for startup. Returns True if both are up, False if one has exited or takes too long."""
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             time.sleep(0.3)
@@ -171,7 +171,7 @@ class Cluster:
         return "", "the tool does not end"
 
     def ends(self, when: str = "latest", *topic: str) -> dict[str, int]:
-        """The offset of each partition that the broker serves: latest, earliest, or at a timestamp."""
+        """Return an offset of each partition that the broker serves: latest, earliest, or at a timestamp."""
         out, _ = self.tool("GetOffsetShell", "--time", when, *(f"--topic={name}" for name in topic))
         found = re.findall(r"^(\S+):(\d+):(-?\d*)$", out, re.MULTILINE)
         return {f"{name}-{number}": int(offset) for name, number, offset in found if offset}

@@ -1,4 +1,4 @@
-"""What a start did to the files of a log directory."""
+"""Differences that a startup makes to the files of a log directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Files = dict[str, tuple[int, str]]
 
 
 def files(root: Path) -> Files:
-    """Size and digest of every file; zeros at the end, which preallocation leaves, do not count for the digest."""
+    """Return size and digest of every file. The digest ignores zeros at the end, which preallocation leaves."""
     found: Files = {}
     for path in sorted(root.rglob("*")):
         if path.is_file():
@@ -24,7 +24,8 @@ def part(all_files: Files, directory: str) -> Files:
 
 
 def actions(sound: Files, before: Files, after: Files) -> list[str]:
-    """From an undamaged disk's files, those of the damaged one, and what was there some seconds after the start."""
+    """Return what the broker did. `sound`: files of the undamaged disk; `before`: those of the damaged disk; `after`:
+    those some seconds after startup."""
     done = []
     moved = {name.split(".")[0] for name in after if "-stray/" in name and name not in before}
     if moved:

@@ -1,4 +1,4 @@
-"""What kdump.restart_plan says of a recipe's broker, seen with that broker's rights."""
+"""Predictions of kdump.restart_plan for the broker of a recipe, with the permissions of that broker."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 def as_user(act: Callable[[], T]) -> T:
-    """Calls `act` in a child process that has no rights of root; where this process has none, in this process. What
-    `act` imports has to be imported before: the user may not be allowed to read it."""
+    """Call `act` in a child process without root permissions, or in this process if it has none itself. Everything that
+    `act` imports must have been imported before: the user may not be allowed to read it."""
     if os.geteuid() != 0:
         return act()
     reading, writing = os.pipe()
@@ -48,14 +48,14 @@ def as_user(act: Callable[[], T]) -> T:
 
 @contextmanager
 def public_directory() -> Iterator[Path]:
-    """A temporary directory that any user may enter."""
+    """Yield a temporary directory that any user may enter."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         os.chmod(name, 0o755)
         yield Path(name)
 
 
 def plan_of(node: Node) -> tuple[Facts, dict[str, Files]]:
-    """The facts that are predicted, with verdict and status; and the files of each log directory before the start."""
+    """Return the predicted facts, with verdict and status, and the files of each log directory before startup."""
     before = {path.name: files(path) for path in node.dirs}
 
     def act() -> Facts:
@@ -63,5 +63,5 @@ def plan_of(node: Node) -> tuple[Facts, dict[str, Files]]:
         return foretold(plan, before) | {"verdict": plan.verdict, "status": plan.status}
 
     if node.user:
-        act()  # imports everything
+        act()  # to import everything before the user changes
     return (as_user(act) if node.user else act()), before

@@ -1,4 +1,4 @@
-"""How the broker of a trial is configured."""
+"""Configuration of the broker in a trial."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 USER = 65534
-"""The user ID of a broker without root's rights: nobody."""
+"""User ID of a broker without root permissions: nobody."""
 
 
 class Node(NamedTuple):
-    """How the broker is configured. `metadata`: metadata.log.dir, None where it is not set. `user`: the broker runs
-    as USER, who owns its files. `combined`: it is its own controller, the only one."""
+    """Configuration of the broker. `metadata`: metadata.log.dir, None if not set; `user`: the broker runs as USER, who
+    owns its files; `combined`: the broker is its own controller, the only one."""
 
     dirs: tuple[Path, ...]
     metadata: Path | None = None
@@ -20,5 +20,5 @@ class Node(NamedTuple):
 
     @property
     def paths(self) -> list[Path]:
-        """All of its directories, once each."""
+        """All of its directories, without repetitions."""
         return list(dict.fromkeys([*self.dirs, *([self.metadata] if self.metadata else [])]))

@@ -1,5 +1,5 @@
-"""What is asked of a broker beyond reading a partition from its start: reads that begin in the middle, offsets by time,
-retention, the next batch of a producer, and a batch more at the end."""
+"""Requests to a broker other than reading a partition from its start: reads from the middle, offsets by timestamp,
+retention, the next batch of a producer, and one more batch at the end."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from tools.trials.wording import once
 
 Result = dict[str, Any]
 PRODUCERS = ("sequence-", "producer-", "snapshot-")
-"""Codes about what a producer may write next."""
+"""Prefixes of the codes that concern what a producer may write next."""
 TIMES = ("time-index-lost", "time-index-zeros-clean")
-"""Recipes about a time index whose code does not say so."""
+"""Recipes that damage a time index but have a code with another prefix."""
 
 
 class Probes:
-    """`recipes` is tests.damages; `disks` holds the undamaged ones."""
+    """Runs probes. `recipes`: the module tests.damages; `disks`: directory of the undamaged disks."""
 
     def __init__(self, disks: Path, recipes: Any) -> None:
         self.disks, self.recipes = disks, recipes
 
     def of(self, trial: tuple[Any, Any, str], root: Path, cluster: Cluster, end: int, sound: bool) -> Result:
-        """What the probes of this trial find. `trial` is recipe, expected finding and the partition that is served;
-        `root` the damaged log directory, `end` the log end offset; `sound`: whether all was read so far."""
+        """Return the results of the probes for a trial. `trial`: recipe, expected finding, and the partition served;
+        `root`: the damaged log directory; `end`: the log end offset; `sound`: whether everything has been read so
+        far."""
         damage, expected, partition = trial
         found: Result = {}
         file = Path(expected.file)
@@ -56,7 +57,7 @@ class Probes:
         return [data[i : i + size].ljust(size, b"\0") for i in range(0, len(data), size)]
 
     def seek(self, damage: Any, expected: Any, partition: str, cluster: Cluster) -> Result:
-        """Reads that begin in the middle: is the first record the one asked for?"""
+        """Read from offsets in the middle, and check that the first record has the requested offset."""
         base = int(Path(expected.file).name.split(".")[0])
         index = self.sound_path(damage, Path(expected.file).with_suffix(".index"))
         targets = {base, base + 7} if base else set()
@@ -80,7 +81,7 @@ class Probes:
         return found
 
     def search(self, damage: Any, expected: Any, partition: str, cluster: Cluster) -> Result:
-        """Offsets by time, which go through the time index, against the timestamps of the undamaged records."""
+        """Look up offsets by timestamp, which uses the time index, and compare them with the undamaged records."""
         path = self.sound_path(damage, Path(expected.file).with_suffix(".timeindex"))
         times = {int.from_bytes(entry[:8], "big") for entry in self.sound_entries(path, 12)}
         records = self.records(path.with_suffix(".log"))
@@ -97,13 +98,14 @@ class Probes:
 
     @staticmethod
     def records(segment: Path) -> list[tuple[int, int]]:
-        """Offset and timestamp of each record of an undamaged segment."""
+        """Return the offset and timestamp (epoch ms) of each record in an undamaged segment."""
         command = [sys.executable, "-m", "kdump", "inspect", "--records", "--json", str(segment)]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
         return [(record["offset"], record["timestamp"] or -1) for record in map(json.loads, lines)]
 
     def retain(self, partition: str, cluster: Cluster) -> Result:
-        """retention.ms of a second: does the segment go, as an undamaged one of that age would?"""
+        """Set retention.ms to one second, and check whether the segment is deleted like an undamaged one of that
+        age."""
         topic = partition.rpartition("-")[0]
         port = cluster.ports["broker"]
         name, options = "kafka.admin.ConfigCommand", ["--alter", "--add-config", "retention.ms=1000"]
@@ -116,7 +118,7 @@ class Probes:
         return {"retention": {"logStart": starts.get(partition), "logStartOfASoundTopic": starts.get(f"{other}-0")}}
 
     def next_of_producer(self, root: Path, partition: str, cluster: Cluster) -> Result:
-        """The batch that the last producer of the log would send next."""
+        """Send the batch that the last producer in the log would send next."""
         last = max((root / partition).glob("0*.log"))
         header = self.recipes.BATCH_HEADER.read(self.recipes.split(last.read_bytes())[-1])
         sequence = header.baseSequence + header.recordCount
@@ -125,9 +127,9 @@ class Probes:
         return {"producer": producer | {"answer": answer}} | self.refused(answer)
 
     def append(self, root: Path, partition: str, cluster: Cluster, end: int) -> Result:
-        """One batch more at the end: does the broker take it, and does a consumer get there?
+        """Append one batch, and check whether the broker accepts it and a consumer can read it.
 
-        It is of the time of the log's first batch: a later one might begin a new segment."""
+        The batch has the timestamp of the log's first batch, because a later one might roll the segment."""
         first = self.recipes.split(max((root / partition).glob("0*.log")).read_bytes())[:1]
         time_ms = self.recipes.BATCH_HEADER.read(first[0]).baseTimestamp if first and first[0][16] == 2 else 0
         times = {"baseTimestamp": time_ms, "maxTimestamp": time_ms} if time_ms > 0 else {}

@@ -1,5 +1,5 @@
-"""One Produce request to a broker, with the bytes of a batch as they are: no producer of Kafka's sends what it should
-not, and none can be told which producer id and sequence to use."""
+"""Sends one Produce request with the bytes of a batch unchanged. Kafka's producers send no invalid batches, and cannot
+be given a producer ID and sequence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 import struct
 
 PRODUCE, VERSION = 0, 7
-"""The newest version of the request that has no compact types. Source: ProduceRequest.json, KIP-98."""
+"""Newest version of the request without compact types. Source: ProduceRequest.json, KIP-98."""
 
 ERRORS = {
     -1: "UNKNOWN_SERVER_ERROR",
@@ -23,7 +23,7 @@ ERRORS = {
     59: "UNKNOWN_PRODUCER_ID",
     87: "INVALID_RECORD",
 }
-"""Those that a broker may well answer here. Source: org.apache.kafka.common.protocol.Errors."""
+"""Errors that a broker is likely to return here. Source: org.apache.kafka.common.protocol.Errors."""
 
 
 def text(value: str | None) -> bytes:
@@ -31,8 +31,8 @@ def text(value: str | None) -> bytes:
 
 
 def produce(port: int, partition: str, batch: bytes, seconds: float = 10) -> tuple[str, int]:
-    """Sends a v2 batch to `partition` (topic-number): the name of the broker's error, NONE if it took it, and the base
-    offset that it gave. Raises OSError when the broker does not answer."""
+    """Send a v2 batch to `partition` (topic-number). Returns the name of the broker's error, NONE if it accepted the
+    batch, and the base offset assigned to the batch. Raises OSError if the broker does not answer."""
     topic, _, number = partition.rpartition("-")
     request = struct.pack(">hhi", PRODUCE, VERSION, 1) + text("trial") + text(None) + struct.pack(">hi", 1, 10_000)
     request += struct.pack(">i", 1) + text(topic) + struct.pack(">iii", 1, int(number), len(batch)) + batch
@@ -41,7 +41,7 @@ def produce(port: int, partition: str, batch: bytes, seconds: float = 10) -> tup
         with connection.makefile("rb") as answer:
             (size,) = struct.unpack(">i", exactly(answer.read(4), 4))
             body = exactly(answer.read(size), size)
-    # Correlation id, one topic with its name, one partition with its number; then what is asked for.
+    # Correlation ID, one topic with its name, one partition with its number; then the error code and the base offset.
     error, offset = struct.unpack_from(">hq", body, 4 + 4 + 2 + len(topic) + 4 + 4)
     return ERRORS.get(error, str(error)), offset
 

@@ -10,11 +10,11 @@ from tools.trials.cluster import COMMON, LISTENERS, START_SECONDS, Cluster, free
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 WARMING_SECONDS = 8
-"""How long a broker needs after startup to be in sync again."""
+"""Seconds that a broker needs after startup to be in sync again."""
 
 
 class Replicas(Cluster):
-    """Three brokers and their controller. `settings`: lines of the brokers' properties, read at each start."""
+    """Three brokers and their controller. `settings`: lines of the brokers' properties, read at each startup."""
 
     def __init__(self, jars: Path, work: Path, settings: str) -> None:
         super().__init__(jars, work, work / "disk-0", [])
@@ -47,14 +47,14 @@ class Replicas(Cluster):
         (self.work / f"{role}.properties").write_text(text + (self.settings if kind == "broker" else ""))
 
     def start(self, role: str) -> None:
-        """Starts the broker or controller with the current settings; its log file is written from the start."""
+        """Start the broker or controller with the current settings; its log file is overwritten."""
         self.configure(role)
         with (self.work / f"{role}.log").open("wb") as log:
             command = self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
             self.processes[role] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.work)
 
     def wait(self, *roles: str) -> None:
-        """Waits until these brokers are up. Raises RuntimeError if one of them is not."""
+        """Wait until these brokers are up. Raises RuntimeError if one exits or takes too long."""
         until = time.monotonic() + START_SECONDS
         for role in roles:
             while not any("Kafka Server started" in line for line in self.log(role)):
@@ -68,12 +68,12 @@ class Replicas(Cluster):
         self.processes[role].wait()
 
     def stop(self, role: str) -> None:
-        """Shuts it down cleanly: it hands over its leaderships first."""
+        """Shut down cleanly: the broker hands over its leaderships first."""
         self.processes[role].terminate()
         self.processes[role].wait(timeout=120)
 
     def elect(self) -> None:
-        """Has every partition led by its preferred replica."""
+        """Make the preferred replica of every partition its leader."""
         arguments = ("--bootstrap-server", self.bootstrap, "--election-type", "preferred", "--all-topic-partitions")
         subprocess.run(
             self.java("org.apache.kafka.tools.LeaderElectionCommand", *arguments),

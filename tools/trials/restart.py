@@ -1,7 +1,7 @@
-"""What `kdump restart-plan` foretells of a damaged disk, beside what a real broker did with it: facts alike.
+"""Facts that `kdump restart-plan` predicts for a damaged disk, and the same facts about what a real broker did with it.
 
-Facts of a partition are what LogLoader says when it has loaded it (its lines in the broker's log), and what its files
-are some seconds later.
+The facts of a partition are those that LogLoader logs when it has loaded the partition, and the state of its files some
+seconds later.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LOADED = re.compile(
 RECOVERED = re.compile(r"partition=(?P<name>\S+), dir=(?P<dir>[^\]]*)\].*Recovering unflushed segment (?P<base>\d+)\.")
 OFFLINE = r"(?:Stopping serving logs in dir|Failed to create or validate data directory) …/(\S+)"
 LINES = 8
-"""Telling lines of a log that are kept, of its beginning and of its end."""
+"""Number of relevant lines that are kept from the beginning of a log, and from its end."""
 CLEANED = re.compile(r"Cleaning log (\S+)-(\d+)")
 
 
 def foretold(plan: RestartPlan, before: dict[str, Files]) -> Facts:
-    """`before`: the files of each log directory by its name."""
+    """Return the predicted facts. `before`: the files of each log directory, by its name."""
     facts: Facts = {"starts": plan.verdict != STOPPED, "offline": sorted(map(os.path.basename, plan.offline))}
     work = os.path.dirname(plan.directories[0].path)
     facts["reasons"] = [stop.exception.replace(f"{work}/", "…/") for stop in plan.allStops]
@@ -58,7 +58,7 @@ def _partition(each: PartitionPlan, files: Files) -> Facts:
     if each.state == "future" and any("as soon as" in reason for reason in renamed_to):
         facts["truncated"] = {}  # it is filled again
     if any("-delete:" in reason for reason in renamed_to):
-        return facts | {"logs": [], "snapshots": [], "epochs": []}  # another takes its place
+        return facts | {"logs": [], "snapshots": [], "epochs": []}  # another directory takes its place
     facts["logs"] = sorted(name for name in left if name.endswith(".log"))
     facts["snapshots"] = sorted(name for name in left if name.endswith(".snapshot"))
     facts["epochs"] = [[entry.epoch, entry.startOffset] for entry in each.epochsAfter or ()]
@@ -66,7 +66,7 @@ def _partition(each: PartitionPlan, files: Files) -> Facts:
 
 
 def _files_after(each: PartitionPlan, here: set[str]) -> tuple[set[str], dict[str, int | None]]:
-    """The names that are left of `here` after the steps, and the sizes of files that are shorter then."""
+    """Return which names in `here` are left after the steps, and the new sizes of truncated files."""
     left = set(here)
     truncated: dict[str, int | None] = {}
     names: dict[str, str] = {}
@@ -74,7 +74,7 @@ def _files_after(each: PartitionPlan, here: set[str]) -> tuple[set[str], dict[st
         if step.file == each.path:
             continue
         name = os.path.basename(step.file)
-        name = names.get(name, name)  # a step has the path that a file had at first
+        name = names.get(name, name)  # steps contain the original path of a file
         if step.kind in ("delete", "sweep"):
             left.discard(name)
             truncated.pop(name, None)
@@ -92,7 +92,8 @@ def _files_after(each: PartitionPlan, here: set[str]) -> tuple[set[str], dict[st
 def done(
     lines: list[str], started: bool, dirs: Iterable[Path], after: dict[str, Files], before: dict[str, Files]
 ) -> Facts:
-    """The same, of a broker: its log's lines, and the files when it had started or ended."""
+    """Return the same facts for a broker, from the lines of its log and from the files after startup (or after it
+    exited)."""
     stopped = re.findall(OFFLINE, "\n".join(lines))
     failed = {path.name for path in dirs} & set(stopped)
     telling = [x for x in lines if _tells(x)]
@@ -114,7 +115,7 @@ def done(
         stray = stray and not any(each.startswith(name + "/") for each in before.get(directory, {}))
         kept = name
         if name.endswith("-future") and not any(each.startswith(name + "/") for each in after.get(directory, {})):
-            kept = name.partition(".")[0]  # it has taken the place of the live one
+            kept = name.partition(".")[0]  # it has replaced the live log
         own = name.partition(".")[0] if stray and not name.startswith(".") else name
         if stray and not any(each.startswith(own + "/") for each in before.get(directory, {})):
             tops = {each.partition("/")[0] for each in before.get(directory, {})}
@@ -146,13 +147,13 @@ def _tells(line: str) -> bool:
 
 
 def epochs_of(path: Path) -> list[list[int]]:
-    """The entries of a leader-epoch-checkpoint that a broker has written."""
+    """Return the entries of a leader-epoch-checkpoint written by a broker."""
     lines = path.read_text().split("\n")[2:] if path.exists() else []
     return [[int(word) for word in line.split()] for line in lines if line]
 
 
 def elected(foretold: list[list[int]], found: list[list[int]]) -> list[list[int]]:
-    """The foretold epochs with that of the leader who was elected after the start, the last one of the file."""
+    """Return the predicted epochs, plus that of the leader elected after startup, which is the last one in the file."""
     cache = EpochCache()
     cache.load([Epoch(*entry) for entry in foretold])
     if found and found[-1] not in foretold:
@@ -161,7 +162,7 @@ def elected(foretold: list[list[int]], found: list[list[int]]) -> list[list[int]
 
 
 def differences(said: Facts, did: Facts) -> list[str]:
-    """Where the two do not agree; empty if they do."""
+    """Return the differences between prediction and broker; empty if there are none."""
     found = []
     if said["starts"] != did["starts"]:
         found.append(f"starts: foretold {said['starts']}, the broker {did['starts']}")
@@ -201,7 +202,7 @@ def differences(said: Facts, did: Facts) -> list[str]:
                 "segments",
             )
             if fact == "recovered" and not Counter(other[fact]) - Counter(one[fact]):
-                continue  # a missing index has a segment recovered without that line
+                continue  # if an index is missing, its segment is recovered without that line
             if fact == "epochs":
                 if elected(one[fact], other[fact]) != other[fact]:
                     found.append(f"{name}: epochs: foretold {one[fact]}, the broker {other[fact]}")
@@ -212,13 +213,13 @@ def differences(said: Facts, did: Facts) -> list[str]:
 
 
 def renamed(said: Facts, name: str) -> Facts:
-    """What is foretold of a disk of that name, as of one with the name that it had when the broker ran."""
+    """Return the predicted facts with the directory name replaced with disk-1, its name when the broker ran."""
     partitions = {key.replace(name, "disk-1"): facts for key, facts in said["partitions"].items()}
     return said | {"partitions": partitions, "offline": [each.replace(name, "disk-1") for each in said["offline"]]}
 
 
 def recorded(record: Facts) -> Facts:
-    """What the broker did, out of a result that was written before, for `differences`."""
+    """Return the facts about the broker from a stored result, in the form that `differences` takes."""
     partitions = {key: {"logEnd": end} for key, end in record["logEnds"].items()}
     partitions |= {key: facts["broker"] for key, facts in record["partitions"].items() if facts["broker"]}
     return {**record["broker"], "partitions": partitions}

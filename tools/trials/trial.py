@@ -1,4 +1,4 @@
-"""A start of a real broker on damaged disks, and what it and a consumer did, for docs/broker-trials.json."""
+"""Startups of a real broker on damaged disks, and what it and a consumer did, for docs/broker-trials.json."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALONE = {
     "checkpoint-beyond-log",
     "file-unknown",
 }
-"""Codes that may concern the whole directory: each gets a start of its own."""
+"""Codes that may concern the whole directory, so that each recipe gets a startup of its own."""
 
 TRANSACTIONS = ("transaction-", "txn-", "control-", "producer-fields-")
 LEGACY_HOSTS = [
@@ -41,8 +41,8 @@ LEGACY_HOSTS = [
     for client in ("librdkafka", "kafkapython", "aiokafka", "franz")
     for codec in ("none", "gzip", "snappy", "lz4", "zstd")
 ]
-"""Partitions of 120 records like the legacy ones, whose files can take their place: a 4.x broker reads the old formats
-but has no way to create such topics."""
+"""Partitions with 120 records like the legacy ones, whose files can replace theirs: a 4.x broker reads the old formats
+but cannot create such topics."""
 
 NOISE = re.compile(
     r"TimeoutException|Processed a total|is defined in the broker role|could not be established|SLF4J"
@@ -55,11 +55,12 @@ TELLING = re.compile(
 )
 USUAL = re.compile(r" (INFO|DEBUG) ")
 ALIKE = 56
-"""Lines about many partitions that begin with so much in common say the same."""
+"""Lines about many partitions are the same if their shapes begin with this many equal characters."""
 
 
 class Ground(NamedTuple):
-    """An undamaged disk: its files, how a broker starts on it, and what is read from it."""
+    """Undamaged disk: its files, the shapes of the lines that a broker logs on it, its log end offsets, and what is
+    read from it."""
 
     files: Files
     shapes: set[str]
@@ -68,9 +69,10 @@ class Ground(NamedTuple):
 
 
 def decisive(lines: Iterable[str], usual: set[str], names: tuple[str, ...]) -> list[str]:
-    """The lines that tell, about these partitions if any are named, less those of an undamaged start.
+    """Return the relevant lines, except those of a normal startup. If `names` is not empty, only lines about these
+    partitions.
 
-    An exception's own lines follow the line that logged it.
+    The lines of an exception follow the line that logged it.
     """
     found: dict[str, str] = {}
     told = False
@@ -91,7 +93,7 @@ def decisive(lines: Iterable[str], usual: set[str], names: tuple[str, ...]) -> l
 
 
 def partition_of(damage: Recipe, expected: Any) -> str | None:
-    """The partition to consume, if the damage has one."""
+    """Return the partition to consume, or None if the damage is on the controller."""
     name = expected.file.split("/")[0].split(".")[0]
     if re.search(r"-\d+$", name) and not name.startswith("__"):
         return str(name)
@@ -104,7 +106,7 @@ def is_about_transactions(damage: Recipe) -> bool:
 
 
 class Lab:
-    """Makes copies, starts and stops Kafka, and remembers what undamaged disks do."""
+    """Copies disks, starts and stops Kafka, and caches the results of undamaged disks."""
 
     def __init__(self, jars: Path, disks: Path, recipes: Any, say: Callable[[str], None]) -> None:
         self.jars, self.disks, self.recipes, self.say = jars, disks, recipes, say
@@ -117,7 +119,7 @@ class Lab:
         return Path(self.recipes.copy_disk(self.disks / self.recipes.DISK_PATHS[disk], target))
 
     def graft(self, source: Path, partition: str, root: Path, host: str) -> None:
-        """The files of a legacy partition in place of the host's."""
+        """Replace the files of the host partition with those of a legacy partition."""
         for path in (root / host).iterdir():
             if path.name.startswith("0"):
                 path.unlink()
@@ -125,7 +127,8 @@ class Lab:
             shutil.copy(path, root / host)
 
     def ground(self, disk: str, wanted: Iterable[tuple[str, bool]]) -> Ground:
-        """The undamaged disk; each (partition, read_committed) that is wanted has been consumed once."""
+        """Return the results of the undamaged disk; each requested (partition, read_committed) has been consumed
+        once."""
         known = self.grounds.get(disk)
         missing = sorted(set(wanted) - set(known.read if known else ()))
         if known and not missing:
@@ -159,10 +162,10 @@ class Lab:
         )
         return self.grounds[disk]
 
-    # --- one start ---
+    # --- one startup ---
 
     def groups(self, recipes: Iterable[Recipe]) -> Iterator[list[Recipe]]:
-        """Those that cannot disturb each other go together: same disk, other partitions."""
+        """Yield groups of recipes that cannot affect each other: on the same disk, in different partitions."""
         open_groups: dict[str, list[tuple[set[str], list[Recipe]]]] = {}
         for damage in recipes:
             if damage.code in ALONE or damage.disk == "clean-0":
@@ -180,7 +183,7 @@ class Lab:
             yield from (group for _, group in found)
 
     def place(self, damage: Recipe) -> str:
-        """The directory that a recipe changes, found by trying it."""
+        """Return the directory that a recipe changes; applies it to a copy to find out."""
         with tempfile.TemporaryDirectory() as name:
             return str(damage.apply(self.copy(damage.disk, Path(name) / "disk")).file.split("/")[0].split(".")[0])
 
@@ -195,7 +198,8 @@ class Lab:
         return results + (self.run(rest) if rest else [])
 
     def start(self, group: list[Recipe]) -> list[Result] | set[str]:
-        """The results, or the names of the recipes that brought the broker down for all (none: it does not say)."""
+        """Return the results, or the names of the recipes that stopped the broker for the whole group (empty if
+        unknown)."""
         disk = group[0].disk
         with tempfile.TemporaryDirectory() as name:
             work = Path(name)
@@ -270,7 +274,8 @@ class Lab:
 
     @staticmethod
     def served(hosts: set[str], cluster: Cluster) -> dict[str, int]:
-        """The ends of all partitions; some take their time."""
+        """Return the log end offsets of all partitions, once those of `hosts` are available; some take a few
+        seconds."""
         ends = cluster.ends()
         for _ in range(3):
             if hosts <= set(ends):
@@ -281,7 +286,7 @@ class Lab:
 
     @staticmethod
     def origin(trial: tuple[Recipe, Any, str | None]) -> str:
-        """The partition whose undamaged state counts."""
+        """Return the partition whose undamaged state is the reference."""
         damage, expected, host = trial
         if damage.disk == "legacy":
             return str(expected.file.split("/")[0])
@@ -332,7 +337,7 @@ class Lab:
 
 
 def verdict(sound: Reading, got: Reading) -> str:
-    """What the consumer did, next to what it does on the undamaged disk."""
+    """Return what the consumer did, compared with the undamaged disk."""
     end = max(sound.offsets, default=-1)
     if got.lines or max(got.offsets, default=-1) < end:
         return "stops"

@@ -1,4 +1,4 @@
-"""Lines of logs and lists of offsets, made short."""
+"""Shortens log lines and lists of offsets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ LINES = 12
 
 
 def shape(line: str) -> str:
-    """A line without its numbers and ids: what two starts have in common."""
+    """Return a line without numbers, IDs and paths, to compare the lines of two startups."""
     return re.sub(r"\d+|[A-Za-z0-9_-]{22}", "#", re.sub(r"…/\S*", "…", line))
 
 
 def once(lines: Iterable[str]) -> list[str]:
-    """The first line of each shape."""
+    """Return the first line of each shape, at most LINES."""
     found: dict[str, str] = {}
     for line in lines:
         found.setdefault(shape(line), line.strip()[:600])
@@ -22,7 +22,7 @@ def once(lines: Iterable[str]) -> list[str]:
 
 
 def ranges(numbers: list[int]) -> str:
-    """1..3,7"""
+    """Return ascending numbers as ranges: 1..3,7."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:

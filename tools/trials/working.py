@@ -24,12 +24,14 @@ transaction.state.log.segment.bytes=1048576
 offsets.topic.segment.bytes=1048576
 num.partitions=2
 """
-"""What makes files come and go within seconds; of a name that Cluster gives, too, the last counts."""
+"""Settings that make files come and go within seconds. They override those of Cluster, because the last value of a name
+counts."""
 SOURCE = Path(__file__).parent / "AtWork.java"
 
 
 class Working(Cluster):
-    """A combined node with two log directories, and clients that keep it busy; from `with` to `stop`."""
+    """Combined node with two log directories, and clients that keep it busy, from the start of the `with` block to
+    `stop`."""
 
     def __init__(self, jars: Path, work: Path, seed: int) -> None:
         self.log_dirs = [work / "d1", work / "d2"]
@@ -55,13 +57,13 @@ class Working(Cluster):
         return self
 
     def is_working(self) -> None:
-        """Raises RuntimeError if the broker or its clients have ended."""
+        """Raise RuntimeError if the broker or its clients have exited."""
         for name in ("broker", "clients"):
             if self.ended(name):
                 raise RuntimeError(f"{name} ended: " + (self.work / f"{name}.log").read_text()[-2000:])
 
     def stop(self) -> None:
-        """Ends the clients, and shuts the broker down cleanly."""
+        """Stop the clients, and shut the broker down cleanly."""
         self.processes["clients"].kill()
         self.processes["clients"].wait()
         self.processes["broker"].send_signal(signal.SIGTERM)
@@ -69,7 +71,7 @@ class Working(Cluster):
 
 
 def commands(dirs: list[Path], out: Path) -> list[tuple[str, list[str]]]:
-    """Every command of kdump that reads a disk, with its usual options, on these log directories."""
+    """Return every kdump command that reads a disk, with its usual options, for these log directories."""
     out.mkdir(parents=True, exist_ok=True)
     paths = [str(path) for path in dirs]
     state = ["--json", *paths]

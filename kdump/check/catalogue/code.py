@@ -17,7 +17,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 class Code(NamedTuple):
-    """One code. `severity` is the usual one, `unless` says when another one applies; `consequence` is a sentence in
+    """One code. `severity` is the usual one, `unless` states when another one applies; `consequence` is a sentence in
     which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
     contain the rule."""
 
@@ -31,7 +31,7 @@ class Code(NamedTuple):
     unless: str = ""
 
 
-# CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which a follower calls, too.
+# CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which followers also call.
 STOPS = (
     "a Java consumer that reaches offset {offset} stops with a KafkaException ('Record is corrupt'), unless it has "
     "check.crcs=false; a follower that fetches the batch retries there and leaves the ISR"

@@ -3,7 +3,7 @@
 from kdump.check.catalogue.code import ERROR, INFO, WARNING, Code
 
 # LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
-# every producer snapshot above it. The one that it takes is removed as stray if the next segment does not start
+# every producer snapshot above it. The snapshot that it takes is removed as stray if the next segment does not start
 # there, and a clean startup without snapshots skips the log (gap-index-removed, gap-both-removed).
 REBUILD = (
     "Stop the broker and replace the segment's indexes with the files that kdump reindex writes. Or, if kdump verify "

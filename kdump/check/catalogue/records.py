@@ -1,4 +1,4 @@
-"""Family records: what is wrong inside a batch whose checksum matches."""
+"""Family records: problems inside a batch whose checksum matches."""
 
 from kdump.check.catalogue.code import ERROR, INVALID, RESTORE, SKIP, WARNING, Code
 

@@ -1,4 +1,4 @@
-"""`kdump.carve`: the batches in anything, and the runs that they form."""
+"""`kdump.carve`: finds the batches in files of any kind, and the runs that they form."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from kdump.log.paths import Target, target
 
 @dataclass
 class CarvedFile:
-    """A file that has been searched to its end. `skipped` bytes were holes and not read; `unreadable` those that the
-    device did not give; `unchecked` headers were passed over, for there were too many of them."""
+    """A file that has been searched completely. `skipped`: bytes in sparse regions, which were not read; `unreadable`:
+    bytes that the device could not read; `unchecked`: headers that were passed over because there were too many of
+    them."""
 
     file: str
     size: int
@@ -39,14 +40,14 @@ def carve(
     refused: Refused = raise_it,
     met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
-    """The sound batches in files of any kind, in order of their positions; a CarvedRun behind the last batch of each
-    run, and a CarvedFile behind each file. `paths`: files, block devices, - for standard input, or directories, all
-    files below which are searched. Each run is written to a directory of its own below `out`, a new directory, as a
-    segment with its indexes; by default nothing is written.
+    """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
+    each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
+    which are searched recursively. Each run is written to its own directory below `out`, a new directory, as a segment
+    with its indexes; by default nothing is written.
 
-    A batch can be read until the next item is asked for. `refused` is told of what could not be read (by default it is
-    raised), `met` of how far a file, of that size if it is known, has been searched. Raises SourceError, and
-    kdump.forensics.output_directory.OutputError.
+    A batch can be read until you request the next item. `refused` is called with the SourceError for each file that
+    could not be read (by default it is raised), `met` with the file, the position reached in it, and its size if known.
+    Raises SourceError, and kdump.forensics.output_directory.OutputError.
     """
 
     named = [paths] if isinstance(paths, str) else list(paths)
@@ -62,7 +63,7 @@ def carve(
                     writer.abandon()
                 runs.end()
                 refused(error)
-            except BaseException:  # OutputError, or whoever asked does not go on
+            except BaseException:  # OutputError, or the caller has stopped iterating
                 if writer is not None:
                     writer.abandon()
                 raise

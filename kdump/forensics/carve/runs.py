@@ -1,7 +1,7 @@
-"""Batches that stand one behind the other, as in a segment: what was one file, as far as the bytes tell.
+"""Groups adjacent batches, as in a segment, into runs: each was probably one file.
 
-No batch says which topic or partition it is of, so none is named. A run goes on where the next batch begins at the very
-byte at which the last one ends, and nothing says that it is of another log.
+Batches do not state their topic or partition, so runs do not, either. A run continues if the next batch begins exactly
+where the last one ends, and nothing indicates that it belongs to another log.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from kdump.log.region import Batch, BatchLegacy
 from kdump.state.producers import GAP, Producers, follows
 
 SECTOR = 512
-"""Bytes: a file begins at a multiple of a disk's sectors."""
+"""Sector size of a disk in bytes: a file begins at a multiple of it."""
 MOST_ENDS = 200_000
-"""Runs whose ends are remembered, for what may follow them: 30 MB."""
+"""Maximum number of runs whose end offsets are kept, to find runs that may follow them: 30 MB."""
 MOST_NAMED = 10
-"""Producers, and runs that another may follow, that are named."""
+"""Maximum number of producers, and of runs that it may follow, that are listed for a run."""
 
 
 @answer("run")
 @dataclass
 class CarvedRun:
-    """Batches of `file`, bytes position..end-1. Epochs and producer ids are those of v2 batches."""
+    """Adjacent batches of `file`, bytes position..end-1. Epochs and producer IDs are those of v2 batches."""
 
     number: Annotated[int, Doc("counts from 1, in the order in which they are found", name="run")]
     file: Annotated[PathText, Doc("path of the file that was searched")]
@@ -60,7 +60,7 @@ class CarvedRun:
 
 
 class Runs:
-    """Puts batches into runs, file by file."""
+    """Groups batches into runs, file by file."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -69,7 +69,7 @@ class Runs:
         self._ends: dict[int, list[int]] = {}
 
     def ends_before(self, batch: Batch) -> bool:
-        """Whether the current run ends, and `batch` begins another."""
+        """Return True if there is no current run, or `batch` does not continue it."""
         run = self.current
         if run is None or batch.position != run.end:
             return True
@@ -78,7 +78,7 @@ class Runs:
             return True
         is_gap = base != run.lastOffset + 1
         if is_gap and batch.position % SECTOR == 0:
-            return True  # another file, as likely as one of which the cleaner took batches
+            return True  # as likely another file as a log that the cleaner compacted
         epoch = batch.partitionLeaderEpoch
         if epoch is not None and epoch >= 0 and run.lastEpoch is not None and epoch < run.lastEpoch:
             return True
@@ -87,14 +87,14 @@ class Runs:
         return broken is not None and not (is_gap and broken.kind == GAP)
 
     def end(self) -> CarvedRun | None:
-        """The current run has ended."""
+        """End the current run and return it; None if there is none."""
         run, self.current = self.current, None
         if run is not None and len(self._ends) < MOST_ENDS:
             self._ends.setdefault(run.lastOffset + 1, []).append(run.number)
         return run
 
     def add(self, file: str, batch: Batch) -> CarvedRun:
-        """The run of a batch: the current one, or a new one if that has ended."""
+        """Add a batch and return its run: the current one, or a new one if there is none."""
         run = self.current
         if run is None:
             self.count += 1
@@ -129,7 +129,7 @@ def _has_sequence(batch: Batch) -> bool:
 
 
 def _first(batch: Batch) -> int:
-    """The first offset; of a wrapper that does not say it, its last."""
+    """Return the first offset; for a wrapper that does not state it, the last."""
     if isinstance(batch, BatchLegacy):
         look_inside(batch)
     return batch.lastOffset if batch.baseOffset is None else batch.baseOffset

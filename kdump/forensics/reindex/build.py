@@ -1,9 +1,9 @@
-"""Batches, one by one -> the bytes of the .index, .timeindex and .txnindex beside them.
+"""Builds the bytes of a segment's .index, .timeindex and .txnindex from its batches, one by one.
 
 Source: org.apache.kafka.storage.internals.log.LogSegment.recover, with OffsetIndex.append, TimeIndex.maybeAppend,
-ProducerAppendInfo.append (as AppendOrigin.REPLICATION) and TransactionIndex.append. Recovery takes each batch by itself
-in every release. So does LogSegment.append of a running broker since 4.1, which writes the same entries as long as
-neither a restart nor a truncation falls into the segment: either lets the interval begin anew.
+ProducerAppendInfo.append (as AppendOrigin.REPLICATION) and TransactionIndex.append. Recovery processes each batch by
+itself in every release. So does LogSegment.append of a running broker since 4.1, which writes the same entries unless
+there is a restart or a truncation within the segment: either restarts the index interval.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from kdump.state.marker import ABORT, COMMIT, Marker
 from kdump.state.transactions import Transactions
 
 INTERVAL = 4096
-"""Bytes: index.interval.bytes by default (TopicConfig)."""
+"""Bytes: default of index.interval.bytes (TopicConfig)."""
 LARGEST_INDEX = 10 * 1024 * 1024
-"""Bytes: segment.index.bytes by default (TopicConfig). A broker puts no more into an index."""
+"""Bytes: default of segment.index.bytes (TopicConfig), the maximum size of an index."""
 LARGEST_SEGMENT = (1 << 31) - 1
-"""Bytes, and offsets above the base offset: a broker counts both in 31 bits."""
+"""Maximum size of a segment in bytes, and maximum distance of an offset from its base offset: a broker counts both in
+31 bits."""
 MOST_ABORTED = 1_000_000
-"""Aborted transactions of one segment that are kept: 34 MB."""
+"""Maximum number of aborted transactions of one segment: 34 MB."""
 TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
-"""What a broker does at a batch that recovery does not take: cut the log off there, not start, or split the segment."""
+"""What a broker does at a batch that recovery rejects: truncate the log there, fail to start, or split the segment."""
 
 
 class RecoveryStop(Exception):
-    """A batch that a broker's recovery does not take, and nothing behind it. `does` is TRUNCATES, THROWS or SPLITS."""
+    """Raised for a batch that recovery rejects, together with everything after it. `does` is TRUNCATES, THROWS or
+    SPLITS."""
 
     def __init__(self, reason: str, does: str) -> None:
         super().__init__(reason)
@@ -42,7 +44,7 @@ class RecoveryStop(Exception):
 
 @dataclass(frozen=True)
 class Indexes:
-    """The bytes of the three files, without preallocation. A broker makes no .txnindex for no bytes."""
+    """The bytes of the three files, without preallocation. A broker does not create an empty .txnindex."""
 
     index: bytes
     timeindex: bytes
@@ -50,9 +52,9 @@ class Indexes:
 
 
 class Added(NamedTuple):
-    """What a batch did. `indexed`: it has an entry in the .index; `began`: the first offset of the transaction that it
-    began; `aborted`: its producer, for an ABORT marker, with the `entry` that it has in the .txnindex (None: no data of
-    its transaction is known)."""
+    """Effects of a batch. `indexed`: whether it has an entry in the .index; `began`: first offset of the transaction
+    that it began; for an ABORT marker, `aborted` is its producer ID, and `entry` its entry in the .txnindex (None if no
+    data of its transaction is known)."""
 
     indexed: bool = False
     began: int | None = None
@@ -61,11 +63,12 @@ class Added(NamedTuple):
 
 
 class IndexBuilder:
-    """The indexes of one segment, from its batches in order.
+    """Builds the indexes of one segment from its batches, in order.
 
     `base_offset` is the one in the segment's name, `interval` index.interval.bytes, `largest` segment.index.bytes.
-    `transactions` has what is open where the segment begins; it is led on, and can be handed to the next segment's
-    builder. `last_timestamp` and `last_timestamp_offset` are those of the batch with the largest maxTimestamp so far.
+    `transactions` contains the transactions open at the beginning of the segment; it is updated, and can be passed to
+    the builder of the next segment. `last_timestamp` and `last_timestamp_offset` are those of the batch with the
+    largest maxTimestamp so far.
     """
 
     def __init__(
@@ -83,16 +86,17 @@ class IndexBuilder:
         self.at = at or target(f"{base_offset:020}.log")
         self.last_timestamp, self.last_timestamp_offset = -1, base_offset
         self._most_index = largest // INDEX_ENTRY.size
-        self._most_time = largest // TIME_INDEX_ENTRY.size - 1  # one is kept for the entry at the end
+        self._most_time = largest // TIME_INDEX_ENTRY.size - 1  # one is reserved for the last entry
         self._index, self._time, self._txn = bytearray(), bytearray(), bytearray()
-        self._indexed_to = 0  # the position of the last entry
+        self._indexed_to = 0  # position of the last entry
         self._last_indexed: int | None = None
         self._last_time = (-1, base_offset)
         self._last_aborted = -1
 
     def add(self, batch: Batch, position: int | None = None) -> Added:
-        """The next batch, at byte `position` of the segment (by default where it was read from); its checksum is
-        believed. Raises RecoveryStop: this batch is not in the indexes, and none may follow it."""
+        """Add the next batch, at byte `position` of the segment (by default the position where it was read). Its
+        checksum is not verified. Raises RecoveryStop if recovery rejects the batch: it is not indexed, and none may
+        follow it."""
         position = batch.position if position is None else position
         last = batch.lastOffset
         if not 0 <= last - self.base_offset <= LARGEST_SEGMENT:
@@ -115,14 +119,15 @@ class IndexBuilder:
         return added
 
     def finish(self) -> Indexes:
-        """The files as they are once the segment is closed, rolled or recovered: the time index ends with the largest
-        timestamp of all (LogSegment.recover, close, onBecomeInactiveSegment). Raises RecoveryStop."""
+        """Return the files as they are once the segment is closed, rolled or recovered: the last entry of the time
+        index has the largest timestamp of all (LogSegment.recover, close, onBecomeInactiveSegment). Raises
+        RecoveryStop."""
         self._check_time(self.last_timestamp_offset)
         self._add_time()
         return Indexes(bytes(self._index), bytes(self._time), bytes(self._txn))
 
     def _can_index(self, last: int, timestamp: int, offset: int) -> None:
-        """What OffsetIndex.append and TimeIndex.maybeAppend refuse."""
+        """Raise RecoveryStop for entries that OffsetIndex.append or TimeIndex.maybeAppend rejects."""
         if len(self._index) // INDEX_ENTRY.size >= self._most_index:
             raise RecoveryStop(f"the offset index is full, with {self._most_index} entries", THROWS)
         if self._last_indexed is not None and last <= self._last_indexed:
@@ -139,7 +144,7 @@ class IndexBuilder:
             raise RecoveryStop(reason, THROWS)
 
     def _add_time(self) -> None:
-        """TimeIndex.maybeAppend: only what is newer than the last entry."""
+        """Add an entry if it is newer than the last one, as TimeIndex.maybeAppend does."""
         if self.last_timestamp > self._last_time[0]:
             self._last_time = (self.last_timestamp, self.last_timestamp_offset)
             self._time += TIME_INDEX_ENTRY.struct.pack(
@@ -147,7 +152,7 @@ class IndexBuilder:
             )
 
     def _producer(self, batch: Batch, added: Added) -> Added:
-        """LogSegment.updateProducerState, as far as it leads to the transaction index."""
+        """Do what LogSegment.updateProducerState does, as far as the transaction index depends on it."""
         if batch.producerId is None or batch.producerId < 0:
             return added
         if batch.isControlBatch:
@@ -184,8 +189,8 @@ class IndexBuilder:
 
 
 def _marker(batch: Batch) -> Marker | None:
-    """What a control batch of a producer says: COMMIT or ABORT. None for one without records: nothing of what it ends
-    is left. Raises RecoveryStop for what EndTransactionMarker.deserialize does not take."""
+    """Return the marker in a control batch of a producer: COMMIT or ABORT; None if it has no records, because nothing
+    is left of its transaction. Raises RecoveryStop for what EndTransactionMarker.deserialize rejects."""
     for record in records(batch, values=False):
         control = decode_control(record.key, record.value)
         if control.problem is not None:

@@ -1,7 +1,7 @@
-"""`kdump.reindex`: the indexes of segments rebuilt as a broker rebuilds them, and what is wrong with those there are.
+"""`kdump.reindex`: rebuilds the indexes of segments as a broker does, and compares the existing ones with them.
 
-A broker does this for a segment without an .index, or with a .timeindex or .txnindex that fails its check, when it
-starts; and for those above the recovery point when it was not shut down cleanly. Source: LogLoader.loadSegmentFiles,
+A broker does this at startup for a segment without an .index, or with a .timeindex or .txnindex that fails its sanity
+check; and, after an unclean shutdown, for the segments above the recovery point. Source: LogLoader.loadSegmentFiles,
 LogLoader.recoverLog, LogSegment.recover.
 """
 
@@ -28,13 +28,13 @@ from kdump.state.transactions import Transactions
 
 ENDINGS: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
-"""The families of rules for which as little is read around a partition as this needs."""
+"""Rule families for which as little as possible is read from the files around a partition."""
 
 
 @answer("reindex")
 @dataclass
 class Reindexed:
-    """One segment: its rebuilt indexes beside those that were found."""
+    """One segment: its rebuilt indexes compared with the existing ones."""
 
     topic: Annotated[str | None, Doc("null where the directory names none")]
     partition: Annotated[int | None, Doc("of the topic")]
@@ -83,27 +83,27 @@ class Reindexed:
     def verdicts(
         self,
     ) -> Annotated[list[Verdict], Doc(f"of .index, .timeindex and .txnindex: {NESTED}", name="indexes")]:
-        """None where the segment cannot be opened."""
+        """Verdicts on the existing indexes; empty if the segment is too large, or its indexes cannot be built."""
         return self.rebuilt.verdicts
 
     @property
     def is_sound(self) -> bool:
-        """Whether a broker can go on with the indexes that are there."""
+        """Whether a broker can use the existing indexes."""
         return all(verdict.is_sound for verdict in self.verdicts)
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether there is what a broker would have written."""
+        """Whether there are indexes as a broker would have written them."""
         return self.rebuilt.indexes is not None
 
     @property
     def is_cut(self) -> bool:
-        """Whether recovery takes less than the segment has, for damage."""
+        """Whether recovery stops before the end of the segment because of damage."""
         return self.rebuilt.ending is not None and not self.rebuilt.ending.is_usual
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether there is nothing to be said of it."""
+        """Whether there is nothing to report."""
         as_rebuilt = all(verdict.status in (IDENTICAL, NOT_NEEDED) for verdict in self.verdicts)
         return as_rebuilt and not self.rebuilt.endings and not self.notes
 
@@ -123,14 +123,14 @@ def reindex(
     refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Reindexed]:
-    """The segments that `paths` mean, one by one: files, directories of partitions, log directories, or directories
-    above. Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default
-    nothing is written.
+    """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.
+    Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default nothing
+    is written.
 
-    `interval`: index.interval.bytes, by default the topic's where the metadata is on the same disk, else 4096.
-    `past_damage`: index what lies behind damage too, which no broker does. `wanted` chooses topics by name; `refused`
-    is told of what could not be read (by default it is raised), `met` of bytes that were read. Raises SourceError, and
-    kdump.forensics.output_directory.OutputError.
+    `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
+    `past_damage`: also index batches after damage, which no broker does. `wanted` selects topics by name; `refused` is
+    called with the SourceError for what could not be read (by default it is raised), `met` with the number of bytes
+    that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError.
     """
 
     named = [paths] if isinstance(paths, str) else list(paths)
@@ -157,8 +157,8 @@ def reindex(
 
 
 def _names(places: list[Asked]) -> list[str]:
-    """The directory of each partition below the one that is written to: topic-partition, behind the log directory's
-    name where there are several. Raises OutputError where two would be one."""
+    """Return the subdirectory of the output directory for each partition: topic-partition, preceded by the name of its
+    log directory if there are several. Raises OutputError if two are the same."""
     directories = {place.directory for place in places}
     names = []
     for place in places:
@@ -176,8 +176,8 @@ def _names(places: list[Asked]) -> list[str]:
 
 
 def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
-    """What a broker leaves beside the segment: a .txnindex only if something is in it, or one was there. Beside a
-    .deleted, .swap or .cleaned segment their names end as its own does: they are no live ones."""
+    """Write the files that a broker leaves next to the segment: a .txnindex only if it has entries, or existed before.
+    Indexes of a .deleted, .swap or .cleaned segment get the same suffix, because they are not live."""
     stem, _, rest = os.path.basename(made.file).partition(".")
     ending = "" if is_live(made.file) else rest.removeprefix("log")
     indexes = made.rebuilt.indexes
@@ -192,7 +192,7 @@ def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
 
 @answer("reindexSummary")
 class ReindexSummary(NamedTuple):
-    """All segments together."""
+    """Totals of all segments."""
 
     segments: Annotated[int, Doc("that were rebuilt, or could not be")]
     identical: Annotated[int, Doc("index files that are, byte for byte, what was rebuilt")]
@@ -207,7 +207,8 @@ class ReindexSummary(NamedTuple):
 
 
 class _Partition:
-    """One partition: its segments in order, for each needs the transactions that those before it left open."""
+    """One partition. Its segments are read in order, because each needs the transactions that those before it left
+    open."""
 
     def __init__(self, place: Asked, question: Question, options: Options, refused: Refused) -> None:
         self.place = place
@@ -216,9 +217,9 @@ class _Partition:
         self.refused = refused
         self.transactions = Transactions()
         self.reached = -1
-        """The number of the segment at whose beginning the transactions stand; -1: of none."""
+        """Number of the segment at whose beginning `transactions` is valid; -1: of none."""
         self.is_broken = False
-        """Whether the segment before that one was not replayed whole."""
+        """Whether the segment before that one was not replayed completely."""
 
     def run(self) -> Iterator[Reindexed]:
         segments = self.place.partition.segments
@@ -236,7 +237,7 @@ class _Partition:
                     yield made
 
     def _lead_to(self, number: int) -> list[str]:
-        """The transactions as they are where a segment begins; what is not known of them."""
+        """Bring `transactions` to the beginning of a segment; return notes on what is unknown about them."""
         place, offset = self.place.partition, self.place.partition.segments[number].offset
         if self.reached == number:
             if not self.is_broken:
@@ -251,7 +252,8 @@ class _Partition:
         return notes
 
     def _begin(self, offset: int) -> list[str]:
-        """What a broker that starts knows at the beginning of a segment, by a snapshot there or not."""
+        """Set `transactions` to what a broker knows at the beginning of a segment after a startup: the state in the
+        producer snapshot there, or nothing. Return notes on what is unknown."""
         self.question.known_from = 0
         loaded = snapshot_at(self.place.partition, offset, self.options) if offset > 0 else None
         self.transactions = Transactions() if loaded is None else loaded[1]

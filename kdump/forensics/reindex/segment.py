@@ -1,4 +1,4 @@
-"""One segment, walked as recovery walks it: its indexes rebuilt, and those that were found held against them.
+"""Reads one segment as recovery does, rebuilds its indexes, and compares the existing ones with them.
 
 Source: LogSegment.recover, FileRecords.batches, RecordBatch.ensureValid.
 """
@@ -38,14 +38,14 @@ from kdump.log.stream import Stop, stream
 from kdump.state.transactions import Transactions
 
 MOST_ENDINGS = 1000
-"""Damaged places of one segment that are kept."""
+"""Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
 
 
 class Ending(NamedTuple):
-    """Where recovery stops before the file ends. `does`: what a broker does there, TRUNCATES, THROWS or SPLITS;
-    `is_usual`: as a preallocated file or a broker that is writing leaves it, and no damage. `sound`: where the next
-    sound batch begins, None if none is known."""
+    """Where recovery stops before the end of the file. `does`: what a broker does there, TRUNCATES, THROWS or SPLITS;
+    `is_usual`: whether it is not damage, but the end of a preallocated file or of one that a broker is writing;
+    `sound`: where the next valid batch begins, None if none is known."""
 
     position: Annotated[int, Doc()]
     reason: Annotated[str, Doc()]
@@ -56,9 +56,9 @@ class Ending(NamedTuple):
 
 @dataclass
 class Question:
-    """How a segment is rebuilt. `open_end`: it may be the one that a broker appends to; `compacted`: the cleaner may
-    have been there; `known_from`: from which offset on the beginning of every transaction is known; `past_damage`: go
-    on behind what recovery cuts off."""
+    """How to rebuild a segment. `open_end`: whether a broker may be appending to it; `compacted`: whether it may have
+    been compacted; `known_from`: offset from which the beginning of every transaction is known; `past_damage`: whether
+    to continue after the point where recovery truncates."""
 
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX
@@ -71,8 +71,8 @@ class Question:
 
 @dataclass
 class Rebuilt:
-    """A segment. `valid`: the bytes that recovery takes, of `size`; `endings`: where it stops, and, past damage, every
-    place that was passed over."""
+    """A segment. `valid`: the bytes that recovery accepts, of `size`; `endings`: where recovery stops and, with
+    past_damage, all byte ranges that were skipped."""
 
     size: int
     valid: int = 0
@@ -80,17 +80,17 @@ class Rebuilt:
     lastOffset: int | None = None
     endings: list[Ending] = field(default_factory=list)
     indexes: Indexes | None = None
-    """None where a broker writes none: it throws, or splits the segment."""
+    """None if a broker writes none, because it fails to start or splits the segment."""
     verdicts: list[Verdict] = field(default_factory=list)
 
     @property
     def ending(self) -> Ending | None:
-        """Where recovery stops; None: at the end."""
+        """Where recovery stops; None at the end of the segment."""
         return self.endings[0] if self.endings else None
 
 
 class _Judges:
-    """The indexes that stand beside a segment."""
+    """Compares the existing indexes of a segment."""
 
     def __init__(self, segment: Segment, question: Question, options: Options) -> None:
         base, beside = segment.offset, segment.beside
@@ -110,10 +110,10 @@ class _Judges:
         )
 
     def batch(self, batch: Batch, added: Added) -> None:
-        """A batch that the builder took."""
+        """Process a batch that the builder has accepted."""
         self.offsets.batch(batch)
         self.times.batch(batch)
-        # Without an .index, entries are due where one would be rebuilt.
+        # Without an .index, entries are due where a rebuilt one would have them.
         if self.offsets.here if self.offsets.verdict.path is not None else added.indexed:
             self.times.due()
         self.aborted.added(batch, added)
@@ -131,8 +131,8 @@ class _Judges:
 def rebuild(
     segment: Segment, transactions: Transactions, question: Question, options: Options, *, judged: bool = True
 ) -> Rebuilt:
-    """The indexes of a segment; `transactions` has what is open where it begins, and is led on. Not `judged`: what is
-    beside it is not looked at. Raises SourceError."""
+    """Rebuild the indexes of a segment. `transactions` contains the transactions open at its beginning, and is updated.
+    If not `judged`, the existing indexes are not read. Raises SourceError."""
     assert segment.log is not None
     window = options.open(segment.log)
     with closing(window.source):
@@ -158,7 +158,7 @@ def rebuild(
                 found.batches += 1
                 found.lastOffset = max(item.lastOffset, found.lastOffset or 0)
                 found.valid = item.end if not found.endings else found.valid
-        found.size = window.source.size or found.valid  # that of a compressed file is known now
+        found.size = window.source.size or found.valid  # the size of a compressed file is known only now
         try:
             indexes = builder.finish()
         except RecoveryStop as stop:
@@ -173,7 +173,7 @@ def rebuild(
 
 
 def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> Ending | None:
-    """The next batch; why recovery does not take it."""
+    """Add the next batch; return the Ending if recovery rejects it."""
     what = f"the batch with offset {batch.lastOffset}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
         return Ending(batch.position, f"a batch of {batch.size} bytes, fewer than a header", TRUNCATES)
@@ -189,13 +189,13 @@ def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> Ending
 
 
 def _ending(stop: Stop, question: Question) -> Ending:
-    """Where the walk itself stops."""
+    """Return the Ending for bytes that are not a batch."""
     usual = question.open_end and stop.sound is None and (stop.zeros or not stop.thrown)
     return Ending(stop.position, stop.reason, TRUNCATES, usual, stop.sound)
 
 
 def _items(at: Target | None, kind: Kind, options: Options, verdict: Verdict) -> Iterator[Item]:
-    """Everything in an index; that it cannot be read is noted."""
+    """Yield everything in an index; a read error is recorded in `verdict`."""
     if at is None:
         return
     try:
@@ -208,7 +208,7 @@ def _items(at: Target | None, kind: Kind, options: Options, verdict: Verdict) ->
 
 
 def _begins(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
-    """Whether the file that was found begins with these bytes."""
+    """Return True if the existing file begins with these bytes."""
     if verdict.at is None or verdict.size < len(rebuilt) or verdict.unread:
         return False
     with suppress(SourceError), closing(options.open(verdict.at).source) as source:

@@ -1,7 +1,7 @@
-"""What an index that was found is worth, beside the one that was rebuilt.
+"""Compares an existing index with the rebuilt one.
 
-An index that differs is not wrong for that: releases, restarts and the log cleaner write others that serve as well.
-Those are the REASONS; what none of them explains is wrong, and told entry by entry.
+An index that differs is not necessarily wrong: other releases, restarts and the log cleaner lead to entries that are
+equally valid. REASONS lists these cases; entries that none of them explains are wrong, and reported one by one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kdump.log.paths import Target
 
 IDENTICAL, LEGAL, WRONG, MISSING = "identical", "legal", "wrong", "missing"
 NOT_NEEDED, UNREAD = "notNeeded", "unread"
-"""identical: byte for byte what was rebuilt. legal: it differs, and a broker writes it so. wrong: it says what the
-segment does not. missing: there is none, and a broker needs one. notNeeded: no .txnindex, where nothing was aborted.
-unread: it could not be read."""
+"""identical: byte for byte what was rebuilt. legal: differs in a way in which a broker may write it. wrong: contradicts
+the segment. missing: does not exist, and a broker needs it. notNeeded: there is no .txnindex, and nothing was aborted.
+unread: could not be read."""
 STATUSES = (IDENTICAL, LEGAL, WRONG, MISSING, NOT_NEEDED, UNREAD)
 
 REASONS = {
@@ -36,15 +36,15 @@ REASONS = {
     "startUnknown": "what was open where the segment begins is not known: the transaction began before what is here",
     "behindTheCut": "entries of what lies behind the damage: recovery cuts that off",
 }
-"""Why an index may differ from the one that was rebuilt, and still be right."""
+"""Reasons why an index may differ from the rebuilt one and still be correct."""
 MOST_TOLD = 100
-"""Wrong entries of one file that are kept; the others are counted."""
+"""Maximum number of wrong entries of one file that are kept; the others are counted."""
 
 
 class WrongEntry(NamedTuple):
-    """An entry that no broker writes so, or one that is lacking. `number` counts from 0, and `position` is its byte of
-    the index; None for one that is lacking. `found` and `expected`: by the entry's JSON names; None where there is
-    none, or none belongs there."""
+    """An entry that no broker would write, or one that is missing. `number` counts from 0, and `position` is its byte
+    in the index; both are None for a missing entry. `found` and `expected`: values by the entry's JSON names; None if
+    there is no entry, or should be none."""
 
     number: Annotated[int | None, Doc(name="entry")]
     position: Annotated[int | None, Doc()]
@@ -55,8 +55,8 @@ class WrongEntry(NamedTuple):
 
 @dataclass
 class Verdict:
-    """One index file of one segment. `at` is None where there is none. Sizes in bytes; `entries` without the zeros of
-    preallocation; `reasons` by the names in REASONS."""
+    """One index file of one segment. `at` is None if it does not exist. Sizes are in bytes; `entries` excludes the
+    zeros of preallocation; `reasons` has the names in REASONS as keys."""
 
     kind: Annotated[Kind, Doc("index, timeindex, txnindex", of="name")]
     at: Target | None
@@ -78,7 +78,7 @@ class Verdict:
     ] = field(default_factory=list)
     wrongCount: Annotated[int, Doc(f"how many; `wrong` has the first {MOST_TOLD}", name="wrongEntries")] = 0
     unread: str = ""
-    """Why it could not be read."""
+    """Why it could not be read; empty if it could."""
     written: Annotated[PathText | None, Doc("path of the rebuilt file; null: none")] = None
 
     @property
@@ -87,7 +87,7 @@ class Verdict:
 
     @property
     def is_sound(self) -> bool:
-        """Whether a broker can go on with what is there."""
+        """Whether a broker can use the existing file."""
         return self.status not in (WRONG, MISSING)
 
     def because(self, reason: str) -> None:
@@ -100,7 +100,8 @@ class Verdict:
             self.wrong.append(wrong)
 
     def settle(self, *, is_identical: bool, is_same: bool) -> None:
-        """The status, once all is known. `is_same`: but for zeros at the end it is what was rebuilt."""
+        """Set the status, once everything is known. `is_same`: whether it equals the rebuilt index, except for zeros at
+        the end."""
         if self.path is None:
             needed = self.kind is not kinds.TXN_INDEX or self.rebuiltSize > 0
             self.status = MISSING if needed else NOT_NEEDED

@@ -1,4 +1,5 @@
-"""Checkpoints and partition.metadata as Java reads them: which mistakes it gets over, and which end it.
+"""Reads checkpoints and partition.metadata as Java does: which errors it tolerates, and which stop the broker or fail
+the log directory.
 
 Source: org.apache.kafka.server.common.CheckpointFile.read, OffsetCheckpointFile, LeaderEpochCheckpointFile,
 PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
@@ -21,7 +22,8 @@ SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
 class BadLine(Exception):
-    """What Java throws. `is_number`: a NumberFormatException, which no handler takes for a failed disk."""
+    """The exception that Java throws. `is_number`: an unchecked exception, usually a NumberFormatException, which no
+    handler treats as a disk failure."""
 
     def __init__(self, position: int, message: str, is_number: bool = False, exception: str = "") -> None:
         super().__init__(message)
@@ -36,8 +38,8 @@ class Line(NamedTuple):
 
 
 def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
-    """The lines of a file; None if there is none. Raises SourceError; of a file that Java reads as UTF-8 BadLine for
-    the first byte that is none, and for a directory in its place."""
+    """Return the lines of a file; None if it does not exist. Raises SourceError. With `utf8` (Java reads the file as
+    UTF-8), raises BadLine for the first byte that is not UTF-8, and for a directory with the file's name."""
     if not os.path.lexists(path):
         return None
     if utf8 and os.path.isdir(path):
@@ -46,7 +48,7 @@ def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
         raise SourceError(f"{path}: not a file")
     try:
         source = open_source(path)
-    except Missing:  # it went away meanwhile
+    except Missing:  # it went away in the meantime
         return None
     try:
         data = source.read_at(0, LARGEST_TEXT + 1)
@@ -72,7 +74,7 @@ def _short(text: str) -> str:
 
 
 def number(text: str, bits: int) -> int | None:
-    """Integer.parseInt or Long.parseLong; None where those throw."""
+    """Parse an integer as Integer.parseInt or Long.parseLong do; None if those throw."""
     if not INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > 20:
         return None
     value = int(text[:1].strip("0123456789") + (text.lstrip("+-0") or "0"))
@@ -80,7 +82,7 @@ def number(text: str, bits: int) -> int | None:
 
 
 def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
-    """The entries of a checkpoint as words. Raises BadLine."""
+    """Return the entries of a checkpoint, split into words. Raises BadLine."""
     if len(lines) < 2:
         if lines and number(lines[0].text, 32) != 0:
             raise _version(lines[0])
@@ -116,7 +118,7 @@ def _version(line: Line) -> BadLine:
 
 
 def offsets(path: str) -> dict[tuple[str, int], int]:
-    """An offset checkpoint; empty without the file. Raises BadLine, SourceError."""
+    """Read an offset checkpoint; empty if the file does not exist. Raises BadLine, SourceError."""
     found = {}
     for line, words in rows(read_text(path) or [], 3):
         partition, offset = number(words[1], 32), number(words[2], 64)
@@ -128,7 +130,7 @@ def offsets(path: str) -> dict[tuple[str, int], int]:
 
 
 def epochs(path: str) -> list[Epoch] | None:
-    """leader-epoch-checkpoint; None without the file. Raises Stopped, SourceError."""
+    """Read leader-epoch-checkpoint; None if the file does not exist. Raises Stopped, SourceError."""
     remedy = f"delete {path} (the epochs in the batches come back only by recovery), or copy it from another replica"
     try:
         lines = read_text(path)
@@ -154,7 +156,7 @@ def epochs(path: str) -> list[Epoch] | None:
 
 
 def topic_id(path: str) -> str | None:
-    """The id in partition.metadata; None without the file. Raises Stopped, SourceError."""
+    """Read the topic ID in partition.metadata; None if the file does not exist. Raises Stopped, SourceError."""
     remedy = f"copy {path} from another replica of the partition: it holds two lines, 'version: 0' and 'topic_id: ID'"
     try:
         lines = read_text(path)

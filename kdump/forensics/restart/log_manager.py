@@ -1,4 +1,5 @@
-"""All logs of a broker: which directories it takes for partitions, how each is loaded, and what does not go together.
+"""Predicts the loading of all logs of a broker: which directories it treats as partitions, how each is loaded, and
+which contradict each other.
 
 Source: kafka.log.LogManager (loadLogs, loadLog, recoverAbandonedFutureLogs), LocalLog.parseTopicPartitionName,
 org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher (4.3.1).
@@ -38,18 +39,18 @@ from kdump.state.topic_config import effective
 
 
 def is_meta_properties(stop: Stop) -> bool:
-    """Whether a stop is about meta.properties, without which the logs of a directory are not loaded."""
+    """Return True if the stop is about meta.properties, without which the logs of a directory are not loaded."""
     return stop.kind == OFFLINE and os.path.basename(stop.file) == "meta.properties"
 
 
 def is_offset_checkpoint(stop: Stop) -> bool:
-    """Whether a stop is about a checkpoint that is read before the logs are loaded."""
+    """Return True if the stop is about a checkpoint that is read before the logs are loaded."""
     return os.path.basename(stop.file) in OFFSETS[:2]
 
 
 @dataclass
 class LogManager:
-    """One start of the broker over its `directories`."""
+    """One startup of the broker over its `directories`."""
 
     directories: list[DirectoryPlan]
     options: Options
@@ -62,7 +63,7 @@ class LogManager:
     moves: Moves = field(init=False)
 
     def metadata_logs(self) -> Iterator[PartitionPlan]:
-        """The copies of the metadata log; every node has one."""
+        """Yield the plans of the metadata logs; every node has one."""
         for directory in self.directories:
             if not directory.metadataLogDir or directory.failed:
                 continue
@@ -81,7 +82,7 @@ class LogManager:
                 yield plan
 
     def logs(self) -> Iterator[PartitionPlan]:
-        """loadLogs: every other directory, one by one."""
+        """loadLogs: yield the plans of all other logs, one by one."""
         chosen = [each for each in self.directories if each.logDir and not each.failed]
         chosen = [each for each in chosen if not any(is_meta_properties(stop) for stop in each.stops)]
         self.moves = Moves(chosen, self.strays)
@@ -108,7 +109,7 @@ class LogManager:
             directory.unread.append(f"{directory.path}: {error.strerror}")
             return
         for item in entries:
-            if not item.is_directory or item.name in (REMOTE_CACHE, CLEAN_MARK):  # the mark is deleted by now
+            if not item.is_directory or item.name in (REMOTE_CACHE, CLEAN_MARK):  # deleted by now
                 continue
             parsed = parse_name(item.name)
             if parsed is None:
@@ -146,11 +147,11 @@ class LogManager:
                 self._after(plan, directory)
 
             plan = self._settled(plan, act)
-            if os.path.isdir(plan.path):  # its topic may have been deleted meanwhile
+            if os.path.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
 
     def _configured(self, how: Loading, topic: str) -> Loading:
-        """With the topic's own configs, as far as the metadata on the disk has them."""
+        """Apply the topic's own configs, as far as the metadata on the disk contains them."""
         if self.metadata is None or topic not in self.metadata.topics:
             return how
         interval = parse_int(effective(self.metadata, topic, "index.interval.bytes", None))
@@ -158,8 +159,8 @@ class LogManager:
         return replace(how, interval=INTERVAL if interval is None or interval < 0 else interval, remote=remote)
 
     def _settled(self, plan: PartitionPlan, act: Callable[[PartitionPlan], None]) -> PartitionPlan:
-        """The plan that `act` makes. One that stops, or lacks what could not be read, is made again where a broker is
-        changing the partition's files; what keeps changing is noted as changing."""
+        """Return the plan that `act` makes. If it stops, or something could not be read, while a broker is changing the
+        partition's files, it is made again; if the files keep changing, the plan only notes that."""
         before: dict[tuple[str, str], Identity | None] = {}
         for pause in (*PAUSES, None):
             made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
@@ -191,7 +192,7 @@ class LogManager:
             plan.unread.append(f"{error.filename or plan.path}: {error.strerror}")
 
     def _after(self, plan: PartitionPlan, directory: DirectoryPlan) -> None:
-        """What loadLog does with a log that is loaded."""
+        """Handle a loaded log as loadLog does."""
         if plan.stops or plan.unread:
             return
         failed = next((stop for stop in directory.stops if stop.kind == OFFLINE and is_offset_checkpoint(stop)), None)
@@ -253,7 +254,8 @@ class LogManager:
             plan.stops.append(denied(path, "write", what, self.rights))
 
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
-        """recoverAbandonedFutureLogs: one that the controller has assigned takes the live one's name."""
+        """recoverAbandonedFutureLogs: a future log that the controller has assigned to this log directory takes the
+        name of the live one."""
         assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
         name = os.path.join(os.path.dirname(plan.path), plan.name)
         live = self.moves.live_of(plan)
@@ -290,7 +292,8 @@ class LogManager:
         return {}
 
     def _refused(self, directory: DirectoryPlan, path: str) -> bool:
-        """Whether the broker has no right to read a checkpoint, which fails the log directory."""
+        """Return True, and add a stop, if the broker is not permitted to read a checkpoint: this fails the log
+        directory."""
         refused = self.rights.java_error(path)
         if refused is None or os.path.isdir(path):
             return False

@@ -1,4 +1,5 @@
-"""What a start does, as values: steps, cuts, stops, and the plan of a partition, a log directory and a broker."""
+"""What a startup does, as values: steps, truncations, failures, and the plan of a partition, a log directory and a
+broker."""
 
 from __future__ import annotations
 
@@ -8,22 +9,24 @@ from typing import Annotated, NamedTuple
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 
 EXIT, OFFLINE = "exit", "offline"
-"""How a stop ends: the broker ends, or the log directory goes offline, which ends a broker that has no other."""
+"""Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,
+too."""
 
 CLEAN, RECOVERY, DEGRADED, STOPPED = "clean", "recovery", "degraded", "stopped"
-"""Verdicts: it starts with no recovery; it starts after it recovered logs; it starts without some log directory; it
+"""Verdicts: the broker starts without recovery; it starts and recovers logs; it starts without some log directory; it
 does not start."""
 
 TRUNCATED, DELETED, HIDDEN = "truncated", "deleted", "hidden"
-"""What becomes of bytes: cut off a segment; deleted with their segment; left in the file behind the log's end, where
-no consumer gets them."""
+"""What happens to bytes: truncated from a segment; deleted with their segment; left in the file after the log end,
+where no consumer reads them."""
 
 USUAL = ("recover", "scan", "write", "sweep")
-"""Steps of every start."""
+"""Kinds of steps that are part of every startup."""
 
 
 class Stop(NamedTuple):
-    """Why the broker, or a log directory, does not come up. `file` is what it fails on; `position` a byte of it."""
+    """Why the broker does not start, or a log directory goes offline. `file`: the file at which it fails; `position`: a
+    byte of it."""
 
     kind: str
     file: PathText
@@ -31,12 +34,12 @@ class Stop(NamedTuple):
     offset: int | None
     message: PathText
     exception: PathText
-    """What the broker's log will show."""
+    """The exception as the broker's log will show it."""
     remedy: PathText
 
 
 class Stopped(Exception):
-    """Raised where the replay comes to a Stop."""
+    """Raised when the replay of a startup reaches a Stop."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.message)
@@ -44,9 +47,9 @@ class Stopped(Exception):
 
 
 class Step(NamedTuple):
-    """Something that the start does to a file. `kind`: recover (a segment is re-read and its indexes are rebuilt), scan
-    (a segment is read for its producers), truncate, delete, rename, rebuild (an index beside what is usual), split,
-    write (a snapshot or a checkpoint), create. `size` in bytes."""
+    """Something that startup does to a file. `kind`: recover (a segment is re-read and its indexes are rebuilt), scan
+    (a segment is read for its producers), truncate, delete, sweep (delete a file that was already due for deletion),
+    rename, rebuild (an index, outside recovery), split, write (a snapshot or a checkpoint), create. `size` in bytes."""
 
     kind: str
     file: PathText
@@ -57,12 +60,14 @@ class Step(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Bytes that are no longer part of the log after the start. `kind`: truncated, deleted or hidden.
+    """Bytes that are no longer part of the log after startup. `kind`: truncated, deleted or hidden.
 
-    `batches`, `records` and `soundBytes` count what is sound in them: it is lost only for what stands before it. Of
-    segments that are deleted only headers are read, and no checksum is taken.
-    `damagedBatches` are whole by their headers, but their checksum does not hold; `records` of them are not counted.
-    `offset` and `lastOffset`: the offsets that sound and damaged batches claim, None where there are none.
+    `batches`, `records` and `soundBytes` count what is valid among them: it is lost only because of what precedes it.
+    In deleted segments only headers are read, and no checksum is verified.
+
+    `damagedBatches` are complete according to their headers, but their checksum does not match; their records are not
+    counted in `records`. `offset` and `lastOffset`: the offsets in the headers of valid and damaged batches, None if
+    there are none.
     """
 
     kind: str
@@ -79,13 +84,13 @@ class Cut(NamedTuple):
 
     @property
     def loses(self) -> bool:
-        """Whether records go. A tail that was never finished is none, unless it stays: what is appended behind it no
-        consumer reads."""
+        """Whether records are lost. An incomplete tail contains none, unless it stays in the file: consumers cannot
+        read what is appended after it."""
         return bool(self.batches or self.damagedBatches or self.kind == HIDDEN)
 
 
 class Epoch(NamedTuple):
-    """A line of leader-epoch-checkpoint."""
+    """An entry of leader-epoch-checkpoint."""
 
     epoch: int
     startOffset: int
@@ -113,7 +118,7 @@ UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why: th
 @answer("restartPartition")
 @dataclass
 class PartitionPlan:
-    """A partition's directory. Offsets after the start are None where it does not get so far."""
+    """A partition directory. Offsets after startup are None if startup does not get that far."""
 
     topic: Annotated[PathText, Doc("of the directory's name")]
     partition: Annotated[int, Doc("of the topic")]
@@ -155,7 +160,7 @@ class PartitionPlan:
         None
     )
     openTransactions: int = 0
-    """Of the producers as of the log's end."""
+    """Number of open transactions in the producer state at the log end."""
     stray: Annotated[
         PathText, Doc("why the broker takes the directory for a stray, and renames it; empty: it does not")
     ] = ""
@@ -171,12 +176,14 @@ class PartitionPlan:
     def loses(
         self,
     ) -> Annotated[bool, Doc("whether records go that were whole, or that consumers may have read", after="bytesCut")]:
-        """Whether records that consumers could have had, or could have got, are gone after the start: of a live log."""
+        """Whether a live log loses records at startup that consumers have read or could have read, or will lose what is
+        appended."""
         return not self.state and (any(cut.loses for cut in self.cuts) or self.acknowledged > 0)
 
     @property
     def losesOnlyNew(self) -> bool:
-        """Whether nothing goes that is there, but bytes stay at the end, behind which nobody reads what is appended."""
+        """Whether no existing record is lost, but bytes stay at the end, after which consumers cannot read what is
+        appended."""
         gone = any(cut.batches or cut.damagedBatches for cut in self.cuts) or self.acknowledged > 0
         return self.loses and not gone
 
@@ -184,7 +191,8 @@ class PartitionPlan:
     def acknowledged(
         self,
     ) -> Annotated[int, Doc("below the high watermark that the log no longer reaches", "offsets", after="loses")]:
-        """Offsets below the last known high watermark that the log no longer reaches: consumers may have read them."""
+        """Number of offsets below the last checkpointed high watermark that the log no longer reaches: consumers may
+        have read them."""
         if self.highWatermark is None or self.logEndOffset is None or self.state or self.stray:
             return 0
         return max(0, self.highWatermark - self.logEndOffset)
@@ -195,13 +203,14 @@ class PartitionPlan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing to say of it but that it is loaded, or re-read."""
+        """Whether there is nothing to report except that it is loaded or recovered."""
         usual = all(step.kind in USUAL for step in self.steps)
         return usual and not (self.cuts or self.stops or self.stray or self.notes or self.unread or self.state)
 
     @property
     def copyFirst(self) -> CopyFirst:
-        """What to copy away before the start, if anything is lost here: the directory, for what salvages needs all."""
+        """Paths to copy before the startup, if anything is lost here: the whole directory, because salvage needs all of
+        it."""
         return [self.path] if (self.loses or (self.stops and self.cuts)) and not self.stray else []
 
 
@@ -226,7 +235,7 @@ class DirectoryPlan:
     nodeId: Annotated[int | None, Doc("of meta.properties")] = None
     directoryId: Annotated[PathText | None, Doc("of meta.properties")] = None
     version: str | None = None
-    """Of meta.properties; None where it cannot be read."""
+    """Version in meta.properties; None if it cannot be read."""
     steps: Steps = field(default_factory=list)
     stops: Stops = field(default_factory=list)
     warnings: Annotated[list[PathText], Doc("what the start gets over, and a person should know before")] = field(
@@ -237,21 +246,21 @@ class DirectoryPlan:
 
 @dataclass
 class RestartPlan:
-    """The whole answer: log directories, partitions in the order in which they were looked at, and what was taken for
-    granted, since no disk says it."""
+    """The complete plan: log directories, partitions in the order in which they are examined, and assumptions about
+    what no disk states."""
 
     directories: list[DirectoryPlan] = field(default_factory=list)
     partitions: list[PartitionPlan] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
-    """Of the broker as a whole."""
+    """Failures of the broker as a whole."""
     assumptions: list[str] = field(default_factory=list)
     withoutMetadata: bool = False
-    """Whether no directory has a metadata log, so that only the controllers, if any are left, can say which partitions
-    the broker has."""
+    """Whether no directory has a metadata log, so that only the controllers, if there are any left, know which
+    partitions the broker has."""
 
     @property
     def allStops(self) -> list[Stop]:
-        """Every stop, the broker's own first."""
+        """All failures, the broker's own first."""
         found = list(self.stops)
         for directory in self.directories:
             found += directory.stops
@@ -268,7 +277,7 @@ class RestartPlan:
 
     @property
     def verdict(self) -> str:
-        """clean, recovery, degraded or stopped."""
+        """CLEAN, RECOVERY, DEGRADED or STOPPED."""
         offline = self.offline
         left = [each for each in self.directories if each.logDir and each.path not in offline]
         if any(stop.kind == EXIT for stop in self.allStops) or not left:
@@ -288,7 +297,8 @@ class RestartPlan:
 
     @property
     def status(self) -> int:
-        """What `kdump restart-plan` exits with: 0, 1 or 3; 2 is for what could not be read."""
+        """Exit status of `kdump restart-plan`: 3 if the broker does not start, else 2 if something could not be read,
+        else 0 or 1."""
         if self.verdict == STOPPED:
             return 3
         if self.unread:
@@ -298,5 +308,5 @@ class RestartPlan:
 
     @property
     def copyFirst(self) -> list[str]:
-        """What to copy away before the broker is started."""
+        """Paths to copy before the broker is started."""
         return [path for each in self.partitions for path in each.copyFirst]

@@ -1,6 +1,6 @@
-"""Snapshots of producer states during a start: which are read, deleted and written, and what of a batch ends a broker.
+"""Producer snapshots during startup: which are read, deleted and written, and which batches stop the broker.
 
-Only what can stop a start is kept of the producers: which of them have a transaction open.
+Of the producers, only what can stop a startup is kept: which of them have an open transaction.
 
 Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerAppendInfo.append, EndTransactionMarker.
 """
@@ -22,12 +22,12 @@ from kdump.log.window import Window
 
 NEVER = -1
 LARGEST = 256 * 1024 * 1024
-"""Bytes of a snapshot: of five million producers."""
+"""Size in bytes of the largest producer snapshot that is read: five million producers."""
 Open = Callable[[Target], Window]
 
 
 class Snapshots:
-    """The .snapshot files of a directory, by offset. What a start does to them is told to `deleted` and `written`."""
+    """The .snapshot files of a directory, by offset."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class Snapshots:
         deleted: Callable[[str], None] = lambda path: None,
     ) -> None:
         self.written, self.deleted = written, deleted
-        """Asked before one is written, or deleted; may raise Stopped."""
+        """Called before a snapshot is written or deleted; may raise Stopped."""
         self.files: dict[int, Target | None] = dict(files)
-        """None: this start has written it."""
+        """The snapshot files by offset; None for one that this startup has written."""
         self.open = open_
         self.corrupt: dict[int, str] = {}
         self.contents: dict[int, dict[int, int]] = {}
-        """Open transactions as of snapshots that this start has written."""
+        """Open transactions in the snapshots that this startup has written."""
         self.removed: dict[int, str] = {}
 
     def remove(self, offset: int, reason: str) -> None:
@@ -59,7 +59,8 @@ class Snapshots:
         self.contents[offset] = dict(open_transactions)
 
     def read(self, offset: int) -> dict[int, int] | None:
-        """First offsets of open transactions by producer id; None for a corrupt one. Raises SourceError."""
+        """Read the first offsets of open transactions by producer ID; None if the snapshot is corrupt. Raises
+        SourceError."""
         at = self.files[offset]
         if at is None:
             return dict(self.contents[offset])
@@ -84,7 +85,8 @@ class Snapshots:
         return found
 
     def remove_stray(self, bases: list[int]) -> None:
-        """removeStraySnapshots: those without a segment go, but the newest if it lies above the last segment."""
+        """removeStraySnapshots: removes snapshots without a segment, except the newest if it is above the last
+        segment."""
         known, newest = set(bases), None
         for offset in sorted(self.files):
             if offset not in known:
@@ -96,18 +98,18 @@ class Snapshots:
 
 
 class ProducerState:
-    """A ProducerStateManager: `mapEndOffset` and `lastSnapOffset` under other names."""
+    """Simulates ProducerStateManager: `map_end` is its mapEndOffset, `last_snap` its lastSnapOffset."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self.snapshots = snapshots
         self.open: dict[int, int] = {}
         self.known = False
-        """Whether it knows of any producer."""
+        """Whether the state contains any producer."""
         self.map_end = 0
         self.last_snap = 0
 
     def truncate_and_reload(self, log_start: int, log_end: int) -> None:
-        """Raises SourceError."""
+        """As truncateAndReload. Raises SourceError."""
         for offset in sorted(self.snapshots.files):
             if offset > log_end:
                 self.snapshots.remove(offset, f"above offset {log_end}, up to which producers are known")
@@ -138,8 +140,8 @@ class ProducerState:
             self.last_snap = self.map_end
 
     def append(self, window: Window, head: Head, file: str) -> None:
-        """A batch with a producer id. Raises CorruptRecord for what recovery cuts at, Stopped for what ends the
-        broker."""
+        """Add a batch; one without a producer ID changes nothing. Raises CorruptRecord if recovery truncates here,
+        Stopped if the broker exits."""
         header = head.header
         if header is None or header.producerId < 0:
             return
@@ -166,7 +168,7 @@ class ProducerState:
 
 
 def _ends_transaction(window: Window, head: Head, file: str) -> bool:
-    """Whether a control batch holds a marker; False for one that compaction has emptied."""
+    """Return True if a control batch contains a marker; False if compaction has removed it."""
     assert head.header is not None
     batch: Batch = BatchV2(window, head.position, head.size, Limits(), head.header)
     record = next(iter(records(batch, values=False)), None)

@@ -1,4 +1,4 @@
-"""The plan of a broker in one answer: what the plans of its directories and partitions amount to."""
+"""Summary of a broker's plan: totals over its directories and partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kdump.forensics.restart.plan import PartitionPlan, RestartPlan, Stops, Unre
 
 
 class Totals(NamedTuple):
-    """Sums over partitions."""
+    """Totals over partitions."""
 
     partitions: int
     recoveredPartitions: int
@@ -23,7 +23,7 @@ class Totals(NamedTuple):
 
 @answer("restartPlan")
 class PlanSummary(NamedTuple):
-    """The whole plan."""
+    """The plan of the whole broker."""
 
     verdict: Annotated[
         str,
@@ -55,7 +55,7 @@ class PlanSummary(NamedTuple):
 
 
 def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
-    """Return the summary of a plan that took so many `seconds`."""
+    """Return the summary of a plan; `seconds` is the time that it took."""
     return PlanSummary(
         plan.verdict,
         plan.loses,
@@ -71,7 +71,7 @@ def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
 
 
 def totals(partitions: Sequence[PartitionPlan]) -> Totals:
-    """Return the sums over these partitions."""
+    """Return the totals over these partitions."""
     return Totals(
         len(partitions),
         sum(1 for each in partitions if each.recovered),

@@ -1,4 +1,4 @@
-"""`kdump.retention`: from paths to the answers, partition by partition, as each has been read."""
+"""`kdump.retention`: yields the answers for paths, partition by partition, as each has been read."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ def retention(
     timeout: int = TRANSACTION_TIMEOUT,
     refused: Refused = raise_it,
 ) -> Iterator[Answer]:
-    """What retention and the cleaner make of the partitions that `paths` mean: segments, directories of partitions, log
-    directories, or directories above. Of each partition every SegmentRetention, every Hold, and PartitionRetention;
-    before it a Note for what could not be taken into account. Reads as it is asked, in bounded memory.
+    """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
+    directories, log directories, or directories above. For each partition every SegmentRetention, every Hold, and
+    PartitionRetention; before these a Note for what could not be taken into account. Reads lazily, in bounded memory.
 
-    `now`: epoch ms that times are held against, by default the clock. `config`: values by the name of a topic's config
-    or of a broker's, which count before all others; `properties`: the broker's server.properties. `metadata`: where the
-    KRaft metadata is, by default on the same disk. `deep=False` does not look into records, and counts no tombstones;
-    `keys=True` reads compacted logs twice more, for what the next cleaning would drop.
-    Raises SourceError for what cannot be read, unless `refused` is told of it; ValueError for a config that there is
-    not, or a value that a broker would refuse.
+    `now`: epoch ms that times are compared with, by default the current time. `config`: values by the name of a topic
+    config, which override all others, or of a broker config, which override the broker's but not the topic's own;
+    `properties`: the broker's server.properties. `metadata`: path of the KRaft metadata, by default on the same disk.
+    `deep=False` does not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find
+    what the next cleaning would remove.
+
+    Raises SourceError for what cannot be read; if `refused` is given, it is called with the error instead. Raises
+    ValueError for a config that does not exist, or a value that a broker would reject.
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
@@ -73,7 +75,8 @@ def ask(
     started: Callable[[Asked], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
-    """As `retention`. `met` hears of bytes as they are read, of `total`; `started` of each partition."""
+    """Like `retention`, with the selection as a Question. `met` is called with the number of bytes as they are read,
+    `total` with their sum in advance, `started` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
         only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
@@ -98,7 +101,8 @@ def ask(
 
 
 def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterator[Note]:
-    """What of the log directory could not be taken into account, the same for each of its partitions."""
+    """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
+    partitions."""
     if not made.config.is_known and not made.place.partition.state:
         yield Note(made.directory or "-", NOT_KNOWN)
     if made.metadata is not None and made.metadata.problems:
@@ -108,8 +112,8 @@ def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterato
 
 
 def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:
-    """A segment of a partition's directory says little by itself: the whole directory is read, and that segment shown.
-    The paths to read, and which files of a directory were asked for."""
+    """Return the paths to read, and by directory the segment files that were selected. A single segment of a partition
+    directory is not enough: the whole directory is read, and only that segment is shown."""
     found: dict[str, None] = {}
     only: dict[str, set[str]] = {}
     directories = {os.path.abspath(path) for path in paths if not is_url(path) and os.path.isdir(path)}

@@ -1,8 +1,9 @@
-"""What the next cleaning of a log would drop, by its keys: the records that a later one replaces, those without a key,
-tombstones whose delete horizon has passed, and what aborted transactions wrote.
+"""Finds what the next cleaning of a log would remove, by its keys: records that a later one replaces, records without a
+key, tombstones whose delete horizon has passed, and data of aborted transactions.
 
 Source: org.apache.kafka.storage.internals.log.Cleaner (buildOffsetMap, shouldRetainRecord, checkBatchRetention),
-CleanedTransactionMetadata and SkimpyOffsetMap of 4.3.1. A cleaning whose map is full stops there, and another goes on.
+CleanedTransactionMetadata and SkimpyOffsetMap of 4.3.1. A cleaning stops where its map is full; another one continues
+there.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.log.skim import key_digest
 
 MOST_KEYS = 500_000
-"""Different keys that are kept in mind: about 75 MB."""
+"""Maximum number of different keys kept in memory: about 75 MB."""
 MOST_ABORTED = 1_000_000
 ENTRY = 24
-"""Bytes of the cleaner's map that a key takes: its MD5 and an offset."""
+"""Bytes that a key takes in the cleaner's map: its MD5 and an offset."""
 Aborted = Mapping[int, Sequence[tuple[int, int]]]
-"""By producer id the first and last offset of each aborted transaction, in order."""
+"""By producer ID, the first and last offset of each aborted transaction, in order."""
 
 
 class Drop(NamedTuple):
-    """`keys`: different ones in the dirty part; `capacity`: how many the cleaner's map takes; `fits`: they do, so that
-    one cleaning is enough. `records` of all that it reads, of which `dropped` go, `bytes` of them as they are unpacked;
-    `end` is the offset up to which it gets."""
+    """Result of a cleaning. `keys`: different keys in the dirty part; `capacity`: how many the cleaner's map can hold;
+    `fits`: whether it holds all of them, so that one cleaning is enough. `records`: records that it reads; `dropped`:
+    how many of these it removes, with `bytes` uncompressed bytes; `end`: the offset up to which it cleans
+    (exclusive)."""
 
     keys: int
     capacity: int
@@ -48,7 +50,7 @@ class Drop(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A record. `name` stands for its key; None for a null key."""
+    """A record. `name` is a hash of its key; None for a null key."""
 
     offset: int
     name: int | None
@@ -57,7 +59,7 @@ class _Row(NamedTuple):
 
 
 def capacity_of(settings: Settings) -> int:
-    """Keys that the map of one cleaner thread takes."""
+    """Return the number of keys that the map of one cleaner thread can hold."""
     memory = min(settings["log.cleaner.dedupe.buffer.size"] // max(1, settings["log.cleaner.threads"]), 2**31 - 1)
     return int(memory // ENTRY * settings["log.cleaner.io.buffer.load.factor"])
 
@@ -71,8 +73,8 @@ def drop(
     options: Options,
     now: int,
 ) -> Drop | None:
-    """What a cleaning would drop that goes on at `first_dirty` and stops before the segment `stop`; None where there
-    are too many keys to tell. Raises SourceError."""
+    """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove; None if there are
+    too many keys to tell. Raises SourceError."""
     capacity = capacity_of(settings)
     newest: dict[int, int] = {}
     latest = stop - 1
@@ -91,7 +93,7 @@ def drop(
                 name = row.name
                 if name is None or row.offset < first_dirty:
                     continue
-                # So it is there: a known key, too, has no place in a full map.
+                # As in Kafka's Cleaner, a full map accepts no key, not even a known one.
                 if len(newest) >= capacity:
                     full = True
                     break
@@ -132,7 +134,7 @@ def _goes(row: _Row, newest: Mapping[int, int], is_due: bool) -> bool:
 
 
 def _name(key: bytes, digest: bytes) -> int:
-    """Eight bytes that stand for a key, or for one that is cut and has that digest."""
+    """Return a key's first eight digest bytes, as its hash; `digest` is given if the key is truncated."""
     return int.from_bytes((digest or key_digest(key))[:8], "big")
 
 
@@ -148,7 +150,7 @@ def _batches(segment: SegmentFacts, options: Options) -> Iterator[Batch]:
     window = options.open(segment.at)
     with closing(window.source):
         for region in regions(window, name_offset=segment.at.name_offset, limits=options.limits):
-            # The cleaner looks at no checksum.
+            # The cleaner does not verify checksums.
             if isinstance(region, Batch) and not region.problems:
                 yield region
         if window.source.error:

@@ -1,4 +1,4 @@
-"""What the retention and the cleaner go by in a segment, collected while its batches go by."""
+"""Collects what retention and the cleaner depend on in each segment, as its batches are read."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from kdump.log.reader import regions
 from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region
 
 BATCH, INDEX, FILE = "batch", "timeIndex", "file"
-"""What the largest timestamp of a segment is from: a batch's header, the last entry of its .timeindex, or, where no
-record has one, the file's last change (LogSegment.largestTimestamp)."""
+"""Sources of a segment's largest timestamp: a batch header, the last entry of its .timeindex or, if no record has one,
+the file's modification time (LogSegment.largestTimestamp)."""
 
 
 class Damage(NamedTuple):
-    """Bytes that are no sound batch: where they begin, and why."""
+    """Bytes that are not a valid batch: position and reason."""
 
     position: int
     reason: str
     is_readable: bool
-    """Only the checksum does not hold, which the cleaner does not look at: lengths do, and, where it was looked at, all
-    records decode."""
+    """Whether only the checksum does not match, which the cleaner does not verify: lengths are valid and, if records
+    were read, all of them decode."""
 
 
 @dataclass
 class Tombstones:
-    """Records without a value: those in batches with no delete horizon yet, and with one that has passed or not."""
+    """Numbers of records without a value: in batches with no delete horizon yet (`unstamped`), with one that has passed
+    (`due`) or has not (`pending`); `undecoded`: batches that do not decode completely."""
 
     unstamped: int = 0
     due: int = 0
@@ -58,9 +59,9 @@ class Tombstones:
 
 @dataclass
 class SegmentFacts:
-    """A segment. `size` is what counts for a broker: without zeros or half a batch at the end of an active segment.
-    Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch that has `largest`, whose offsets
-    are `largest_offsets`. `first_timestamp` is the largest of its first batch."""
+    """A segment. `size` is the size for a broker: without zeros or an incomplete batch at the end of an active segment.
+    Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch with the timestamp `largest`, and
+    `largest_offsets` its offsets. `first_timestamp` is the largest timestamp of the first batch."""
 
     at: Target
     base: int
@@ -68,7 +69,7 @@ class SegmentFacts:
     modified: int
     is_read: bool = True
     end: int = 0
-    """Position behind the last batch."""
+    """Position after the last batch."""
     last: int | None = None
     batches: int = 0
     records: int = 0
@@ -77,25 +78,25 @@ class SegmentFacts:
     largest_at: int = 0
     largest_offsets: tuple[int, int] = (0, 0)
     indexed: int | None = None
-    """The largest timestamp as the .timeindex has it; None without an entry, or an index."""
+    """The largest timestamp according to the .timeindex; None without an entry, or an index."""
     has_index: bool = False
     recovers: bool | None = None
-    """Whether a start reads it anew, and makes its indexes from that."""
+    """Whether startup re-reads the segment and rebuilds its indexes; None if unknown."""
     damage: Damage | None = None
     damages: int = 0
     tombstones: Tombstones | None = None
-    """None where they were not looked for."""
+    """None if records are not read."""
     markers: Tombstones | None = None
-    """The same of control batches that have a record."""
+    """The same for control batches with a record."""
     empty: int = 0
-    """Batches without a record."""
+    """Number of batches without a record."""
     next_horizon: int | None = None
-    """The first delete horizon in it that has not passed."""
+    """The earliest delete horizon that has not passed; None without one."""
 
     @property
     def timestamp(self) -> int:
-        """The largest as a broker has it. One that starts cleanly takes it from the .timeindex, or, where that has no
-        entry, from the file; what it reads anew, or has written itself, from the batches."""
+        """The largest timestamp as a broker has it. After a clean shutdown it is that of the .timeindex or, without an
+        entry, of the file; for a segment that the broker re-reads, or has written itself, it is that of the batches."""
         if self.timestamp_from == INDEX:
             assert self.indexed is not None
             return self.indexed
@@ -109,7 +110,7 @@ class SegmentFacts:
 
 
 class Facts(Watch):
-    """Collects them, by the path of the segment. `deep`: look at records, for tombstones; `now`: epoch ms."""
+    """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms."""
 
     def __init__(self, now: int, *, deep: bool) -> None:
         self.now = now
@@ -138,7 +139,7 @@ class Facts(Watch):
         self._tail = 0
         if not seen.sound:
             if self.deep and not batch.problems:
-                _tombstones(batch)  # whether it decodes all the same
+                _tombstones(batch)  # to find out whether it still decodes
             reason = batch.problems[0].reason if batch.problems else "its checksum does not hold"
             self._damaged(Damage(batch.position, reason, not batch.problems))
             return ()
@@ -191,14 +192,14 @@ class Facts(Watch):
 
 
 def _tombstones(batch: Batch) -> int:
-    """How many of its records have no value. What of it does not decode is in its problems."""
+    """Return how many of the batch's records have no value. What does not decode is in its `problems`."""
     if isinstance(batch, BatchV2):
         return sum(list(columns.value_size).count(-1) for columns, _ in columns_of(batch, keys=False, values=False))
     return sum(record.valueSize < 0 for record in records(batch, values=False))
 
 
 class Latest(NamedTuple):
-    """The record that has the largest timestamp of a segment."""
+    """The record with the largest timestamp of a segment."""
 
     position: int
     offset: int
@@ -206,7 +207,7 @@ class Latest(NamedTuple):
 
 
 def latest(facts: SegmentFacts, options: Options) -> Latest | None:
-    """Which record has the segment's largest timestamp; None where the batch cannot be read (again)."""
+    """Return the record with the segment's largest timestamp; None if its batch cannot be read again."""
     try:
         window = options.open(facts.at)
     except SourceError:

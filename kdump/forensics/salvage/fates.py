@@ -1,4 +1,4 @@
-"""What becomes of each byte that salvage reads, and the lines of its ledger that say so."""
+"""Outcomes of the bytes that salvage reads, and the ledger lines that record them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ NEEDLESS = (DUPLICATE, SUPERSEDED, PADDING, UNUSED)
 LOST = (DAMAGED, TORN, UNREAD, CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN)
 
 INCOMPLETE = (CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN, RECOVERED)
-"""Of valid batches that are not in the output, and of guesses: with any of them a partition is not whole."""
+"""Outcomes of valid batches that are not in the output, and of best-effort recovery: a partition with any of them is
+not whole."""
 
 FATES = {
     KEPT: "written, byte for byte as it was",
@@ -43,11 +44,11 @@ FATES = {
     UNDECIDED: "histories part here, and nothing says which is right: --prefer does",
     UNTAKEN: "a valid batch that a broker does not load: it would not start, or cut the log off there",
 }
-"""Every byte of every segment has one."""
+"""Every byte of every segment has one outcome."""
 
 
 class Span(NamedTuple):
-    """Bytes position..position+size-1 of a file, and what became of them."""
+    """Bytes position..position+size-1 of a file, and their outcome."""
 
     fate: Annotated[str, Doc("; ".join(f"{fate}: {meaning}" for fate, meaning in FATES.items()))]
     file: Annotated[
@@ -74,7 +75,7 @@ class Span(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Offsets offset..lastOffset of which nothing was written, between two batches that were, or after the last."""
+    """Offsets offset..lastOffset that are not in the output, between two batches that are, or after the last."""
 
     offset: Annotated[int, Doc("the first of which nothing was written", OFFSET)]
     lastOffset: Annotated[int | None, Doc("the last; null: behind the last batch, and nobody knows how far", OFFSET)]
@@ -95,7 +96,7 @@ SalvagedPartition = Annotated[int, Doc("of the topic")]
 
 @answer("salvageSpan")
 class LedgerSpan(NamedTuple):
-    """A line of the ledger: what became of bytes."""
+    """A ledger line: the outcome of a byte range."""
 
     topic: SalvagedTopic
     partition: SalvagedPartition
@@ -104,7 +105,7 @@ class LedgerSpan(NamedTuple):
 
 @answer("salvageHole")
 class LedgerHole(NamedTuple):
-    """A line of the ledger: offsets of which nothing was written."""
+    """A ledger line: offsets that are not in the output."""
 
     topic: SalvagedTopic
     partition: SalvagedPartition

@@ -1,4 +1,4 @@
-"""The batches of a surveyed file in the order of their offsets, wherever in the file they stand."""
+"""Reads the batches of a surveyed file in the order of their offsets, wherever they are in the file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kdump.log.errors import SourceError
 from kdump.log.region import BatchV2
 
 AHEAD = 64 * 1024
-"""Bytes that are read at once of batches that stand anywhere."""
+"""Bytes to read at once if batches may be anywhere in the file."""
 CHANGED = "it is not what it was a moment ago: copy the file away, or stop its broker, and try again"
 
 
 class LaneStrand(Strand):
-    """The chain of a file, or the batches that are astray (batch_index.py). What of the file is lost has been reported
-    by the survey."""
+    """Reads the chain of a file, or the batches that are astray (batch_index.py). The survey has already reported what
+    is lost."""
 
     surveyed = True
 
@@ -46,7 +46,7 @@ class LaneStrand(Strand):
             self.close()
 
     def _read(self, number: int) -> Head | None:
-        """A batch, once more; None, and reported, if it has changed meanwhile."""
+        """Return a batch, read again; None, after reporting it, if it has changed since the survey."""
         found = self.index.entry(number)
         self.position = found.position
         batch: Any = self.file.batch_at(found.position, found.size)

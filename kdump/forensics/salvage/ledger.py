@@ -1,7 +1,7 @@
-"""The ledger: a line for every stretch of bytes that was read, and for every hole in what was written; and the sums.
+"""The ledger: a line for every byte range that was read, and for every offset gap in the output; and totals.
 
-Lines of one file come in order of positions and tile it. They are written as they are known, so that memory does not
-grow with the log; batches that follow each other with one fate are one line.
+Lines of one file come in order of position and cover it without gaps. Each is written as soon as it is known, so that
+memory does not grow with the log; consecutive batches with the same outcome become one line.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from kdump.answer import answer_object
 from kdump.forensics.salvage.fates import LOSS, RECOVERED, Hole, LedgerHole, LedgerSpan, Span
 
 MOST = 100
-"""Losses, and holes, of a partition that are kept for its report; the ledger has them all."""
+"""Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them
+all."""
 
 
 class Ledger:
-    """Of one partition. `file` takes the lines, as JSON, None where nobody wants them."""
+    """Ledger of one partition. `file` receives the lines as JSON; None if they are not needed."""
 
     def __init__(self, topic: str | None, partition: int | None, file: BinaryIO | None) -> None:
         self.topic = topic
@@ -38,7 +39,7 @@ class Ledger:
         self._runs: dict[str, Span] = {}
 
     def span(self, span: Span) -> None:
-        """What became of some bytes."""
+        """Record the outcome of some bytes."""
         self.bytes[span.fate] += span.size or 0
         self.batches[span.fate] += span.batches
         self.records[span.fate] += span.records
@@ -57,7 +58,7 @@ class Ledger:
         self._runs[span.file] = joined or span
 
     def hole(self, hole: Hole) -> None:
-        """Offsets that are not in what was written."""
+        """Record offsets that are not in the output."""
         count = 0 if hole.lastOffset is None else hole.lastOffset - hole.offset + 1
         if hole.cause == LOSS:
             self.lost_holes += 1
@@ -70,7 +71,7 @@ class Ledger:
         self._write(hole)
 
     def ended(self, path: str) -> None:
-        """Nothing more comes of a file."""
+        """Write what is left of a file that has been read completely."""
         span = self._runs.pop(path, None)
         if span is not None:
             self._write(span)
@@ -80,7 +81,8 @@ class Ledger:
             self.ended(path)
 
     def line(self, value: dict[str, Any]) -> None:
-        """A line of its own. All that is not ASCII is escaped: the ledger may be shown on a terminal."""
+        """Write a line with a type of its own. Everything that is not ASCII is escaped: the ledger may be shown on a
+        terminal."""
         if self._file is not None:
             self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
 
@@ -91,7 +93,7 @@ class Ledger:
 
 
 def _joined(one: Span, other: Span) -> Span | None:
-    """Both as one line, where the second goes on where the first ends, with the same fate."""
+    """Return both as one line if the second begins where the first ends, with the same outcome; else None."""
     if one.fate != other.fate or one.size is None or other.size is None or one.position + one.size != other.position:
         return None
     if one.mended or other.mended or one.odd != other.odd or one.code != other.code or one.reason != other.reason:

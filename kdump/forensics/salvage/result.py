@@ -1,4 +1,4 @@
-"""What came of salvaging a partition."""
+"""Result of salvaging a partition."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kdump.forensics.salvage.fates import INCOMPLETE, WRITTEN, Hole, SalvagedPar
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction without a marker in what was written: read_committed consumers stop at firstOffset. `lost`:
-    something lost lies behind its first batch, where its marker may have been; else it was open in the source, too, as
-    far as that shows."""
+    """A transaction without a marker in the output: read_committed consumers stop at firstOffset. `lost`: whether
+    something was lost after its first batch, possibly its marker; otherwise it was open in the source, too, as far as
+    is known."""
 
     producerId: int
     producerEpoch: int
@@ -23,8 +23,9 @@ class OpenTransaction(NamedTuple):
 
 
 class DoubtfulTransaction(NamedTuple):
-    """A transaction with something lost between its first batch and the marker that ends it (COMMIT or ABORT, at
-    markerOffset). If a marker of that producer was lost there, this one decides over what the lost one had decided."""
+    """A transaction for which something was lost between its first batch and its marker (COMMIT or ABORT, at
+    markerOffset). If a marker of that producer was lost there, this one now also decides about the records before the
+    lost one."""
 
     producerId: int
     producerEpoch: int
@@ -36,8 +37,8 @@ class DoubtfulTransaction(NamedTuple):
 @answer("salvage")
 @dataclass
 class Salvaged:
-    """A partition. bytes, batches and records are by fate (kdump.forensics.salvage.fates); logStartOffset and
-    logEndOffset are None if no batch was written. `losses` and `holes` are the first of them; the ledger has all."""
+    """A partition. bytes, batches and records are by outcome (kdump.forensics.salvage.fates); logStartOffset and
+    logEndOffset are None if no batch was written. `losses` and `holes` contain the first ones; the ledger has all."""
 
     topic: SalvagedTopic
     partition: SalvagedPartition
@@ -109,20 +110,20 @@ class Salvaged:
             after="files",
         ),
     ]:
-        """Whether no record is lacking that a source had, as far as offsets show it, none is a guess, and every valid
-        batch is in the output, or gave way to another version of it. Damage whose offsets came from elsewhere, or that
-        holds none, is no loss."""
+        """Whether the output lacks no record of the sources, as far as offsets show, contains no best-effort recovery,
+        and contains every valid batch or another version of it. Damage without records, or whose offsets came from
+        elsewhere, is not a loss."""
         return not (self.lostHoles or any(self.bytes.get(fate) for fate in INCOMPLETE))
 
     @property
     def is_written(self) -> bool:
-        """Whether there is something of it in the output directory."""
+        """Whether the output directory contains anything of the partition."""
         return any(self.bytes.get(fate) for fate in WRITTEN) or bool(self.files)
 
 
 @answer("salvageSummary")
 class SalvageSummary(NamedTuple):
-    """All partitions together."""
+    """Totals of all partitions."""
 
     out: Annotated[PathText, Doc("the output directory")]
     ledger: Annotated[PathText, Doc("path of the ledger")]

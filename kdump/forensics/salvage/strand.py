@@ -1,8 +1,8 @@
-"""One file as the valid batches in it, in order; the rest is reported, with the reason.
+"""Reads one file: yields its valid batches in order and reports everything else with a reason.
 
-A Strand reads a file once, from its beginning, and takes for granted that offsets ascend with positions, as a broker
-writes them. Where a valid batch stands out of order it raises Disordered: then the file is surveyed, and read by two
-LaneStrands (lane.py).
+A Strand reads a file once, from its beginning, and assumes that offsets ascend with positions, as a broker writes them.
+It raises Disordered for a valid batch that is out of order: the file is then surveyed, and read by two LaneStrands
+(lane.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kdump.log.region import Batch, BatchLegacy, BatchV2, Region
 from kdump.log.source import FileSource
 
 MOST_DELTA = 1 << 24
-"""Offsets of one batch beyond which a damaged header is not believed."""
+"""Number of offsets in one batch from which a damaged header is not trusted."""
 MISFIT = "its base offset, {}, does not fit between its neighbours'"
 READ_ONCE = "and standard input, or a compressed file, is read once: give a plain file to have its batches sorted"
 
@@ -33,13 +33,13 @@ FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: 
 
 
 class Strand:
-    """A walk over one file. `head` is the batch at hand, None at the end. `lost` is told of everything else, in order
-    of position, before the head behind it is there."""
+    """Reads one file. `head` is the current batch, None at the end. `lost` is called with everything else, in order of
+    position, before the next head is available."""
 
     astray = False
-    """Whether its batches stand out of order in their file."""
+    """Whether these are the batches that are out of order in their file."""
     surveyed = False
-    """Whether a survey has reported what of its file is lost."""
+    """Whether a survey has reported what is lost of the file."""
 
     def __init__(
         self,
@@ -58,19 +58,20 @@ class Strand:
         self.rescue = rescue
         self.head: Head | None = None
         self.start = place.name
-        """The first offset that it may have: by the file's name, or by a survey."""
+        """The first offset that it may have: from the file's name, or from a survey."""
         self.last: int | None = None
         self.epoch: int | None = None
         self.notes: list[str] = []
         self.position = 0
         self.compacted = False
-        """Whether a batch shows that the cleaner has been here."""
+        """Whether a batch shows that the log has been compacted."""
         self.file = SourceFile(place, known, options)
         self._stream: Iterator[Head] = iter(())
 
     @property
     def tier(self) -> int:
-        """0: live segments of the copy that is followed; 1: of the others; 2: what is no live segment."""
+        """Preference: 0 for live segments of the reference copy; 1 for those of other copies; 2 for files that are not
+        live segments."""
         return 2 if self.place.spare else min(1, self.place.copy)
 
     def begin(self) -> None:
@@ -84,7 +85,7 @@ class Strand:
         self._stream = iter(())
         self.file.close()
 
-    # -- the walk
+    # -- reading
 
     def _heads(self) -> Iterator[Head]:
         at = self.place.at
@@ -113,14 +114,15 @@ class Strand:
             self.close()
 
     def _unread(self, error: SourceError, position: int, size: int | None) -> None:
-        """Bytes that could not be read; of a file that went away meanwhile there are none to be lost."""
+        """Report bytes that could not be read. A file that was deleted during the run is only noted, because nothing is
+        lost."""
         if is_gone(error):
             self.notes.append(str(error))
         else:
             self.lost(self, Lost(UNREAD, position, size, "", str(error)))
 
     def _judged(self, region: Region) -> Head | None:
-        """The region as a head; None, and told, if it is none."""
+        """Return the region as a head; None, after reporting it, if it is not a valid batch."""
         if not isinstance(region, Batch):
             self._region(region)
             return None
@@ -148,8 +150,8 @@ class Strand:
     # -- fields that no checksum covers
 
     def _fit(self, batch: Batch, base: int, last: int) -> tuple[int, str]:
-        """The base offset that is right, or the reason why none is known. Its successor, or the next segment, and its
-        predecessor tell where a batch belongs if it fills the gap between them exactly."""
+        """Return the correct base offset, or the reason why it is not known. A batch whose offset is wrong belongs
+        between its predecessor and its successor, or the next segment, if it exactly fills the gap between them."""
         name = self.place.at.name_offset
         first = self.last is None
         expected = name if first else (self.last or 0) + 1
@@ -168,12 +170,12 @@ class Strand:
         if isinstance(batch, BatchV2) and (follows == end or (at_end and beyond == end)):
             return expected, ""
         if first and 0 <= base < expected and (follows == last + 1 or at_end):
-            return base, ""  # it is the file's name that is wrong
+            return base, ""  # the offset in the file's name is wrong
         return base, MISFIT.format(base)
 
     def _right_epoch(self, batch: Batch, last: int) -> int | None:
-        """What the leader epoch should be, where the batches before and behind agree that this one's is wrong: epochs
-        never fall."""
+        """Return the correct leader epoch if the batches before and after agree that this batch's is wrong, because
+        epochs never decrease; else None."""
         own = batch.partitionLeaderEpoch
         if own is None or own == -1 or self.epoch is None or own == self.epoch or not isinstance(batch, BatchV2):
             return None
@@ -181,7 +183,7 @@ class Strand:
         follows = successor is not None and successor.baseOffset > last
         return self.epoch if follows and successor.partitionLeaderEpoch == self.epoch else None  # type: ignore[union-attr]
 
-    # -- what is lost
+    # -- losses
 
     def _region(self, region: Region) -> None:
         unread = self.file.unread(region)
@@ -199,7 +201,7 @@ class Strand:
         self.lost(self, Lost(fate, region.position, region.size, code, region.reason, first, last, records))
 
     def _hides(self, zeros: Region) -> bool:
-        """Whether zeros stand where batches were: offsets are missing behind them."""
+        """Return True if zeros are in place of batches: offsets are missing after them."""
         successor = self.file.successor(zeros.end)
         follows = self.place.beyond if successor is None else successor.baseOffset
         expected = self.place.at.name_offset if self.last is None else self.last + 1
@@ -223,7 +225,8 @@ class Strand:
         return None
 
     def _claims(self, header: BatchHeader, end: int) -> tuple[int | None, int | None, int]:
-        """First and last offset and records of a damaged header, as far as they can be. It ends at byte `end`."""
+        """Return the first offset, the last offset and the record count of a damaged header if they are plausible; else
+        None, None and 0. The batch ends at byte `end`."""
         first, delta, records = header.baseOffset, header.lastOffsetDelta, header.recordCount
         agrees = records == delta + 1 or (self.compacted and 0 <= records <= delta)
         if not agrees or not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
@@ -231,7 +234,7 @@ class Strand:
         return first, first + delta, records
 
     def _has_room(self, first: int, last: int, end: int) -> bool:
-        """Whether offsets first..last fit between what comes before and what follows at byte `end`."""
+        """Return True if offsets first..last fit between the batch before and what follows at byte `end`."""
         before = self.last if self.last is not None else (self.place.at.name_offset or 0) - 1
         successor = self.file.successor(end)
         behind = [each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None]

@@ -1,8 +1,8 @@
-"""Snappy: blocks in snappy-java's framing, as Java's clients write them, or one raw block, as others do.
+"""Snappy: blocks in snappy-java's framing, as Java clients write them, or a single raw block, as other clients do.
 
-Source: https://github.com/google/snappy/blob/main/format_description.txt and org.xerial.snappy.SnappyInputStream.
-The framing is a magic of 8 bytes, version and compatible version (INT32), then chunks: size (INT32) and a raw block.
-It has no end mark: a payload cut between two chunks is a payload, and 1 to 3 bytes behind the last are ignored.
+Source: https://github.com/google/snappy/blob/main/format_description.txt and org.xerial.snappy.SnappyInputStream. The
+framing is a magic of 8 bytes, version and compatible version (INT32), then chunks: size (INT32) and a raw block. It has
+no end mark: a payload truncated between two chunks is valid, and 1 to 3 bytes after the last chunk are ignored.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ MAGIC = b"\x82SNAPPY\0"
 HEADER_SIZE = 16
 MIN_VERSION = 1
 MAX_CHUNK_SIZE = 512 << 20
-"""What SnappyInputStream allows."""
+"""Maximum chunk size of SnappyInputStream."""
 SMALL = 8 << 20
-"""Bytes of a block, and of its output, up to which it is decompressed whole."""
+"""Maximum size in bytes of a block, and of its output, for decompressing it in one call."""
 LONGEST_LENGTH = 5
-"""Bytes that the length in front of a block takes at most."""
+"""Maximum number of bytes of the length at the start of a block."""
 COPY_OUT, COPY_IN = 64, 3
-"""The most that an element can expand: a copy with a two-byte offset takes 3 bytes and makes up to 64 of them."""
+"""Maximum expansion of an element: a copy with a two-byte offset takes 3 bytes and produces up to 64."""
 
 
 def pieces(source: Source, limit: int, chunk_size: int) -> Iterator[bytes]:
-    """The blocks' contents, in pieces of at most `chunk_size` bytes. Raises DecodeError.
+    """Yield the contents of the blocks in pieces of at most `chunk_size` bytes. Raises DecodeError.
 
-    The library needs a block's output whole; so a block is refused before it is decompressed if the size that it claims
-    exceeds what is left of `limit`, or what its bytes could expand to. A large one goes through snappy_stream.
+    The library needs the whole output of a block in memory. A block is therefore rejected before it is decompressed if
+    the size that it states exceeds the rest of `limit`, or what its bytes could expand to. A large one goes through
+    snappy_stream.
     """
     cramjam = library("cramjam", "python-snappy", STREAM)
     left = limit
@@ -53,7 +54,7 @@ def pieces(source: Source, limit: int, chunk_size: int) -> Iterator[bytes]:
 
 
 class _Block(NamedTuple):
-    """A raw block of `size` bytes, at `position` of the payload: `head`, the first of them, and those that follow."""
+    """A raw block of `size` bytes, at `position` of the payload: its first bytes, `head`, and those that follow."""
 
     position: int
     size: int
@@ -69,7 +70,7 @@ def _at_once(block: _Block, length: int, cramjam: Any) -> memoryview:
     try:
         written = cramjam.snappy.decompress_raw_into(data, output)
     except cramjam.DecompressionError as error:
-        # It also refuses a short literal at the end whose length takes three bytes.
+        # It also rejects a short literal at the end whose length takes three bytes.
         with suppress(DecodeError):
             return memoryview(b"".join(_streamed(block._replace(head=data, rest=iter(())), length, cramjam)))
         raise failed(BLOCK, "data", block.position, str(error)) from None
@@ -87,16 +88,16 @@ def _streamed(block: _Block, length: int, cramjam: Any) -> Iterator[bytes]:
 
 
 def _blocks(source: Source, limit: int) -> Iterator[_Block]:
-    """Each raw block, to be read before the next is asked for. Raises DecodeError."""
+    """Yield each raw block; the caller must read it before requesting the next. Raises DecodeError."""
     head = source.take(HEADER_SIZE)
     if not head:
         raise failed(STREAM, "magic", 0, "the payload is empty")
     if len(head) < HEADER_SIZE or not head.startswith(MAGIC):
-        # Everything is one block.
+        # The whole payload is one block.
         size = max(source.size, len(head))
         yield _Block(0, size, head, _rest(source, sys.maxsize))
         return
-    # Java does not look at the versions of the first header.
+    # Java does not check the versions of the first header.
     while True:
         start = source.position
         head = source.take(4)
@@ -108,7 +109,7 @@ def _blocks(source: Source, limit: int) -> Iterator[_Block]:
             if len(head) < HEADER_SIZE:
                 raise failed(STREAM, "magic", start, f"the payload ends inside a header, {len(head)} bytes of it left")
             if not head.startswith(MAGIC):
-                # Java stops here or skips these 16 bytes, as its caller's buffer happens to be full.
+                # Java fails here or skips these 16 bytes, depending on how full its caller's buffer is.
                 raise failed(STREAM, "magic", start, f"half a magic: {head[:8].hex()}, not {MAGIC.hex()}")
             version = int.from_bytes(head[8:12], "big", signed=True)
             if version < MIN_VERSION:
@@ -127,16 +128,17 @@ def _blocks(source: Source, limit: int) -> Iterator[_Block]:
 
 
 def _rest(source: Source, count: int) -> Iterator[bytes]:
-    """The next `count` bytes of the source, or what there is of them."""
+    """Yield the next `count` bytes of the source, or as many as there are."""
     while count > 0 and (part := source.peek(min(count, 1 << 20))):
         count -= source.skip(len(part))
         yield part
 
 
 def stated_length(block: Bytes, size: int, position: int, left: int, limit: int) -> int:
-    """The uncompressed length that a block of `size` bytes states in front. Raises DecodeError if it cannot be true."""
+    """Return the uncompressed length stated at the start of a block of `size` bytes. Raises DecodeError if it is
+    impossible, or above `left`."""
     try:
-        # 35 bits: what does not fit into 32 is then too large, and not cut to something that might fit.
+        # 35 bits: a value that does not fit into 32 is then too large, instead of truncated to one that might fit.
         length, start = read_unsigned(block, 0, len(block), 35, BLOCK, "length")
     except DecodeError as error:
         raise failed(BLOCK, "length", position, error.reason) from None

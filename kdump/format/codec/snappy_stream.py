@@ -1,8 +1,8 @@
-"""A large raw Snappy block, decompressed in pieces: neither the block nor its output is ever together in memory.
+"""Decompresses a large raw Snappy block in pieces: neither the block nor its output is ever in memory as a whole.
 
-Encoders (in C++, Java, Go, Rust) compress each 64 KiB on their own, so that no copy reaches back farther; the format
-allows 4 GiB. The last HISTORY bytes of the output are kept for copies. The library makes each piece, from some of the
-block's elements after a literal with the bytes that they reach back for.
+Encoders (in C++, Java, Go, Rust) compress each 64 KiB separately, so that no copy reaches further back; the format
+allows 4 GiB. The last HISTORY bytes of the output are kept for copies. The library produces each piece from some of the
+block's elements, after a literal with the bytes that they refer back to.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from kdump.format.codec.source import failed
 
 BLOCK = "SnappyBlock"
 HISTORY = 8 << 20
-"""Bytes of output that a copy can reach back for."""
+"""Number of output bytes that a copy can refer back to."""
 STEP = 1 << 20
-"""Bytes of output that the library makes at once, about."""
+"""Approximate number of output bytes that the library produces per call."""
 LITERAL = 63 << 2
-"""The tag of a literal whose length, less one, is in the next four bytes."""
+"""The tag of a literal whose length, minus one, is in the next four bytes."""
 
 END = bytes([3 << 2, 0, 0, 0, 0])
-"""A literal of four bytes: the library refuses a literal at the end whose length, of three bytes, it reads as four."""
+"""A literal of four bytes, appended to each piece: at the end, the library rejects a literal whose length takes three
+bytes, because it reads four."""
 
 
 def pieces(parts: Iterator[bytes], position: int, length: int, library: Any) -> Iterator[bytes]:
-    """The output, in pieces of at most about STEP. Raises DecodeError, after what comes before the damage.
+    """Yield the output in pieces of about STEP bytes. Raises DecodeError, after yielding what precedes the damage.
 
-    `length` is what the block states; `parts` are its bytes after that, from `position` of the payload on; `library` is
-    cramjam."""
+    `length`: the length that the block states; `parts`: its bytes after that, starting at `position` of the payload;
+    `library`: cramjam.
+    """
     output = _Output(length, library)
     copied = 0
     """Bytes of a long literal that are still to come."""
@@ -60,7 +62,7 @@ def pieces(parts: Iterator[bytes], position: int, length: int, library: Any) -> 
 
 
 class _Output:
-    """What came out so far: its size, and its last bytes."""
+    """The output so far: its size, and its last bytes."""
 
     def __init__(self, length: int, library: Any) -> None:
         self.length = length
@@ -69,7 +71,8 @@ class _Output:
         self.last = bytearray()
 
     def keep(self, piece: bytes, position: int) -> bytes:
-        """Add a piece, made of what is at `position`, and return it. Raises DecodeError if it is too much."""
+        """Add a piece, decompressed from the bytes at `position`, and return it. Raises DecodeError if the output
+        exceeds its stated length."""
         self._check(len(piece), position)
         self.size += len(piece)
         self.last += piece
@@ -78,7 +81,7 @@ class _Output:
         return piece
 
     def expand(self, elements: bytes, made: int, reach: int, position: int) -> bytes:
-        """Add the `made` bytes of these elements and return them. Raises DecodeError."""
+        """Add the `made` bytes that these elements produce, and return them. Raises DecodeError."""
         if reach > self.size:
             offset = "an offset of 0" if reach >= ZERO_OFFSET else "an offset that is before the block's first byte"
             raise failed(BLOCK, "data", position, f"a copy with {offset}")

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""The elements of a raw Snappy block, walked without making their output: where a block can be cut in two.
+"""Walks the elements of a raw Snappy block without producing their output, to find where the block can be split.
 
-Source: https://github.com/google/snappy/blob/main/format_description.txt, section 2. Compiled where there is a
-compiler, and otherwise run as it is.
+Source: https://github.com/google/snappy/blob/main/format_description.txt, section 2. Compiled if there is a compiler,
+otherwise run as Python.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ except ImportError:
     from kdump.format import nocython as cython
 
 LONG_LITERAL = 1 << 16
-"""Bytes of a literal above which `walk` stops in front of it: it need not be together with what is around it."""
+"""Length in bytes of a literal above which `walk` stops before it, because it can be copied without its neighbors."""
 ZERO_OFFSET = 1 << 40
-"""The reach of a copy with an offset of 0, which no decoder accepts."""
+"""Reach of a copy with an offset of 0, which no decoder accepts."""
 
 
 def walk(data: bytes, start: cython.Py_ssize_t, most: cython.Py_ssize_t) -> tuple[int, int, int]:
-    """Walk whole elements from data[start] on until their output is `most` bytes or more; stop before a long literal.
+    """Walk complete elements from data[start] until their output is `most` bytes or more; stop before a long literal.
 
-    Return where the next element begins, bytes of output, and how many bytes before that output the copies reach.
+    Return where the next element starts, the size of the output, and how many bytes before that output the copies refer
+    to.
     """
     buffer: cython.const[cython.uchar][::1] = data
     at: cython.Py_ssize_t = start
@@ -69,8 +70,8 @@ def walk(data: bytes, start: cython.Py_ssize_t, most: cython.Py_ssize_t) -> tupl
 
 
 def literal(data: bytes, start: int) -> tuple[int, int] | None:
-    """Return where the bytes of the literal at data[start] begin and how many they are; None if it is no literal, or
-    its length is not there yet."""
+    """Return where the bytes of the literal at data[start] start, and their number; None if it is not a literal, or its
+    length is not yet complete."""
     tag = data[start] if start < len(data) else 1
     extra = max(0, (tag >> 2) - 59)
     if tag & 3 or len(data) - start - 1 < extra:

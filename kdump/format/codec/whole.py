@@ -1,7 +1,7 @@
-"""A small payload at one go, when nothing about it is out of the ordinary; the streams beside this decide otherwise.
+"""Decompresses a small payload in one call, if nothing about it is unusual; otherwise the streaming codecs decide.
 
-What comes out is what they would give. Anything that they might refuse, or read in another way, is left to them: so
-each codec's outline is looked at here first, and an error of a library is no error here.
+The output is the same as theirs. Anything that they might reject, or read differently, is left to them: each codec's
+framing is checked here first, and an error of a library only means that the stream has to try.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ GZIP_HEADER, GZIP_TRAILER = 10, 8
 LZ4_FLAGS = (0x60, 0x64)
 """Version 1, independent blocks, without and with a content checksum."""
 SMALL, SMALL_UNPACKED = 1 << 20, 4 << 20
-"""Bytes of a payload that is decompressed at one go, and what may come of it."""
+"""Maximum size in bytes of a payload that is decompressed in one call, and of its output."""
 ZSTD_BLOCKS = 32
-"""More are left to the stream, whose memory does not grow with them."""
+"""Maximum number of blocks; payloads with more are left to the stream, whose memory does not grow with them."""
 
 
 def whole(codec: str, payload: memoryview, limit: int) -> bytes | None:
-    """The decompressed payload, if it is small and ordinary, not empty and of at most `limit` bytes; else None."""
+    """Return the decompressed payload, if it is small, usual, not empty and at most `limit` bytes; else None."""
     unpack = _CODECS.get(codec)
     if unpack is None or not 0 < len(payload) <= SMALL:
         return None
     most = min(limit, SMALL_UNPACKED)
     try:
         errors = _errors(codec)
-    except DecodeError:  # there is no such library: the stream says so
+    except DecodeError:  # the library is missing: the stream reports it
         return None
     try:
         found = unpack(payload, most)
@@ -41,7 +41,7 @@ def whole(codec: str, payload: memoryview, limit: int) -> bytes | None:
 
 
 def _errors(codec: str) -> tuple[type[Exception], ...]:
-    """What the codec's library raises, and what a cut makes of what stands here."""
+    """Return the exceptions of the codec's library, and those that truncated input causes in this module."""
     library_error: type[Exception] = ValueError
     if codec == "zstd":
         library_error = library("zstandard", "zstandard", zstd.STRUCT).ZstdError
@@ -56,7 +56,7 @@ def _errors(codec: str) -> tuple[type[Exception], ...]:
 
 @lru_cache
 def _inflate() -> Any:
-    """isal, which is twice as quick, or zlib."""
+    """isal, which is twice as fast, or zlib."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -83,7 +83,7 @@ def _snappy(payload: memoryview, most: int) -> bytes | None:
     unpack = library("cramjam", "python-snappy", snappy.STREAM).snappy.decompress_raw
     if bytes(payload[:8]) != snappy.MAGIC:
         stated = snappy.stated_length(payload, len(payload), 0, most, most)
-        raw = bytes(unpack(payload))  # the library has a type of its own
+        raw = bytes(unpack(payload))  # the library returns its own type
         return raw if len(raw) == stated else None
     found: list[bytes] = []
     at, end, left = snappy.HEADER_SIZE, len(payload), most
@@ -139,7 +139,7 @@ def _zstd(payload: memoryview, most: int) -> bytes | None:
     if bytes(payload[:4]) != b"\x28\xb5\x2f\xfd" or descriptor & 0x0B:  # unused and reserved bits, a dictionary
         return None
     at = 5 + zstd.header_size(descriptor)
-    if not descriptor & zstd.SINGLE_SEGMENT and payload[5] >> 3 > 16:  # a window of more than 64 MiB and something
+    if not descriptor & zstd.SINGLE_SEGMENT and payload[5] >> 3 > 16:  # a window of 128 MiB or more
         return None
     content_size = zstd.stated_size(descriptor, bytes(payload[:at]))
     end = len(payload) - (4 if descriptor & zstd.CHECKSUM else 0)

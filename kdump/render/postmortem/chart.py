@@ -1,4 +1,4 @@
-"""A chart: a specification of Vega-Lite, which the page draws and vl-convert renders without a browser."""
+"""A chart: a Vega-Lite specification, which the page draws and vl-convert renders without a browser."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kdump.render.postmortem.palette import INK, LINE, MUTED
 
 Spec = dict[str, Any]
 WIDTH = 820
-"""Of the plot, in pixels, without its labels."""
+"""Width of the plot in pixels, without its labels."""
 LABELS = 230
-"""Pixels that the names of rows may take."""
+"""Maximum width of row labels in pixels."""
 FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
-"""These are equally wide, so that the pictures fit wherever they are shown."""
+"""These fonts are equally wide, so that the charts fit wherever they are shown."""
 
 CONFIG: Spec = {
     "background": None,
@@ -56,8 +56,8 @@ CONFIG: Spec = {
 
 @dataclass
 class Chart:
-    """`name` is that of its file and of its place in the page; `view` names the part of the specification that takes
-    the width of the page: empty for the whole, `spec` for the inside of a facet."""
+    """`name`: base name of its file, and its ID in the page; `view`: the part of the specification that takes the width
+    of the page: empty for the whole, `spec` for the inside of a facet."""
 
     name: str
     title: str
@@ -65,30 +65,30 @@ class Chart:
     spec: Spec
     view: str = ""
     kind: str = ""
-    """What it is of, in front of the title, where the page does not say it."""
+    """Prefix of the title in places where the page does not provide it."""
 
 
 def colour(field: str, colours: dict[str, str], title: str | None = None) -> Spec:
-    """The encoding of a category."""
+    """Return the color encoding of a category."""
     scale = {"domain": list(colours), "range": list(colours.values())}
     return {"field": field, "type": "nominal", "scale": scale, "title": title}
 
 
 def tips(*names: str) -> list[Spec]:
-    """What is told where the pointer stands: fields of the data, called what they are called there."""
+    """Return the tooltip encoding: fields of the data, under their own names."""
     return [{"field": name, "type": "nominal"} for name in names]
 
 
 def zoom(name: str = "zoom") -> list[Spec]:
-    """Drag moves the chart, the wheel with Ctrl or Shift zooms, a double click goes back; without a key the wheel
-    scrolls the page."""
+    """Return the parameter for moving and zooming: dragging moves the chart, the wheel with Ctrl, Shift or Meta zooms,
+    a double click resets it. Without a key the wheel scrolls the page."""
     wheel = "wheel![event.ctrlKey || event.shiftKey || event.metaKey]"
     select = {"type": "interval", "encodings": ["x"], "zoom": wheel}
     return [{"name": name, "select": select, "bind": "scales"}]
 
 
 def complete(chart: Chart, *, alone: bool = False) -> Spec:
-    """The whole specification. `alone`: for a file of its own, with a title and a background."""
+    """Return the whole specification. `alone`: for a separate file, with a title and a background."""
     spec: Spec = {"config": CONFIG, **chart.spec}
     if alone:
         spec["config"] = CONFIG | {"background": "white"}
@@ -98,13 +98,14 @@ def complete(chart: Chart, *, alone: bool = False) -> Spec:
 
 
 ADDRESSES = 80 << 30
-"""Bytes of address space with which the engine of vl-convert, V8, is sure to start; it takes no such memory. With too
-few it ends the process."""
+"""Bytes of address space with which V8, the engine of vl-convert, starts reliably; it does not use that much memory.
+With too little it ends the process."""
 
 
 @cache
 def converter() -> Any:
-    """vl-convert. Raises SourceError where it is not installed, or where a limit would keep it from starting."""
+    """Return vl-convert. Raises SourceError if it, or jinja2, is not installed, or if a limit would keep it from
+    starting."""
     limit = getrlimit(RLIMIT_AS)[0]
     if limit != RLIM_INFINITY and limit < ADDRESSES:
         need = f"the charts of a report need {ADDRESSES >> 30} GiB of address space"
@@ -120,26 +121,26 @@ def converter() -> Any:
 
 
 def svg(chart: Chart, *, alone: bool = False) -> str:
-    """As text of SVG. What it defines has names that no other chart of a page has."""
+    """Return the chart as SVG text. The IDs that it defines are unique in the page."""
     drawn: str = converter().vegalite_to_svg(complete(chart, alone=alone))
     return re.sub(r'(id="|url\(#)((?:clip|gradient_)\d+)', rf"\1{chart.name}-\2", drawn)
 
 
 def png(chart: Chart) -> bytes:
-    """As a picture, twice as fine as its pixels are counted."""
+    """Return the chart as a PNG image, with twice the nominal resolution."""
     drawn: bytes = converter().vegalite_to_png(complete(chart, alone=True), scale=2)
     return drawn
 
 
 @cache
 def javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, which sets window.vegaEmbed."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, which sets window.vegaEmbed."""
     bundle: str = converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return re.sub(r"<(?=/script|!--)", r"\\x3c", bundle, flags=re.IGNORECASE)  # neither ends the script it stands in
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", bundle, flags=re.IGNORECASE)  # either would break the enclosing script
 
 
 def embedded(value: Any) -> str:
-    """JSON that can stand in a script of a page: nothing in it ends the script, or a line of it."""
+    """Return JSON that can be part of a script in a page: nothing in it ends the script, or a line of it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

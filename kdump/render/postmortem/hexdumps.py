@@ -1,4 +1,4 @@
-"""The bytes that a finding is about, annotated, as pieces of text with the names of their styles."""
+"""The bytes that a finding is about, annotated, as text parts with the names of their styles."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from kdump.render.output import Output
 from kdump.render.painted import paint, parts
 
 Line = tuple[tuple[str, str], ...]
-"""Pieces: text, and the name of its style."""
+"""Text parts, each with the name of its style."""
 
 WIDTH = 132
 LINES = 110
-"""Lines of one dump; of a longer one its beginning, and what is wrong."""
+"""Maximum number of lines of one dump; of a longer one, the beginning is kept and what is wrong."""
 CONTEXT = 4
 FIRST_RECORDS, RECORDS = 2, 20_000
-"""Records of a batch that are shown, and that are looked through for the one that a finding names."""
+"""Number of records of a batch that are shown, and maximum number of records searched for the one in a finding."""
 LARGEST = 4 << 20
-"""Bytes of a batch, or of none, that are looked at."""
+"""Size in bytes above which a region is shown without parsing it again, except for crc-mismatch."""
 ENTRIES = 400_000
-"""Entries of a file that are looked through."""
+"""Maximum number of entries of a file that are searched."""
 BEFORE = 2
 
 
@@ -60,14 +60,14 @@ class Kept(Output):
 
 
 class _Dump(Hexdump):
-    """A dump whose styles are marks in its text."""
+    """A hexdump whose styles are marks in the text."""
 
     def __init__(self) -> None:
         self.kept = Kept()
         super().__init__(self.kept)
         self.paint = paint
         self.damage = UNKNOWN
-        """What the damage to the batch looks like, where that is known."""
+        """What the damage to the batch looks like, if known."""
 
     def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
         at = self.damage.position
@@ -80,8 +80,8 @@ class _Dump(Hexdump):
 
 
 def hexdump(finding: Finding, options: Options) -> list[Line]:
-    """The batch, the bytes or the entries that a finding is about; nothing where it is about no bytes, or they cannot
-    be read any more."""
+    """Return the batch, the bytes or the entries that a finding is about; empty if it is not about bytes, or they can
+    no longer be read."""
     at = target(finding.file, source=finding.source)
     dump = _Dump()
     if at.path == "-" or not finding.size:
@@ -106,7 +106,7 @@ def hexdump(finding: Finding, options: Options) -> list[Line]:
 
 
 def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> None:
-    if finding.size > LARGEST and finding.code != "crc-mismatch":  # its end is known: nobody has to look for it again
+    if finding.size > LARGEST and finding.code != "crc-mismatch":  # its end is known, no need to search for it
         dump.region(Region(JUNK, finding.position, finding.size, finding.message, code=finding.code), window)
         return
     name_offset = target(finding.file).name_offset
@@ -121,7 +121,7 @@ def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> 
 
 
 def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[Record]:
-    """The first records, the one with that offset, and the one in which the byte at `position` lies."""
+    """Yield the first records, the one with that offset, and the one that contains the byte at `position`."""
     for record in records(batch):
         start = -1 if batch.is_compressed else record.space_position
         is_hit = position is not None and 0 <= start <= position < start + len(record.raw)
@@ -132,7 +132,7 @@ def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[
 
 
 def _entries(dump: _Dump, finding: Finding, window: Window, kind: kinds.Kind, base: int) -> None:
-    """The entries that the finding is about, and those before."""
+    """Write the entries that the finding is about, and those before."""
     before: list[Entry] = []
     end = finding.position + max(1, finding.size)
     shown = 0
@@ -158,7 +158,7 @@ def _entries(dump: _Dump, finding: Finding, window: Window, kind: kinds.Kind, ba
 
 
 def excerpt(lines: list[Line]) -> list[Line]:
-    """No more than LINES of them: how it begins, and what is wrong."""
+    """Return at most LINES lines: the beginning, and what is wrong."""
     if len(lines) <= LINES:
         return lines
     wanted = set(range(LINES // 2))
