@@ -17,10 +17,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kdump import __version__
 from kdump.cli import cli
+from kdump.log import legacy, payload
+from kdump.render import dumplog_batch
 from kdump.render.java import double, file_text, jackson
+from tests import craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, oracle_files, sample, seeded
 from tests.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
 from tests.test_damaged_disks import DAMAGES, LARGE, files
@@ -146,6 +151,73 @@ def test_goes_on_behind_damage(built: Path, monkeypatch: pytest.MonkeyPatch) -> 
         lines = dump("--files", f"{name}/{SEGMENT}.log").stdout.splitlines()
         wanted = [line for line in sound if not (lost and " position: 502 " in line)]
         assert lines[1 : len(wanted)] == wanted[1:]
+
+
+CONTENT = (
+    st.none()
+    | st.binary(max_size=40)
+    | st.text("aé \n\U00010000", max_size=20).map(str.encode)
+    | st.sampled_from([b"\xed\xa0\x80" * 5, b"\xf0\x9f\x98", b"\0\0\0\1", b"\0\0\0\2\0\0", b"v" * 90, b"\x80" * 30])
+)
+HEADERS = st.lists(st.tuples(CONTENT.filter(lambda key: key is not None), CONTENT), max_size=4)
+RECORD = st.tuples(CONTENT, CONTENT, HEADERS)
+FORMS = [
+    ["--deep-iteration"],
+    ["--deep-iteration", "--skip-record-metadata"],
+    ["--print-data-log"],
+    ["--print-data-log", "--skip-record-metadata"],
+    ["--key-decoder-class", "org.apache.kafka.tools.api.IntegerDecoder"],
+    ["--value-decoder-class", "org.apache.kafka.tools.api.DefaultDecoder"],
+    ["--offsets-decoder"],
+]
+
+
+@pytest.mark.parametrize("options", FORMS, ids=" ".join)
+@settings(max_examples=30)
+@given(
+    made=st.lists(RECORD, min_size=1, max_size=4),
+    magic=st.sampled_from([0, 1, 2, 2, 2]),
+    codec=st.sampled_from(["none", "none", "gzip"]),
+    control=st.sampled_from([0, 0, 0x20, 0x30]),
+    large=st.integers(1, 60),
+    damage=st.none() | st.integers(61, 200),
+)
+def test_a_large_record_is_written_in_pieces(
+    tmp_path_factory: pytest.TempPathFactory,
+    options: list[str],
+    made: list[tuple[Any, Any, Any]],
+    magic: int,
+    codec: str,
+    control: int,
+    large: int,
+    damage: int | None,
+) -> None:
+    """Cut anywhere, and without what it does not show, it is the line of a small one."""
+    path = tmp_path_factory.mktemp("large") / f"{0:020}.log"
+    if magic == 2:
+        parts = [craft.record(i, *record) for i, record in enumerate(made)]
+        data = craft.batch(parts, codec, attributes=craft.CODECS.index(codec) | control)
+    else:
+        inner = [craft.message(magic, value, key=key, offset=i) for i, (key, value, _) in enumerate(made)]
+        data = b"".join(inner) if codec == "none" else craft.wrapper(magic, b"".join(inner), codec, offset=9)
+    if damage is not None and damage < len(data):
+        data = craft.overwrite(data, damage, b"\x7f")
+    path.write_bytes(data)
+    words = [*options, "--window", "128", "--files", path]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payload, "_at_one_go", lambda batch, space, size, limit: None)
+        patch.setattr(legacy, "_columns", lambda batch: None)
+        expected = dump(*words)
+        patch.setattr(dumplog_batch, "LONG", large)
+        patch.setattr(dumplog_batch, "PIECE", 5)
+        patch.setattr(dumplog_batch, "MOST_KEYS", 2)
+        patch.setattr(payload, "LARGE", large)
+        patch.setattr(legacy, "KEEP", large)
+        found = dump(*words)
+    assert found.stdout_bytes == expected.stdout_bytes
+    if codec == "none" or damage is None:  # else the codec's error may come first
+        assert found.stderr == expected.stderr
+    assert found.exit_code == expected.exit_code
 
 
 @pytest.mark.sampled

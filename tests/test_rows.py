@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timezone
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,14 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import show
-from kdump.render import cells, long_value, quick, rows, views
+from kdump.log.payload import records as records_of
+from kdump.log.region import Batch
+from kdump.render import cells, columns, long_value, quick, rows, views
+from kdump.render.escape import shown
+from kdump.render.style import cut
 from kdump.render.times import iso
 from tests import craft
-from tests.conftest import each_segment, seeded
+from tests.conftest import each_segment, iter_regions, seeded
 from tests.test_damaged_disks import DAMAGES
 
 FORMS = [[], ["--records"], ["--json"], ["--records", "--json", "--jobs", "1"]]
@@ -180,20 +186,55 @@ def test_moments(milliseconds: int) -> None:
         min_size=1,
         max_size=5,
     ),
+    headers=st.lists(
+        st.tuples(
+            st.binary(max_size=12) | st.sampled_from([b"", b"name", "é".encode() * 9, b"k" * 30]),
+            st.none() | st.binary(max_size=12) | st.just(b"v" * 40),
+        ),
+        max_size=5,
+    ),
     large=st.integers(1, 100),
     magic=st.integers(0, 2),
 )
-def test_large_values_are_written_in_pieces(
-    tmp_path_factory: pytest.TempPathFactory, options: list[str], values: list[bytes], large: int, magic: int
+def test_large_cells_are_written_in_pieces(
+    tmp_path_factory: pytest.TempPathFactory,
+    options: list[str],
+    values: list[bytes],
+    headers: list[tuple[bytes, bytes | None]],
+    large: int,
+    magic: int,
 ) -> None:
+    """No other row is padded to the width of a large cell."""
     path = tmp_path_factory.mktemp("large") / f"{0:020}.log"
     if magic < 2:
         path.write_bytes(b"".join(craft.message(magic, value, offset=i) for i, value in enumerate(values)))
     else:
-        path.write_bytes(craft.batch([craft.record(i, b"key", value) for i, value in enumerate(values)]))
-    expected = inspect(path, "--records", *options)
+        made = [craft.record(i, b"key", value, headers[i:]) for i, value in enumerate(values)]
+        path.write_bytes(craft.batch(made))
+    expected = re.sub(" +", " ", inspect(path, "--records", *options))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(views, "LARGE", large)
         patch.setattr(long_value, "PIECE", 9)
+        patch.setattr(columns, "PIECE", 9)
+        patch.setattr(columns, "MANY", 3)
         patch.setattr(show, "COMPILED", False)
-        assert inspect(path, "--records", *options) == expected
+        assert re.sub(" +", " ", inspect(path, "--records", *options)) == expected
+
+
+@given(
+    headers=st.lists(
+        st.tuples(st.binary(max_size=700) | st.just(b"k" * 513), st.none() | st.binary(max_size=700)), max_size=60
+    ),
+    width=st.integers(60, 400),
+)
+def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
+    headers: list[tuple[bytes, bytes | None]], width: int
+) -> None:
+    (batch,) = iter_regions(craft.batch([craft.record(headers=headers)]))
+    assert isinstance(batch, Batch)
+    (record,) = records_of(batch)
+    (column,) = columns.record_columns(timezone.utc, ["headers"], full=False)
+    text = column.cell(record)
+    whole = ", ".join(f"{shown(key, 512)}={shown(value, 512)}" for key, value in headers)
+    assert cut(text, width) == cut(whole, width)
+    assert len(text) < 16_000

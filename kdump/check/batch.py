@@ -11,7 +11,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
 
-OUR_REASONS = ("--max-decompressed-size", "is not installed")
+OUR_REASONS = ("--max-decompressed-size", "is not installed", "that kdump keeps")
 OURS = "kdump could not look inside; nothing is known of what a consumer does"
 """Impact if the cause is kdump's own limit or a missing library: brokers and consumers may read the batch."""
 

@@ -14,7 +14,7 @@ from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.render.dumplog import Dump
 from kdump.render.dumplog_batch import Contents
-from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, by_class
+from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ByClass
 from kdump.render.dumplog_log import DumpOptions
 from kdump.render.dumplog_out import Out
 from kdump.render.escape import path_text, printable
@@ -149,4 +149,4 @@ def _contents(options: dict[str, Any]) -> Contents | None:
     key_class, value_class = options["key_decoder_class"], options["value_decoder_class"]
     if key_class is None and value_class is None and not options["print_data_log"]:
         return None
-    return by_class(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)
+    return ByClass(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)

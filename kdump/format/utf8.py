@@ -8,11 +8,14 @@ Python each byte with one.
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
 
 from kdump.format.varint import Bytes
 
 REPLACEMENT = "\ufffd"
 _ERRORS = "kdump.java"
+MOST_CONTINUED = 3
+"""Continuation bytes of the longest sequence in UTF-8."""
 
 
 def _as_java(error: UnicodeError) -> tuple[str, int]:
@@ -30,3 +33,26 @@ codecs.register_error(_ERRORS, _as_java)
 def java_text(data: Bytes) -> str:
     """Return the text of `data` as Java decodes it. Never raises."""
     return str(data, "utf-8", _ERRORS)
+
+
+def java_texts(data: memoryview, size: int) -> Iterator[str]:
+    """Yield what java_text returns, in pieces of about `size` bytes."""
+    return texts(data, size, _ERRORS)
+
+
+def texts(data: memoryview, size: int, errors: str) -> Iterator[str]:
+    """Yield the text of `data` in pieces of about `size` bytes, at least 4. Together they are what all of it decodes to
+    at once. `errors` names a handler that sees only the bytes of one sequence."""
+    start = 0
+    while start < len(data):
+        end = _between(data, start + size) if start + size < len(data) else len(data)
+        yield str(data[start:end], "utf-8", errors)
+        start = end
+
+
+def _between(data: memoryview, position: int) -> int:
+    """Return where a sequence ends or is cut, at most MOST_CONTINUED bytes before `position`."""
+    for at in range(position, position - MOST_CONTINUED - 1, -1):
+        if data[at] & 0xC0 != 0x80:
+            return at
+    return position  # after so many continuation bytes, this one belongs to no sequence

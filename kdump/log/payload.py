@@ -15,7 +15,7 @@ from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
-from kdump.log.skim import HEAD, LARGE, Skim
+from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
 MOST_AHEAD = 4 * 1024 * 1024
 """Maximum number of bytes that are collected only to find out whether they are a record."""
@@ -36,13 +36,16 @@ def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
         yield from legacy.messages(batch, values=values)
 
 
-def columns_of(batch: BatchV2, *, keys: bool = True, values: bool = True) -> Iterator[tuple[Columns, int]]:
-    """Yield the records as columns, one piece at a time, with the position of the piece in the file or in the
-    decompressed payload. The index of a piece's first record is the number of records before it.
+def columns_of(
+    batch: BatchV2, *, keys: bool = True, values: bool = True, keep: Keep | None = None
+) -> Iterator[tuple[Columns, int]]:
+    """The records as columns, a piece at a time, and where the piece begins: the index of its first record is
+    the number of records before it; its bytes' position is in the file or in the decompressed payload.
 
-    Without `values`, a large record has only the beginning of its value and no headers (log.skim); without `keys` as
-    well, no key either. No memory is used for them.
-    """
+    Without `values`, of a large record there is how its value begins, and no header (log.skim); without `keys`, too, no
+    key: no memory is taken for them. `keep` says more exactly what is kept of a large record."""
+    if keep is None and not values:
+        keep = KEYS if keys else SIZES
     size = batch.size - BATCH_HEADER.size
     space = batch.compression if batch.is_compressed else ""
     base = 0 if space else batch.position + BATCH_HEADER.size
@@ -96,8 +99,8 @@ def columns_of(batch: BatchV2, *, keys: bool = True, values: bool = True) -> Ite
             del columns
             piece = b""  # a large piece must be referenced only by `rest`
             wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
-            if not values and wanted > LARGE:
-                skim = Skim(bytes(rest), pieces, done - len(rest), keys)
+            if keep is not None and wanted > LARGE:
+                skim = Skim(bytes(rest), pieces, done - len(rest), keep)
                 columns = skim.record()
                 left -= 1
                 batch.decoded_to = base + skim.stop

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from typing import NamedTuple
 
 from kdump.format.columns import Columns, past_end, walk_headers
 from kdump.format.errors import DecodeError
@@ -18,7 +19,9 @@ from kdump.format.varint import Bytes, read_varint, read_varlong
 HEAD = 64 * 1024
 """Maximum number of bytes that are kept of the value, and of the key."""
 LARGE = 2 * 1024 * 1024
-"""Size in bytes of a record above which it is read this way."""
+"""Bytes of a record above which it is read like this."""
+NULL = b"\1"
+"""The size of a header value that is null."""
 VARINT = 10
 """Maximum number of bytes of a variable-length integer."""
 
@@ -33,13 +36,30 @@ def hasher(data: Bytes) -> blake2b:
     return blake2b(data, digest_size=16)
 
 
-class Skim:
-    """One record: `head` has its first bytes, at `position` of the payload, and `pieces` the following ones.
-    `keeps_key`: whether its key is needed."""
+def _never(key: bytes) -> bool:
+    return False
 
-    def __init__(self, head: bytes, pieces: Iterator[bytes | memoryview], position: int, keeps_key: bool) -> None:
+
+class Keep(NamedTuple):
+    """What is kept of a large record: `key`; `header_keys`; the whole value, if `value` returns True for the key."""
+
+    key: bool = True
+    header_keys: bool = False
+    value: Callable[[bytes], bool] = _never
+
+
+KEYS, SIZES = Keep(), Keep(key=False)
+
+
+class Skim:
+    """One record, whose first bytes are `head` and begin at `position` of the payload; `pieces` are those that follow.
+    `keep`: what is wanted of it."""
+
+    def __init__(self, head: bytes, pieces: Iterator[bytes | memoryview], position: int, keep: Keep) -> None:
         self.pieces = pieces
-        self.keeps_key = keeps_key
+        self.keep = keep
+        self.kept = bytearray()
+        """Key, value and headers with null instead of their values, if header keys are kept."""
         self.start = position
         self.odd = ""
         self._piece = head
@@ -64,8 +84,10 @@ class Skim:
         self.stop = begun + length
         try:
             return self._record(length)
-        except DecodeError:
-            # For a record that the payload truncates, this is the error, whatever its contents.
+        except DecodeError as error:
+            if error.struct not in ("Record", "RecordHeader"):  # a codec's
+                raise
+            # A record that the payload cuts is that, whatever stands in it.
             while self.position < self.stop:
                 self._at = min(len(self._piece), self.stop - self._base)
                 if self.position < self.stop and not self._need(1):
@@ -80,10 +102,10 @@ class Skim:
         timestamp_delta = self._varint("timestampDelta", VARINT, stop)
         offset_delta = self._varint("offsetDelta", 5, stop)
         key_size = self._size("keySize")
-        key, digest = self._key(key_size) if self.keeps_key else (self._skip(key_size), b"")
+        key, digest = self._key(key_size) if self.keep.key else (self._skip(key_size), b"")
         value_size = self._size("valueSize")
         value_start = self.position - self.start
-        value = self._take(min(value_size, HEAD))
+        value = self._take(value_size if self.keep.value(key) else min(value_size, HEAD))
         self._skip(value_size - len(value))
         at = self.position
         count = self._varint("headersCount", 5, stop)
@@ -91,11 +113,14 @@ class Skim:
         if count < 0 or count * 2 > stop - self.position:
             reason = f"headersCount {count}, {stop - self.position} bytes left"
             raise DecodeError("Record", "headersCount", at, reason)
+        if self.keep.header_keys:
+            self.kept += key + value
+            headers_start = len(self.kept)
         self._headers(count)
         if self.position != stop:
             reason = f"{stop - self.position} bytes are left over in the record"
             raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
-        found = Columns(key + value)
+        found = Columns(self.kept if self.keep.header_keys else key + value)
         found.skimmed, found.digest, found.odd, found.count = True, digest, self.odd, 1
         signed = attributes - 256 if attributes > 127 else attributes
         row = (0, stop - self.start, signed, timestamp_delta, offset_delta, 0, key_size, value_start, value_size)
@@ -165,6 +190,8 @@ class Skim:
             begun, many = self._at, left
             end = min(len(self._piece), self.stop - self._base)
             self._at, left, odd = walk_headers(Columns(self._piece), begun, end, left)
+            if self.keep.header_keys:
+                self._keep_keys(begun, many - left)
             if odd >= 0 and not self.odd:
                 size, key = read_varint(self._piece, odd, end, "RecordHeader", "headerKeySize")
                 self._look([self._piece[key : key + size]])
@@ -172,21 +199,40 @@ class Skim:
                 self._header()
                 left -= 1
 
+    def _keep_keys(self, position: int, count: int) -> None:
+        """Keep the keys of so many headers of the piece, which are valid."""
+        piece, kept = self._piece, self.kept
+        for _ in range(count):
+            size, key = read_varint(piece, position, len(piece), "RecordHeader", "headerKeySize")
+            kept += piece[position : key + size] + NULL
+            size, position = read_varint(piece, key + size, len(piece), "RecordHeader", "headerValueSize")
+            position += max(0, size)
+
     def _header(self) -> None:
-        at = self.position
+        at, begun = self.position, self._at
         size = self._varint("headerKeySize", 5, self.stop, "RecordHeader")
         if size < 0 or size > self.stop - self.position:
             # As in columns.decode.
             code = "header-key-invalid" if size == -1 else "record-malformed"
             reason = f"headerKeySize {size}, {self.stop - self.position} bytes left"
             raise DecodeError("RecordHeader", "headerKeySize", at, reason, code)
-        self._look(self._parts(size))
+        if self.keep.header_keys:
+            self.kept += self._piece[begun : self._at]
+            self._look(self._kept(size))
+            self.kept += NULL
+        else:
+            self._look(self._parts(size))
         at = self.position
         size = self._varint("headerValueSize", 5, self.stop, "RecordHeader")
         if size < -1 or max(0, size) > self.stop - self.position:
             reason = f"headerValueSize {size}, {self.stop - self.position} bytes left"
             raise DecodeError("RecordHeader", "headerValueSize", at, reason)
         self._skip(size)
+
+    def _kept(self, size: int) -> Iterator[bytes]:
+        for part in self._parts(size):
+            self.kept += part
+            yield part
 
     def _look(self, key: Iterator[bytes] | list[bytes]) -> None:
         """Record why a header key is not valid text, if it is not."""

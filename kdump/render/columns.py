@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.answer import ANSWERS, Key, answer_keys
 from kdump.decode.said import Reading
+from kdump.format.columns import each_header
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render import jsonl
 from kdump.render.decoded import key_cell, put_reading, value_cell
 from kdump.render.escape import printable, shown
+from kdump.render.long_value import PIECE, shown_in_pieces
 from kdump.render.objects import control_object
 from kdump.render.table import Column
 from kdump.render.times import iso
@@ -24,7 +26,9 @@ FLAGS = {
     "hasDeleteHorizonMs": "horizon",
 }
 SHOWN_BYTES = 512
-"""Maximum number of bytes of a key or value that a cell reads, unless everything is shown."""
+"""Bytes of a key or value that a cell looks at, unless all is asked for."""
+MANY = 10_000
+"""Maximum headers in a piece of their text."""
 
 
 DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
@@ -127,7 +131,12 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
         return _bytes(record, "value", limit)
 
     def header_text(record: Record) -> str:
-        return ", ".join(f"{shown(k, limit)}={shown(v, limit)}" for k, v in record.headers)
+        text = ""
+        for piece in header_pieces(record, limit):
+            text += piece
+            if limit is not None and len(text) > 4 * limit:
+                return text + "…"
+        return text
 
     def decoded(record: Record, part: int) -> str:
         raw = (key, value)[part]
@@ -247,3 +256,35 @@ def _bytes(record: Record, name: str, limit: int | None) -> str:
         return "null"
     cut = size if limit is None else min(size, limit + 1)
     return shown(bytes(record.data[start : start + cut]), limit)
+
+
+def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
+    """Pieces of the text of the headers, of whose keys and values `limit` bytes are shown; small ones together."""
+    if not record.header_count:
+        return
+    most = PIECE if limit is None else limit
+    gathered: list[str] = []
+    size = 0
+    comma = ""
+    data = memoryview(record.data)
+    for key, value in each_header(data, record.header_start, record.header_count, record.end):
+        if limit is None and len(key) + len(value or b"") > PIECE:
+            yield "".join(gathered)
+            gathered, size = [], 0
+            yield comma
+            yield from shown_in_pieces(key)
+            yield "="
+            yield from iter(("null",)) if value is None else shown_in_pieces(value)
+        else:
+            text = f"{comma}{_shown(key, limit)}={_shown(value, limit)}"
+            gathered.append(text)
+            size += len(text)
+            if size > most or len(gathered) == MANY:
+                yield "".join(gathered)
+                gathered, size = [], 0
+        comma = ", "
+    yield "".join(gathered)
+
+
+def _shown(data: memoryview | None, limit: int | None) -> str:
+    return shown(None if data is None else bytes(data[: None if limit is None else limit + 1]), limit)

@@ -7,9 +7,10 @@ order. Numbers overflow as in Java, so that a damaged header looks the same.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, Protocol, Union, runtime_checkable
 
 from kdump.format.batch import (
     BATCH_HEADER,
@@ -21,21 +22,28 @@ from kdump.format.batch import (
     codec_name,
     sequence,
 )
-from kdump.format.columns import each_row, headers
+from kdump.format.columns import Columns, each_header, each_row, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.numbers import int32, int64
 from kdump.format.schema import load
-from kdump.format.utf8 import java_text
+from kdump.format.utf8 import java_text, java_texts
 from kdump.log.legacy import messages
 from kdump.log.payload import columns_of
 from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.skim import HEAD, Keep
 from kdump.render.java import boolean, jackson, optional_long
 
 LARGEST = (1 << 63) - 1
 SIZE = struct.Struct(">i")
 TOGETHER = 64 * 1024
-"""Number of characters of old messages' lines that are written together."""
+"""Characters of the lines of old messages that go out together."""
+LONG = 1 << 20
+"""Bytes of a record above which its line is written in pieces."""
+PIECE = 1 << 18
+"""Bytes of text in a piece."""
+MOST_KEYS = 10_000
+"""Maximum header keys in a piece."""
 NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
     "SNAPSHOT_HEADER": "SnapshotHeader",
@@ -45,9 +53,20 @@ NAMES = {
 }
 """kafka-dump-log's names for the control records of KRaft, including the colon after the first."""
 
+Lines = Union["list[str]", Iterator[str]]
+"""Some lines, or the pieces of one."""
 Contents = Callable[[int, "bytes | None", "bytes | None"], "tuple[str | None, str | None]"]
 """Maps offset, key and value of a record to the text printed as its key and as its payload; None for nothing. Raises
 Undecodable."""
+
+
+@runtime_checkable
+class InPieces(Protocol):
+    """Contents of keys and values of any size, of which no copy is made. Raises Undecodable before the first piece."""
+
+    def pieces(
+        self, key: memoryview | None, value: memoryview | None, size: int
+    ) -> tuple[Iterator[str] | None, Iterator[str] | None]: ...
 
 
 class Undecodable(Exception):
@@ -79,6 +98,30 @@ class RecordLine:
         if payload is None:
             return f"{prefix}key: {said}"
         return f"{prefix}key: {said} payload: {payload}"
+
+    def in_pieces(self, offset: int, key: memoryview | None, value: memoryview | None) -> Iterator[str]:
+        """Return what `shown` returns, in pieces."""
+        if not isinstance(self.contents, InPieces):
+            return iter((self.shown(offset, _bytes(key), _bytes(value)),))
+        prefix = " " if self.metadata else "| "
+        try:
+            said, payload = self.contents.pieces(key, value, PIECE)
+        except Undecodable as error:
+            self.refuse(offset, str(error))
+            return iter(())
+        parts: Iterable[str] = () if said is None else chain((f"{prefix}key: ",), said)
+        if payload is not None:
+            parts = chain(parts, (f"{prefix if said is None else ' '}payload: ",), payload)
+        return iter(parts)
+
+
+def _bytes(data: memoryview | None) -> bytes | None:
+    return None if data is None else bytes(data)
+
+
+def _part(data: memoryview, start: int, size: int) -> memoryview | None:
+    """Return a key or value; None for null."""
+    return None if size < 0 else data[start : start + size]
 
 
 class Attributes(NamedTuple):
@@ -135,35 +178,42 @@ def _increment(base: int, delta: int) -> int:
     return int32(base + delta)
 
 
-def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield the lines of a batch's records with their offsets, one piece at a time. Afterwards batch.problems has what
-    cannot be decoded."""
+def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+    """The lines of the records of a batch, some together or the pieces of one, and their offsets. What cannot be
+    decoded is in batch.problems afterwards."""
     if isinstance(batch, BatchLegacy):
         yield from _legacy(batch, form)
     elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
         yield from _v2(batch, form)
 
 
-def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
+def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
     head = batch.header
     base_offset, base_timestamp, base_sequence = head.baseOffset, head.baseTimestamp, head.baseSequence
     control, kind, metadata = head.isControlBatch, head.timestampType, form.metadata
     appended = head.maxTimestamp if kind == "LogAppendTime" else None
     shown, silent = form.shown, form.contents is None
-    for columns, _ in columns_of(batch):
-        lines, offsets = [], []
+    keep = Keep(control, metadata, _is_shown) if silent or control else None
+    for columns, _ in columns_of(batch, keep=keep):
+        lines: list[str] = []
+        offsets: list[int] = []
         data = columns.data
         for row in each_row(columns):
-            (_, end, _, timestamp_delta, delta, key_start, key_size, value_start, value_size, at, count) = row
+            (start, end, _, timestamp_delta, delta, key_start, key_size, value_start, value_size, at, count) = row
             offset = base_offset + delta
             if not -LARGEST <= offset <= LARGEST:
                 offset = int64(offset)
+            is_long = end - start > LONG or columns.skimmed
             line = ""
             if metadata:
                 timestamp = base_timestamp + timestamp_delta if appended is None else appended
                 if not -LARGEST <= timestamp <= LARGEST:
                     timestamp = int64(timestamp)
-                keys = ",".join([java_text(key) for key, _ in headers(data, at, count, end)]) if count else ""
+                keys = (
+                    ",".join([java_text(key) for key, _ in headers(data, at, count, end)])
+                    if count and not is_long
+                    else ""
+                )
                 number = (
                     sequence(base_sequence, delta)
                     if delta >= 0 or base_sequence < 0
@@ -173,6 +223,12 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                     f"| offset: {offset} {kind}: {timestamp} keySize: {key_size} valueSize: {value_size}"
                     f" sequence: {number} headerKeys: [{keys}]"
                 )
+            if is_long:
+                if lines:
+                    yield lines, offsets
+                    lines, offsets = [], []
+                yield _long(form, columns, row, offset, line, control), [offset]
+                continue
             if not silent or control:
                 key = None if key_size < 0 else bytes(data[key_start : key_start + key_size])
                 value = None if value_size < 0 else bytes(data[value_start : value_start + value_size])
@@ -180,10 +236,59 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[list[str], list[int]
                     line += shown(offset, key, value)
                 elif metadata:
                     line += _control(form, offset, key, value)
-                key = value = None  # may be large
             lines.append(line)
             offsets.append(offset)
-        yield lines, offsets
+        if lines:
+            yield lines, offsets
+        del columns, data  # which may be large
+
+
+def _is_shown(key: bytes) -> bool:
+    """Return True if the value of the control record with this key is printed, which is not one of six bytes."""
+    said = decode_control(key, None).type
+    return said in NAMES
+
+
+def _long(
+    form: RecordLine, columns: Columns, row: tuple[int, ...], offset: int, line: str, control: bool
+) -> Iterator[str]:
+    """Return the pieces of the line of a long record; `line` is its metadata without header keys."""
+    (_, end, _, _, _, key_start, key_size, value_start, value_size, at, count) = row
+    data = memoryview(columns.data)
+    if columns.skimmed:  # its headers are there if there is metadata
+        end = len(data)
+        key_start, value_start = 0, min(max(0, key_size), HEAD)
+        value_size = min(value_size, at - value_start)
+    parts: list[Iterable[str]] = []
+    if form.metadata:
+        parts = [(line[:-1],), _header_keys(data, at, count, end), ("]",)]
+    key, value = _part(data, key_start, key_size), _part(data, value_start, value_size)
+    if not control:
+        if form.contents is not None:
+            parts.append(form.in_pieces(offset, key, value))
+    elif form.metadata:
+        parts.append((_control(form, offset, _bytes(key), _bytes(value)),))
+    return chain.from_iterable(parts)
+
+
+def _header_keys(data: memoryview, position: int, count: int, end: int) -> Iterator[str]:
+    """The keys with commas between them, many small ones in a piece."""
+    gathered: list[str] = []
+    size = 0
+    comma = ""
+    for key, _ in each_header(data, position, count, end):
+        if gathered and (size + len(key) > PIECE or len(gathered) == MOST_KEYS):
+            yield comma + ",".join(gathered)
+            gathered, size, comma = [], 0, ","
+        if len(key) > PIECE:
+            yield comma
+            yield from java_texts(key, PIECE)
+            comma = ","
+        else:
+            gathered.append(java_text(key))
+            size += len(key)
+    if gathered:
+        yield comma + ",".join(gathered)
 
 
 def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | None) -> str:
@@ -206,7 +311,7 @@ def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | No
     return f" {name} {jackson(kafka_json(schema, Decoded(said.value, version, 0, '', b'')))}"
 
 
-def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
+def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
     if not batch.is_compressed:
         yield from _lone(batch, form)
         return
@@ -217,6 +322,17 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], l
         offset = None if record.offset is None else int64(record.offset)
         sizes = (record.keySize, record.valueSize)
         line = _message_line(form, batch, offset, record.timestamp, sizes, bool(record.crcValid), record.crc)
+        if form.contents is not None and record.end - record.start > LONG:
+            if lines:
+                yield lines, offsets
+                lines, offsets, size = [], [], 0
+            data = memoryview(record.data)
+            key = _part(data, record.key_start, record.keySize)
+            value = _part(data, record.value_start, record.valueSize)
+            pieces = form.in_pieces(-1 if offset is None else offset, key, value)
+            yield chain((line,), pieces), [] if offset is None else [offset]
+            del record, data, key, value, pieces  # which may be large
+            continue
         if form.contents is not None:
             line += form.shown(-1 if offset is None else offset, record.key, record.value)
         lines.append(line)
@@ -230,29 +346,35 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], l
         yield lines, offsets
 
 
-def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield the line of a message that is not a wrapper. Kafka does not check whether key and value fill it
-    (LegacyRecord)."""
-    data = b"".join(batch.chunks(0, batch.size))
+def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+    """A message that is no wrapper. Kafka does not ask whether key and value fill it (LegacyRecord)."""
     try:
-        key_size, value_at = _sized(data, batch.header.headerSize - SIZE.size)
-        value_size, end = _sized(data, value_at)
-        if end > len(data):
+        key_size, value_at = _sized(batch, batch.header.headerSize - SIZE.size)
+        value_size, end = _sized(batch, value_at)
+        if end > batch.size:
             raise struct.error
     except struct.error:
         form.refuse(batch.lastOffset, "the sizes of key and value are beyond the message")
         return
     sizes = (key_size, value_size)
     line = _message_line(form, batch, batch.lastOffset, batch.maxTimestamp, sizes, batch.crcValid, batch.crc)
-    if form.contents is not None:
-        key = None if key_size < 0 else data[value_at - key_size : value_at]
-        line += form.shown(batch.lastOffset, key, None if value_size < 0 else data[end - value_size : end])
-    yield [line], [batch.lastOffset]
+    if form.contents is None:
+        yield [line], [batch.lastOffset]
+        return
+    content = bytearray()  # which is extended in place: pieces to be joined would be as much again
+    for piece in batch.chunks(0, batch.size):
+        content += piece
+    data = memoryview(content)
+    key, value = _part(data, value_at - key_size, key_size), _part(data, end - value_size, value_size)
+    if batch.size > LONG:
+        yield chain((line,), form.in_pieces(batch.lastOffset, key, value)), [batch.lastOffset]
+    else:
+        yield [line + form.shown(batch.lastOffset, _bytes(key), _bytes(value))], [batch.lastOffset]
 
 
-def _sized(data: bytes, position: int) -> tuple[int, int]:
-    """Return the size stored at `position`, and the end of the bytes that have this size. Raises struct.error."""
-    (size,) = SIZE.unpack_from(data, position)
+def _sized(batch: BatchLegacy, position: int) -> tuple[int, int]:
+    """The size that stands there, and where what has that size ends. Raises struct.error."""
+    (size,) = SIZE.unpack(b"".join(batch.chunks(position, SIZE.size)))
     return size, position + SIZE.size + max(0, size)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -18,24 +18,25 @@ from kdump.format.errors import DecodeError
 from kdump.format.messages import UNKNOWN_TAGS, Decoded, attempt, kafka_json
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
 from kdump.format.schema import Schema, by_api_key
-from kdump.format.utf8 import java_text
+from kdump.format.utf8 import java_text, java_texts, texts
+from kdump.format.varint import Bytes
 from kdump.render.dumplog_batch import Contents, Undecodable
 from kdump.render.dumplog_remote import refused, remote_text
 from kdump.render.java import jackson
 
 Said = tuple["str | None", "str | None"]
-Text = Callable[[bytes], str]
+Text = Callable[[Bytes], str]
 _SNAKE = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
-def _number(form: str, name: str, data: bytes) -> str:
+def _number(form: str, name: str, data: Bytes) -> str:
     if len(data) < struct.calcsize(form):
         raise Undecodable(f"{len(data)} bytes, and the decoder needs {struct.calcsize(form)} for {name}")
     return str(struct.unpack_from(form, data)[0])
 
 
-def _bytes_as_they_are(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+def _bytes_as_they_are(data: Bytes) -> str:
+    return str(data, "utf-8", "surrogateescape")
 
 
 DECODER_CLASSES: dict[str, Text] = {
@@ -49,14 +50,33 @@ DECODER_CLASSES: dict[str, Text] = {
 DEFAULT_CLASS = "org.apache.kafka.tools.api.StringDecoder"
 
 
-def by_class(key_class: str, value_class: str) -> Contents:
-    """Return a decoder that uses two classes of DECODER_CLASSES."""
-    key_text, value_text = DECODER_CLASSES[key_class], DECODER_CLASSES[value_class]
+_PIECES: dict[Text, Callable[[memoryview, int], Iterator[str]]] = {
+    java_text: java_texts,
+    _bytes_as_they_are: partial(texts, errors="surrogateescape"),
+}
 
-    def contents(offset: int, key: bytes | None, value: bytes | None) -> Said:
-        return None if key is None else key_text(key), None if value is None else value_text(value)
 
-    return contents
+class ByClass:
+    """A decoder that uses two classes of DECODER_CLASSES."""
+
+    def __init__(self, key_class: str, value_class: str) -> None:
+        self.key_text, self.value_text = DECODER_CLASSES[key_class], DECODER_CLASSES[value_class]
+
+    def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Said:
+        return None if key is None else self.key_text(key), None if value is None else self.value_text(value)
+
+    def pieces(
+        self, key: memoryview | None, value: memoryview | None, size: int
+    ) -> tuple[Iterator[str] | None, Iterator[str] | None]:
+        """Return what a call returns, in pieces of about `size` bytes."""
+        return _in_pieces(self.key_text, key, size), _in_pieces(self.value_text, value, size)
+
+
+def _in_pieces(text: Text, data: memoryview | None, size: int) -> Iterator[str] | None:
+    if data is None:
+        return None
+    pieces = _PIECES.get(text)
+    return pieces(data, size) if pieces else iter((text(data),))
 
 
 def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | None) -> Said:

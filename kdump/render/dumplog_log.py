@@ -73,7 +73,12 @@ class LogDump:
                 first = [batch_line(item)]
                 if options.deep:
                     for lines, offsets in record_lines(item, form):
-                        out.lines(first + lines if first else lines)
+                        if isinstance(lines, list):
+                            out.lines(first + lines if first else lines)
+                        else:
+                            if first:
+                                out.lines(first)
+                            out.pieces(lines)
                         first = []
                         self._follow(offsets)
                 if first:

@@ -33,6 +33,14 @@ class Out:
                 self.output.write(_bytes(line[start : start + LONG]))
             self.output.write(b"\n")
 
+    def pieces(self, line: Iterable[str]) -> None:
+        """One line that comes in pieces."""
+        for piece in line:
+            if self.output.terminal:
+                piece = printable(_bytes(piece).decode("utf-8", "backslashreplace"))
+            self.output.write(_bytes(piece))
+        self.output.write(b"\n")
+
     def each(self, lines: Iterable[str]) -> None:
         """Write lines, several at a time."""
         kept: list[str] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -79,20 +78,31 @@ class Table:
             self._head()
         self._write(row)
 
-    def add_long(self, item: Any, end: Iterator[str], style: str = "") -> None:
-        """Write a row whose last cell, with `least`, comes in pieces. Not possible if cells are truncated."""
-        row = Row([*[column.cell(item) for column in self.columns[:-1]], "…"], style)
+    def add_long(self, item: Any, long: dict[int, Iterator[str]], style: str = "") -> None:
+        """A row with cells that come in pieces, by their column's number, and are as wide as they are; not where cells
+        are cut."""
+        row = Row(["…" if i in long else column.cell(item) for i, column in enumerate(self.columns)], style)
         if self._widths is None:
             self.flush([row])
         elif self._would_hide(row):
             self._layout([row])
             self.output.line("")
             self._head()
-        start = GAP.join([self._pad(i, row.cells[i]) for i in self._shown[:-1]]) + GAP
-        for piece in without_end(chain((start,), end)):
+        for piece in without_end(self._in_pieces(row, long)):
             text = self.paint(piece, style) if style else piece
             self.output.write(text.encode("utf-8", "backslashreplace"))
         self.output.line("")
+
+    def _in_pieces(self, row: Row, long: dict[int, Iterator[str]]) -> Iterator[str]:
+        before = ""
+        for i in self._shown:
+            if i in long:
+                yield before
+                yield from long[i]
+                before = GAP
+            else:
+                before += self._pad(i, row.cells[i]) + GAP
+        yield before
 
     def line(self, text: str, style: str = "") -> None:
         """Write a line of text between rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.render import jsonl
-from kdump.render.columns import DECODED, Decodes, columns_of, refuse_unknown
+from kdump.render.columns import DECODED, Decodes, columns_of, header_pieces, refuse_unknown
 from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
@@ -170,13 +170,26 @@ class TableView:
         self._add(self._for("record"), record)
 
     def _add(self, table: Table, record: Record, style: str = "") -> None:
-        is_long = record.end - record.start > LARGE and table.room is None and record.valueSize > LARGE
-        if not is_long or table.columns[-1].name != "value" or record.is_control:
+        long = {}
+        if record.end - record.start > LARGE and table.room is None:
+            cells = ((i, self._long(record, column.name)) for i, column in enumerate(table.columns))
+            long = {i: pieces for i, pieces in cells if pieces is not None}
+        if long:
+            table.add_long(record, long, style)
+        else:
             table.add(record, style)
-            return
-        with memoryview(record.data) as data:
-            value = data[record.value_start : record.value_start + record.valueSize]
-            table.add_long(record, shown_in_pieces(value), style)
+
+    @staticmethod
+    def _long(record: Record, name: str) -> Iterator[str] | None:
+        """Pieces of the cell in the column of that name, if it is long."""
+        if name == "headers" and record.header_count and record.end - record.header_start > LARGE:
+            return header_pieces(record)
+        start, size = record.key_start, record.keySize
+        if name == "value":
+            start, size = record.value_start, record.valueSize
+        if name not in ("key", "value") or size <= LARGE or record.is_control:
+            return None
+        return shown_in_pieces(memoryview(record.data)[start : start + size])
 
     def _value_below(self, table: Table, column: Column, record: Record) -> None:
         """Write the value in lines of its own, because the terminal has no room for it next to the key."""

@@ -12,10 +12,16 @@ from typing import Any
 import pytest
 import snappy
 
-from kdump.format.codec import decompress, snappy_stream, snappy_tags
+from kdump.check.batch import OURS, findings
+from kdump.check.finding import Finding
+from kdump.format.codec import decompress, snappy_stream, snappy_tags, whole
 from kdump.format.codec import snappy as blocks
 from kdump.format.errors import DecodeError
-from tests.conftest import seeded
+from kdump.log.paths import target
+from kdump.log.payload import records
+from kdump.log.region import BatchV2
+from tests import craft
+from tests.conftest import iter_regions, seeded
 
 TEXT = b"".join(b'{"id": %d, "name": "order"} ' % number for number in range(40_000))
 WHOLE = 1 << 40
@@ -145,6 +151,30 @@ def test_a_copy_from_too_far_back_is_said_to_be_that(
             assert error.reason == "a copy reaches back more than the 65536 bytes that kdump keeps"
             assert found == start + more
         assert read(block, WHOLE)[1] is None
+
+
+def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdump(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A consumer decompresses the block whole, and reads the record."""
+    record = craft.record(value=random.Random(2).randbytes(3 << 16) + bytes(64))
+    block = length(len(record)) + literal(record[:-65], 4) + copy(64, 3 << 16, 4) + bytes([0]) + record[-1:]
+    data = craft.batch([], count=1, attributes=2, payload=block)
+    monkeypatch.setattr(whole, "SMALL", 0)
+    monkeypatch.setattr(blocks, "SMALL", 0)
+
+    def met() -> list[Finding]:
+        (batch,) = iter_regions(data)
+        assert isinstance(batch, BatchV2)
+        list(records(batch))
+        return list(findings(target(f"{0:020}.log"), batch))
+
+    assert not met()
+    monkeypatch.setattr(snappy_stream, "HISTORY", 1 << 16)
+    (finding,) = met()
+    assert finding.code == "decompression-failed"
+    assert "that kdump keeps" in finding.message
+    assert finding.consequence == OURS
 
 
 def test_more_than_it_states(read: Callable[..., Any]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kdump.check.batch import record_findings
 from kdump.check.records import _bad_header
 from kdump.forensics.sketch import known_by
-from kdump.format.columns import survey
+from kdump.format.columns import headers, survey
 from kdump.log import legacy, legacy_skim, payload, skim
 from kdump.log.legacy import messages
 from kdump.log.paths import target
@@ -75,6 +75,38 @@ def test_the_same_is_said(
         assert said(data, 61, values=False) == whole
         without_keys = said(data, 1 << 20, keys=False, values=False)
         assert without_keys[1:] == whole[1:]
+
+
+def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tuple[object, ...]:
+    """The keys of all headers, and the values of records with the keys that are asked for; and the problems."""
+    (batch,) = iter_regions(data, window)
+    assert isinstance(batch, BatchV2)
+    found: list[object] = []
+    for columns, _ in columns_of(batch, keep=keep):
+        for row in range(len(columns)):
+            (_, end, *_, key_at, key_size, value_at, value_size, at, count) = columns.block[11 * row : 11 * row + 11]
+            if columns.skimmed:
+                end, key_at, value_at = len(columns.data), 0, max(0, key_size)
+            key = bytes(columns.data[key_at : key_at + max(0, key_size)])
+            wanted = key == b"key" and value_size >= 0
+            value = bytes(columns.data[value_at : value_at + value_size]) if wanted else None
+            found.append((key, value, [header for header, _ in headers(columns.data, at, count, end)]))
+    return found, batch.problems
+
+
+@given(records=RECORDS, damage=DAMAGE, limit=st.integers(2, 40))
+def test_header_keys_and_some_values_are_kept(records: list[bytes], damage: list[tuple[int, int]], limit: int) -> None:
+    content = bytearray(b"".join(records))
+    for position, byte in damage:
+        if position < len(content):
+            content[position] = byte
+    data = craft.batch([], payload=bytes(content), count=len(records), lastOffsetDelta=9)
+    whole = header_keys(data, 61)
+    keep = skim.Keep(header_keys=True, value=lambda key: key == b"key")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payload, "LARGE", limit)
+        for window in (61, 67, 1 << 20):
+            assert header_keys(data, window, keep) == whole
 
 
 MESSAGES = st.lists(
