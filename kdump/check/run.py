@@ -17,7 +17,7 @@ from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.rule import Known, Part, Rule
-from kdump.check.second_look import settled
+from kdump.check.second_look import Looking, settled
 from kdump.check.surroundings import (
     Surroundings,
     absent,
@@ -65,6 +65,8 @@ class Unit:
     """The broker's other log directories."""
     around: Watch = field(default_factory=Watch)
     """The files of the log directory that `known` was read from."""
+    looking: Looking | None = None
+    """The look that is under way."""
 
     @property
     def topic(self) -> str | None:

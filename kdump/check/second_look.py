@@ -135,7 +135,7 @@ class Looking:
 def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterator[Finding]:
     """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
     continues, so that none is held back."""
-    looking = Looking(unit)
+    unit.looking = looking = Looking(unit)
     held: list[Finding] = []
     reports = False
     for finding in look(looking.watch):
@@ -157,6 +157,7 @@ def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterato
 def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key], totals: Totals) -> Iterator[Finding]:
     """Yield those of the doubtful findings that remain when their files are checked again, without those already
     reported."""
+    may_resume = unit.prepare is not None
     for pause in PAUSES:
         time.sleep(pause)
         again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
@@ -169,6 +170,8 @@ def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key
         watch = Watch()
         stream = again.look(Totals(), lambda count: None, watch)
         found = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
+        if may_resume:  # after segments whose findings are reported
+            found = (each for each in found if each.file in files)
         holds, doubtful = Doubts(again, watch).sort(list(islice(found, MOST)))
         same = [finding for finding in doubtful if key(finding) in known and _is_steady(finding.file, before)]
         for finding in chain(holds, same):

@@ -218,6 +218,8 @@ class _Reading:
         assert isinstance(place, Partition)
         if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
             return None
+        if isinstance(self.unit, Unit) and self.unit.looking is not None and self.unit.looking.doubted:
+            return None  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
             state, digest = put_state(self.store, self.job.key, number, self._state(check))
         except NotCarried:

@@ -31,6 +31,7 @@ from kdump.forensics.salvage.fates import (
     UNTAKEN,
     UNUSED,
 )
+from kdump.forensics.salvage.losses import Losses
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.careful import BLOCK, CarefulSource
 from kdump.log.source import FileSource, Source, open_source
@@ -780,3 +781,11 @@ def test_bad_sectors_are_read_around_by_default(tmp_path: Path, monkeypatch: pyt
     source = place(tmp_path, "t-0", ten(0))
     kdump.salvage(str(source), str(tmp_path / "out"))
     assert opened
+
+
+def test_offsets_beyond_a_long_may_be_lost() -> None:
+    """As a header at the end of the numbers claims them: no offset above is asked for, and none below is taken in."""
+    losses = Losses()
+    losses.add(2**63 - 4, 2**63 + 8)
+    assert losses.claims(2**63 - 1, 2**63 - 1)
+    assert not losses.claims(0, 2**63 - 5)

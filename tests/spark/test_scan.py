@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,14 @@ def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None
     assert any("checkpoint-beyond-log" in row for row in tables(spark, out)["findings"])
 
 
+def age(*paths: Path, days: int) -> None:
+    """Make files and directories old: nothing is kept of a scan that doubts findings in files written just now."""
+    moment = time.time() - 86400 * days
+    for path in paths:
+        for each in (path, *path.rglob("*")):
+            os.utime(each, (moment, moment))
+
+
 @pytest.mark.every_disk
 def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_path: Path) -> None:
     """Tables, findings and summary, of logs that have grown, with damage in an old segment."""
@@ -166,10 +175,12 @@ def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_pat
         last = sorted((disk / "payments-0").glob("*.log"))[-1]
         later[last] = last.read_bytes()
         last.write_bytes(later[last][: len(later[last]) // 2])
+    age(*disks, days=2)
     out = tmp_path / "out"
     run(spark, disks, out)
     for path, data in later.items():
         path.write_bytes(data)
+    age(*later, days=1)
     on, scratch = (
         json.loads(kdump("scan", *disks, "--out", where, "--records", "--json").stdout)
         for where in (out, tmp_path / "scratch")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
+from kdump.format.numbers import LONG_MAX, LONG_MIN
+
 
 class Losses:
     """Offset ranges from damaged headers (16 bytes each), and whether anything with unknown offsets was lost."""
@@ -23,8 +25,8 @@ class Losses:
 
     def add_doubtful(self, first: int, last: int) -> None:
         """Add offsets, not credible ones, of a batch that was not written: they do not show where the log ended."""
-        self._firsts.append(first)
-        self._lasts.append(last)
+        self._firsts.append(min(max(first, LONG_MIN), LONG_MAX))  # a header may claim offsets beyond a long
+        self._lasts.append(min(max(last, LONG_MIN), LONG_MAX))
         self._sorted = None
 
     def may_have(self, first: int, last: int, *, compacted: bool) -> bool:
