@@ -114,14 +114,12 @@ class Looking:
         """Yield all findings of a further look, if none of this one have been reported."""
         unit, before, doubtful = self.unit, self.watch, self._doubtful
         for number, pause in enumerate(PAUSES, 1):
-            time.sleep(pause)
-            again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
-            if again is None:
-                totals.notes.append(went_away(unit.name))
+            look = _further_look(unit, pause, doubtful, totals)
+            if look is None:
                 return
+            again, watch, stream = look
             known = {key(finding) for finding in doubtful}
-            watch = Watch()
-            found = list(islice(again.look(Totals(), lambda count: None, watch), MOST))
+            found = list(islice(stream, MOST))
             _, doubtful = Doubts(again, watch).sort(found)
             left = [each for each in doubtful if not (key(each) in known and _is_steady(each.file, before))]
             if not left or number == len(PAUSES):
@@ -159,19 +157,15 @@ def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key
     reported."""
     may_resume = unit.prepare is not None
     for pause in PAUSES:
-        time.sleep(pause)
-        again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
-        if again is None:
-            totals.notes.append(went_away(unit.name))
+        look = _further_look(unit, pause, doubtful, totals)
+        if look is None:
             return
+        again, watch, stream = look
         known = {key(finding) for finding in doubtful}
         files = {finding.file for finding in doubtful}
-        codes = {finding.code for finding in doubtful}
-        watch = Watch()
-        stream = again.look(Totals(), lambda count: None, watch)
+        # If the check resumed, the findings of the segments before are reported: only these files are of interest.
+        codes = frozenset() if may_resume else {finding.code for finding in doubtful}
         found = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
-        if may_resume:  # after segments whose findings are reported
-            found = (each for each in found if each.file in files)
         holds, doubtful = Doubts(again, watch).sort(list(islice(found, MOST)))
         same = [finding for finding in doubtful if key(finding) in known and _is_steady(finding.file, before)]
         for finding in chain(holds, same):
@@ -183,6 +177,20 @@ def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key
             return
         unit, before = again, watch
     _changing(doubtful, totals)
+
+
+def _further_look(
+    unit: Unit, pause: float, doubtful: list[Finding], totals: Totals
+) -> tuple[Unit, Watch, Iterator[Finding]] | None:
+    """Return the unit as it is after a pause of so many seconds, its Watch and its findings; None, after a note, if it
+    is gone."""
+    time.sleep(pause)
+    again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
+    if again is None:
+        totals.notes.append(went_away(unit.name))
+        return None
+    watch = Watch()
+    return again, watch, again.look(Totals(), lambda count: None, watch)
 
 
 def _changing(doubtful: list[Finding], totals: Totals) -> None:

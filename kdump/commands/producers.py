@@ -10,7 +10,7 @@ from kdump.answer import answer_object
 from kdump.commands.files import complain, output_for
 from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
-from kdump.commands.topics import matcher, topic_option, wanted
+from kdump.commands.topics import WantedProducers, matcher, topic_option
 from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
 from kdump.forensics.answers import Note, Producer, ProducerEvent
 from kdump.forensics.places import Asked
@@ -69,8 +69,7 @@ class _Run:
         self.teller = Teller(output, options["as_json"])
         self.names = column_names(options["columns"], options["as_json"])
         self.tables = StateTables(output, options["zone"], self.names, options["full"])
-        self.producer_ids = wanted(options["producer_ids"], "--producer-id")
-        self.transactional_ids = wanted(options["names"], "--transactional-id")
+        self.wanted = WantedProducers(options["producer_ids"], options["names"])
         self.question = Question(
             now=clock(options["now"], options["zone"]),
             expiration=duration(options["expiration"], "--expiration"),
@@ -81,16 +80,8 @@ class _Run:
             broken=options["broken"],
             events=options["history"],
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-            on_producer=self._on_producer,
+            on_producer=self.wanted.add,
         )
-
-    def _on_producer(self, producer_id: int, transactional_id: str | None) -> None:
-        self.producer_ids.add(producer_id)
-        self.transactional_ids.add(transactional_id)
-
-    @property
-    def _is_unmatched(self) -> bool:
-        return any((*self.producer_ids.unmatched(), *self.transactional_ids.unmatched()))
 
     def run(self, paths: tuple[str, ...]) -> None:
         report = ProducerReport(self.output, self.tables, self.question.expiration)
@@ -130,7 +121,7 @@ class _Run:
         if table is not None:
             table.flush()
             tell_untold(untold)
-        elif self.options["as_json"] or not seen or self.teller.failed or self._is_unmatched:
+        elif self.options["as_json"] or not seen or self.teller.failed or self.wanted.is_unmatched:
             return
         elif not report.shown:
             what = "no producer matches" if report.partitions else "no idempotent producer"

@@ -131,6 +131,23 @@ def wanted(values: Iterable[Name], option: str) -> Wanted[Name]:
     return _registered(Wanted(values, option))
 
 
+class WantedProducers:
+    """The values of --producer-id and --transactional-id; call `add` with each producer that exists."""
+
+    def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
+        self._ids = wanted(ids, "--producer-id")
+        self._transactional_ids = wanted(transactional_ids, "--transactional-id")
+
+    def add(self, producer_id: int, transactional_id: str | None) -> None:
+        self._ids.add(producer_id)
+        self._transactional_ids.add(transactional_id)
+
+    @property
+    def is_unmatched(self) -> bool:
+        """Whether a value has matched no producer so far."""
+        return any((*self._ids.unmatched(), *self._transactional_ids.unmatched()))
+
+
 S = TypeVar("S", bound=Selection)
 
 

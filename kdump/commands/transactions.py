@@ -13,7 +13,7 @@ from kdump.commands.files import complain, output_for
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
-from kdump.commands.topics import matcher, topic_option, wanted
+from kdump.commands.topics import WantedProducers, matcher, topic_option
 from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
 from kdump.forensics.places import Asked
 from kdump.forensics.transactions import STATES, Question, transactions
@@ -90,8 +90,7 @@ class _Run:
         self.names = column_names(options["columns"], options["as_json"])
         self.tables = StateTables(output, options["zone"], self.names, options["full"])
         states = frozenset((OPEN, HANGING)) if options["only_open"] else frozenset(options["states"] or STATES)
-        self.producer_ids = wanted(options["producer_ids"], "--producer-id")
-        self.transactional_ids = wanted(options["names"], "--transactional-id")
+        self.wanted = WantedProducers(options["producer_ids"], options["names"])
         self.question = Question(
             now=clock(options["now"], options["zone"]),
             timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
@@ -100,17 +99,9 @@ class _Run:
             producer_ids=frozenset(options["producer_ids"]),
             transactional_ids=frozenset(options["names"]),
             limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-            on_producer=self._on_producer,
+            on_producer=self.wanted.add,
         )
         self.seen = self.untold = 0
-
-    def _on_producer(self, producer_id: int, transactional_id: str | None) -> None:
-        self.producer_ids.add(producer_id)
-        self.transactional_ids.add(transactional_id)
-
-    @property
-    def _is_unmatched(self) -> bool:
-        return any((*self.producer_ids.unmatched(), *self.transactional_ids.unmatched()))
 
     def run(self, paths: tuple[str, ...]) -> None:
         coordinators: list[CoordinatorTransaction] = []
@@ -182,14 +173,17 @@ class _Run:
 
     def _end(self, report: TransactionReport | None, found: list[CoordinatorTransaction], flat: bool) -> None:
         if self.options["coordinator"]:
-            if not self.tables.write("transactionCoordinator", map(answer_object, found)) and not self._is_unmatched:
+            if (
+                not self.tables.write("transactionCoordinator", map(answer_object, found))
+                and not self.wanted.is_unmatched
+            ):
                 complain("no __transaction_state on these disks, or nothing in it that was asked for")
         elif flat:
             self.table.flush()
             tell_untold(self.untold)
         elif report is not None:
             report.finish()
-            if self.teller.failed or self._is_unmatched:
+            if self.teller.failed or self.wanted.is_unmatched:
                 return
             if not report.partitions:
                 complain(f"no transaction in {many(self.seen, 'partition')}")

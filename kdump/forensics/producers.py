@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import Totals
@@ -14,9 +14,8 @@ from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProdu
 from kdump.forensics.life import lives
 from kdump.forensics.lives import Lives
 from kdump.forensics.places import Asked, asked, is_away
-from kdump.forensics.transactions import DAMAGES
-from kdump.forensics.walk import Walk
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.forensics.walk import DAMAGES, Walk, certain_answers
+from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
@@ -107,37 +106,13 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
         _base(walk, place),
         with_events=question.events,
     )
-
-    def confirmed() -> Iterator[Finding]:
-        if looking is None:
-            return
-        for finding in looking.rest(totals):
-            if finding.code in looking.doubted and _is_told(finding, question):
-                yield finding
-
-    damages = 0
-    for answer in walk.run(watch):
-        if isinstance(answer, (Producer, ProducerEvent)):
-            if question.wants(answer):
-                yield answer
-        elif isinstance(answer, PartitionProducers):
-            for finding in confirmed():
-                damages += finding.code in DAMAGES and finding.severity != INFO
-                yield finding
-            yield answer._replace(damages=damages)
-            if answer.forgotten:
-                text = (
-                    f"more than {MOST_PRODUCERS} producers: {answer.forgotten} that were idle for longest are left out"
-                )
-                yield Note(answer.path, text)
-        elif isinstance(answer, Finding) and _is_told(answer, question) and (looking is None or looking.holds(answer)):
-            damages += answer.code in DAMAGES and answer.severity != INFO
+    is_shown = partial(_is_told, question=question)
+    for answer in certain_answers(walk, watch, PartitionProducers, looking, is_shown, refused):
+        if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
-    yield from confirmed()
-    for unread in totals.unread:
-        refused(SourceError(unread))
-    for note in totals.notes:
-        yield Note("", note)
+        if isinstance(answer, PartitionProducers) and answer.forgotten:
+            text = f"more than {MOST_PRODUCERS} producers: {answer.forgotten} that were idle for longest are left out"
+            yield Note(answer.path, text)
 
 
 def _is_told(finding: Finding, question: Question) -> bool:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from kdump.check.catalogue import CATALOGUE, INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import Totals
@@ -23,8 +22,8 @@ from kdump.forensics.answers import (
 )
 from kdump.forensics.ledger import Ledger
 from kdump.forensics.places import Asked, asked, is_away
-from kdump.forensics.walk import Walk
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.forensics.walk import DAMAGES, Walk, certain_answers
+from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
 
@@ -34,8 +33,6 @@ TRANSACTION_TIMEOUT = 900_000
 STATES = (COMMITTED, ABORTED, OPEN, HANGING)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
 """Findings that repeat what the transaction's row states."""
-DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
-"""Findings about bytes that could not be taken into account."""
 TOLD = ("transaction-", "txn-index-", "snapshot-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
@@ -153,34 +150,9 @@ def _of(
     walk.met = met
     coordinator = place.known.coordinator
     ledger = Ledger(walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout)
-
-    def confirmed() -> Iterator[Finding]:
-        if looking is None:
-            return
-        for finding in looking.rest(totals):
-            if finding.code in looking.doubted and told_beside(finding):
-                yield finding
-
-    damages = 0
-    for answer in walk.run(ledger):
-        if isinstance(answer, Transaction):
-            if question.wants(answer):
-                yield answer
-        elif isinstance(answer, PartitionTransactions):
-            for finding in confirmed():
-                damages += finding.code in DAMAGES and finding.severity != INFO
-                yield finding
-            yield answer._replace(damages=damages)
-        elif not isinstance(answer, Finding):
+    for answer in certain_answers(walk, ledger, PartitionTransactions, looking, told_beside, refused):
+        if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
-        elif told_beside(answer) and (looking is None or looking.holds(answer)):
-            damages += answer.code in DAMAGES and answer.severity != INFO
-            yield answer
-    yield from confirmed()
-    for unread in totals.unread:
-        refused(SourceError(unread))
-    for note in totals.notes:
-        yield Note("", note)
 
 
 def told_beside(finding: Finding) -> bool:

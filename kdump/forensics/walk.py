@@ -3,23 +3,31 @@ so that nothing is decided twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
 from kdump.check.beside import Aborted
+from kdump.check.catalogue import CATALOGUE, INFO
+from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.producers import Row, Sequences, Snapshots
 from kdump.check.rule import Known, Part, Rule, Seen
+from kdump.check.second_look import Looking
 from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.index_entries import IndexEntries
 from kdump.log.disk import Partition
+from kdump.log.errors import Refused, SourceError
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import Producers
 from kdump.state.transactions import MOST_OPEN
+
+DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
+"""Codes of findings about damaged bytes."""
 
 
 class Walk(PartitionCheck):
@@ -98,3 +106,45 @@ class Watch(Rule):
 
     def end(self) -> Any:
         return ()
+
+
+def certain_answers(
+    walk: Walk,
+    observer: Rule,
+    row: type[PartitionTransactions | PartitionProducers],
+    looking: Looking | None,
+    is_shown: Callable[[Finding], bool],
+    refused: Refused,
+) -> Iterator[Any]:
+    """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
+    even if a broker is changing the files (kdump.check.second_look). Findings of damaged bytes precede the partition's
+    `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed to
+    `refused`."""
+    damages = 0
+
+    def confirmed() -> Iterator[Finding]:
+        # A further look applies every rule of verify, not only those of this scan.
+        if looking is not None:
+            yield from (each for each in looking.rest(walk.totals) if each.code in looking.doubted and is_shown(each))
+
+    for answer in walk.run(observer):
+        if isinstance(answer, row):
+            for finding in confirmed():
+                damages += is_damage(finding)
+                yield finding
+            yield answer._replace(damages=damages)
+        elif not isinstance(answer, Finding):
+            yield answer
+        elif is_shown(answer) and (looking is None or looking.holds(answer)):
+            damages += is_damage(answer)
+            yield answer
+    yield from confirmed()
+    for unread in walk.totals.unread:
+        refused(SourceError(unread))
+    for note in walk.totals.notes:
+        yield Note("", note)
+
+
+def is_damage(finding: Finding) -> bool:
+    """Return True if the finding is about damaged bytes."""
+    return finding.code in DAMAGES and finding.severity != INFO
