@@ -39,9 +39,9 @@ class Columns:
 
     `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, including its length field.
 
-    `skimmed`: one large record of which `data` has the key and how the value begins, and no more (log.skim), or, where
-    asked for, the keys of its headers, too, with null values, and `headers_start` is where they begin; `digest`:
-    of its key, where that is cut, too; `odd`: why a header key of it is no text, empty if all are.
+    `skimmed`: a single large record, of which `data` has only the key and the beginning of the value (log.skim) and, if
+    requested, the keys of its headers from `headers_start` on, with null values; `digest`: of its key, if that is
+    truncated too; `odd`: why one of its header keys is not valid text, empty if all are.
     """
 
     __slots__ = ("block", "count", "data", "digest", "odd", "skimmed")

@@ -39,11 +39,12 @@ def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
 def columns_of(
     batch: BatchV2, *, keys: bool = True, values: bool = True, keep: Keep | None = None
 ) -> Iterator[tuple[Columns, int]]:
-    """The records as columns, a piece at a time, and where the piece begins: the index of its first record is
-    the number of records before it; its bytes' position is in the file or in the decompressed payload.
+    """Yield the records as columns, one piece at a time, with the position of the piece in the file or in the
+    decompressed payload. The index of a piece's first record is the number of records before it.
 
-    Without `values`, of a large record there is how its value begins, and no header (log.skim); without `keys`, too, no
-    key: no memory is taken for them. `keep` says more exactly what is kept of a large record."""
+    Without `values`, a large record has only the beginning of its value and no headers (log.skim); without `keys` as
+    well, no key either. No memory is used for them. `keep` selects in more detail what a large record has.
+    """
     if keep is None and not values:
         keep = KEYS if keys else SIZES
     size = batch.size - BATCH_HEADER.size

@@ -19,7 +19,7 @@ from kdump.format.varint import Bytes, read_varint, read_varlong
 HEAD = 64 * 1024
 """Maximum number of bytes that are kept of the value, and of the key."""
 LARGE = 2 * 1024 * 1024
-"""Bytes of a record above which it is read like this."""
+"""Size in bytes of a record above which it is read this way."""
 NULL = b"\1"
 """The size of a header value that is null."""
 VARINT = 10
@@ -52,8 +52,8 @@ KEYS, SIZES = Keep(), Keep(key=False)
 
 
 class Skim:
-    """One record, whose first bytes are `head` and begin at `position` of the payload; `pieces` are those that follow.
-    `keep`: what is wanted of it."""
+    """One record: `head` has its first bytes, at `position` of the payload, and `pieces` the following ones. `keep`:
+    what is kept of it."""
 
     def __init__(self, head: bytes, pieces: Iterator[bytes | memoryview], position: int, keep: Keep) -> None:
         self.pieces = pieces
@@ -85,9 +85,9 @@ class Skim:
         try:
             return self._record(length)
         except DecodeError as error:
-            if error.struct not in ("Record", "RecordHeader"):  # a codec's
+            if error.struct not in ("Record", "RecordHeader"):  # from the codec
                 raise
-            # A record that the payload cuts is that, whatever stands in it.
+            # For a record that the payload truncates, this is the error, whatever its contents.
             while self.position < self.stop:
                 self._at = min(len(self._piece), self.stop - self._base)
                 if self.position < self.stop and not self._need(1):
@@ -200,7 +200,7 @@ class Skim:
                 left -= 1
 
     def _keep_keys(self, position: int, count: int) -> None:
-        """Keep the keys of so many headers of the piece, which are valid."""
+        """Keep the keys of the first headers of the piece, which are valid."""
         piece, kept = self._piece, self.kept
         for _ in range(count):
             size, key = read_varint(piece, position, len(piece), "RecordHeader", "headerKeySize")

@@ -26,9 +26,9 @@ FLAGS = {
     "hasDeleteHorizonMs": "horizon",
 }
 SHOWN_BYTES = 512
-"""Bytes of a key or value that a cell looks at, unless all is asked for."""
+"""Maximum number of bytes of a key or value that a cell reads, unless everything is shown."""
 MANY = 10_000
-"""Maximum headers in a piece of their text."""
+"""Maximum number of headers in a piece of their text."""
 
 
 DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
@@ -259,7 +259,7 @@ def _bytes(record: Record, name: str, limit: int | None) -> str:
 
 
 def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
-    """Pieces of the text of the headers, of whose keys and values `limit` bytes are shown; small ones together."""
+    """Yield the text of the headers in pieces, at most `limit` bytes of each key and value."""
     if not record.header_count:
         return
     most = PIECE if limit is None else limit

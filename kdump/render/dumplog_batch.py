@@ -37,13 +37,13 @@ from kdump.render.java import boolean, jackson, optional_long
 LARGEST = (1 << 63) - 1
 SIZE = struct.Struct(">i")
 TOGETHER = 64 * 1024
-"""Characters of the lines of old messages that go out together."""
+"""Number of characters of old messages' lines that are written together."""
 LONG = 1 << 20
-"""Bytes of a record above which its line is written in pieces."""
+"""Size in bytes of a record above which its line is written in pieces."""
 PIECE = 1 << 18
-"""Bytes of text in a piece."""
+"""Number of bytes decoded for one piece."""
 MOST_KEYS = 10_000
-"""Maximum header keys in a piece."""
+"""Maximum number of header keys in a piece."""
 NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
     "SNAPSHOT_HEADER": "SnapshotHeader",
@@ -179,8 +179,8 @@ def _increment(base: int, delta: int) -> int:
 
 
 def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
-    """The lines of the records of a batch, some together or the pieces of one, and their offsets. What cannot be
-    decoded is in batch.problems afterwards."""
+    """Yield the lines of a batch's records, several at a time or one in pieces, with their offsets. Afterwards
+    batch.problems has what cannot be decoded."""
     if isinstance(batch, BatchLegacy):
         yield from _legacy(batch, form)
     elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
@@ -272,7 +272,7 @@ def _long(
 
 
 def _header_keys(data: memoryview, position: int, count: int, end: int) -> Iterator[str]:
-    """The keys with commas between them, many small ones in a piece."""
+    """Yield the keys, separated by commas, in pieces of many keys."""
     gathered: list[str] = []
     size = 0
     comma = ""
@@ -347,7 +347,8 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[
 
 
 def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
-    """A message that is no wrapper. Kafka does not ask whether key and value fill it (LegacyRecord)."""
+    """Yield the line of a message that is not a wrapper. Kafka does not check whether key and value fill it
+    (LegacyRecord)."""
     try:
         key_size, value_at = _sized(batch, batch.header.headerSize - SIZE.size)
         value_size, end = _sized(batch, value_at)
@@ -373,7 +374,7 @@ def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[in
 
 
 def _sized(batch: BatchLegacy, position: int) -> tuple[int, int]:
-    """The size that stands there, and where what has that size ends. Raises struct.error."""
+    """Return the size stored at `position`, and the end of the bytes that have this size. Raises struct.error."""
     (size,) = SIZE.unpack(b"".join(batch.chunks(position, SIZE.size)))
     return size, position + SIZE.size + max(0, size)
 

@@ -79,8 +79,8 @@ class Table:
         self._write(row)
 
     def add_long(self, item: Any, long: dict[int, Iterator[str]], style: str = "") -> None:
-        """A row with cells that come in pieces, by their column's number, and are as wide as they are; not where cells
-        are cut."""
+        """Write a row in which the cells of `long`, by column number, come in pieces and are not padded. Not possible
+        if cells are truncated."""
         row = Row(["…" if i in long else column.cell(item) for i, column in enumerate(self.columns)], style)
         if self._widths is None:
             self.flush([row])
