@@ -6,6 +6,7 @@ import importlib.util
 import random
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,7 +36,8 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _plain() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("plain_tags", str(snappy_tags.__file__).partition(".")[0] + ".py")
+    source = Path(str(snappy_tags.__file__)).with_name("snappy_tags.py")
+    spec = importlib.util.spec_from_file_location("plain_tags", source)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
