@@ -13,7 +13,7 @@ PLAIN_TOO := tests/format/test_gather.py tests/format/test_head_columns.py
 # What stands on the compiled core, for its run under the sanitizers.
 SANITIZED := tests/format tests/log tests/forensics/test_carve.py tests/test_record_lines.py tests/test_rows.py tests/test_twins.py
 # Samples are drawn by the day in `make test-all`, which prints it; a day that failed is repeated by KDUMP_SEED=2026-11-22.
-DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 2
+DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 3
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
 
 # The kind of machine that `make pex` builds for: x86_64 or aarch64. CARRIED_BUILDER: a Python of the same version that runs here.
@@ -85,9 +85,10 @@ sanitize: $(VENV)/.ready $(VENV)/.test
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-# All of it with the compiled core; the same files as plain Python answer alike (tests/test_twins.py).
+# All of it with the compiled core; the same files as plain Python answer alike (tests/test_twins.py). Three processes for
+# two cores: some tests wait for a JVM, a server, or a clock.
 test: lint $(VENV)/.test $(VENV)/.spark
-	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 2
+	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 3
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(PLAIN_TOO)
 
 # All of every sample, all of it as plain Python, and what needs Chromium, Maven, QEMU and a real broker: some trials, held

@@ -10,6 +10,7 @@ import shutil
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,7 +83,7 @@ IN_SESSION = ("delta", "docs", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a Spark session, which takes seconds to start."""
 
 
-SHARING = ("tests/test_memory.py", "tests/test_package.py", "tests/test_twins.py")
+SHARING = ("tests/test_memory.py", "tests/test_package.py", "tests/test_report.py", "tests/test_twins.py")
 """Files whose tests share objects that take seconds to create."""
 
 
@@ -100,6 +101,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "spark" if nodeid.startswith(files) else file if file in SHARING else nodeid
 
     return Scheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected, which stays to the end, out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -199,11 +206,14 @@ def tiles(found: list[Region], size: int) -> bool:
     return position == size
 
 
+FACTS = ("index", "magic", "offset", "timestamp", "timestampType", "attributes", "offsetDelta", "timestampDelta")
+FACTS += ("sequence", "crc", "crcValid", "position", "space_position", "key", "value", "headers", "raw")
+FACTS_OF = attrgetter(*FACTS)
+
+
 def record_facts(record: Record) -> dict[str, Any]:
     """Return all attributes of a record, except those that depend on how the payload was split."""
-    names = ("index", "magic", "offset", "timestamp", "timestampType", "attributes", "offsetDelta", "timestampDelta")
-    names += ("sequence", "crc", "crcValid", "position", "space_position", "key", "value", "headers", "raw")
-    return {name: getattr(record, name) for name in names}
+    return dict(zip(FACTS, FACTS_OF(record)))
 
 
 def facts(region: Region) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kdump.cli import cli
 from kdump.commands.carve import EXAMPLES
 from kdump.render.all_answers import TYPES
 from tests import command, craft
-from tests.conftest import FIXTURES, seeded, segment
+from tests.conftest import FIXTURES, sample, seeded, segment
 from tests.test_damaged_disks import DAMAGES
 
 FIRST = f"{0:020}.log"
@@ -98,7 +98,10 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
     assert (tmp_path / "carved" / "run-000001" / FIRST).is_file()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "damage", sample(DAMAGES, 3, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
+)
 def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every kind of file, damaged; what is found is sound."""
     dice = seeded(damage.__name__)

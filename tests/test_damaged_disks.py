@@ -111,7 +111,7 @@ def test_read_only_and_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 2, "disks"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 4, "disks"), ids=lambda damage: damage.__name__)
 def test_verify_of_a_disk_with_every_file_damaged(
     damage: Callable[[bytearray, random.Random], None], tmp_path: Path
 ) -> None:

@@ -112,7 +112,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every file of a disk damaged: an answer, never a traceback, and never that both are the same."""
     disks = [DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"]

@@ -78,7 +78,9 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "damage", sample(DAMAGES, 3, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
+)
 def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every file of a partition, and of a compacted and a legacy one, damaged in turn."""
     dice = seeded(damage.__name__)

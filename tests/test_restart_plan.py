@@ -25,7 +25,7 @@ from kdump.forensics.restart.plan import Epoch, PartitionPlan, Stopped
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, seeded
+from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE
 
 ZERO = f"{0:020}"
@@ -162,7 +162,10 @@ def test_control_characters_do_not_reach_a_terminal(disk: Path) -> None:
         assert "\x1b" not in run(disk, *options).stdout
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "damage", sample(DAMAGES, 3, "test_disks_with_every_file_damaged"), ids=lambda damage: damage.__name__
+)
 def test_disks_with_every_file_damaged(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     dice = seeded(damage.__name__)
     for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-4.3" / "clean-1", DISKS / "kafka-2.8-legacy"):

@@ -20,7 +20,7 @@ from kdump.render.escape import shown
 from kdump.render.style import cut
 from kdump.render.times import iso
 from tests import craft
-from tests.conftest import each_segment, iter_regions, seeded
+from tests.conftest import each_segment, iter_regions, sample, seeded
 from tests.test_damaged_disks import DAMAGES
 
 FORMS = [[], ["--records"], ["--json"], ["--records", "--json", "--jobs", "1"]]
@@ -46,7 +46,8 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
     return swift
 
 
-@pytest.mark.parametrize("path", each_segment())
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", sample(each_segment(), 2, "rows"))
 def test_real_segments(path: Path) -> None:
     for form in FORMS:
         both(path, *form)

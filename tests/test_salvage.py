@@ -176,7 +176,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every file of a disk is damaged: there is no traceback, and what is written is sound."""
     dice = seeded(damage.__name__)

@@ -135,7 +135,9 @@ def verified(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize(
+    "damage", sample(DAMAGES, 3, "test_damaged_files_count_as_verify_counts_them"), ids=lambda damage: damage.__name__
+)
 def test_damaged_files_count_as_verify_counts_them(
     damage: Callable[[bytearray, random.Random], None], tmp_path: Path
 ) -> None:
@@ -160,7 +162,7 @@ def test_damaged_files_count_as_verify_counts_them(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     dice = seeded(damage.__name__)
     for disk in sample((DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"), 2, damage.__name__):

@@ -142,7 +142,7 @@ def test_known_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> Non
     check(twins, disk)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(disks())
 def test_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> None:
     check(twins, disk)

@@ -372,7 +372,7 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("twin", sample(LOOKALIKES, 2, "twins"), ids=lambda twin: twin.code)
+@pytest.mark.parametrize("twin", sample(LOOKALIKES, 4, "twins"), ids=lambda twin: twin.code)
 def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
     disk = disks.get(twin.disk, whole=True).root
     twin.act(disk)

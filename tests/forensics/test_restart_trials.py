@@ -97,7 +97,7 @@ def test_every_recipe_of_restarts(part: int) -> None:
     wrong = {}
     with public_directory() as tmp:
         disks = RestoredDisks(tmp)
-        for recipe in sample(chosen, 6, part):
+        for recipe in sample(chosen, 12, part):
             here = disks.get(recipe.disk, whole=True)
             said, _ = plan_of_node(recipe.node(here.root))
             record = RESTARTS[recipe.name]

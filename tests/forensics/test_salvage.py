@@ -355,7 +355,7 @@ def test_two_segments_of_one_name_are_not_written(tmp_path: Path) -> None:
 
 def test_the_index_of_a_file_out_of_order_is_small() -> None:
     """At most 100 bytes a batch, at any time."""
-    count = 40_000
+    count = 25_000
     numbers = list(range(count))
     random.Random(7).shuffle(numbers)
     for order in (numbers, range(count - 1, -1, -1)):

@@ -25,7 +25,7 @@ def salvaged(history: History) -> None:
         check(history, Path(name))
 
 
-@settings(max_examples=30, phases=[Phase.generate], derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=20, phases=[Phase.generate], derandomize=True, suppress_health_check=SLOW)
 @given(histories())
 def test_nothing_valid_is_lost_in_silence(history: History) -> None:
     salvaged(history)
