@@ -11,11 +11,12 @@ from kdump.forensics.copies import Copy
 from kdump.forensics.damage import Damage, EpochSeen, Hole, Place
 from kdump.forensics.rows import Row, rows
 from kdump.format.batch import BATCH_HEADER
+from kdump.log.batch_validity import invalidity
 from kdump.log.errors import SourceError
-from kdump.log.legacy import last_record_offset, look_inside
+from kdump.log.legacy import last_record_offset
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchLegacy, Region, Stretch
+from kdump.log.region import JUNK, PADDING, TORN, Batch, Region, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -214,17 +215,10 @@ class Cursor:
 
     def _unsound(self, batch: Batch) -> str:
         """Return why the batch is not valid; empty if it is."""
-        if batch.problems:
-            return batch.problems[0].reason
-        if not batch.crcValid:
-            return "its checksum does not hold"
-        if isinstance(batch, BatchLegacy):
-            look_inside(batch)
-            if batch.problems:
-                return batch.problems[0].reason
-        base = batch.baseOffset
-        if base is None or base < 0 or last_record_offset(batch) < base or (batch.recordCount or 0) < 0:
-            return "its offsets cannot be"
+        invalid = invalidity(batch)
+        if invalid is not None:
+            return invalid.reason
+        base = batch.baseOffset or 0
         if self.last is not None and base <= self.last:
             return f"its base offset {base} is not above {self.last}, which comes before it"
         return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Partition, place_of
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
@@ -67,7 +68,7 @@ class Log:
         """Yield the valid batches (v2) and messages of magic 0 and 1; with `damaged`, also those whose checksum does
         not match or whose length is contradicted, as crcValid and `problems` show. Raises SourceError."""
         for region in self.regions():
-            if isinstance(region, Batch) and (damaged or (region.crcValid and not region.problems)):
+            if isinstance(region, Batch) and (damaged or is_intact(region)):
                 yield region
 
     def records(self, *, damaged: bool = False) -> Iterator[Record]:

@@ -26,6 +26,7 @@ from kdump.forensics.tally import (
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.columns import WIDTH, Columns, decode
 from kdump.format.errors import DecodeError
+from kdump.log.batch_validity import damage_of
 from kdump.log.disk import Partition, current
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
@@ -229,8 +230,9 @@ class Reader:
         """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
         self.stats.batches += 1
         place = Place(self.path, batch.position, batch.size)
-        if batch.problems or not batch.crcValid:
-            self.stats.miss(place, batch.problems[0].reason if batch.problems else "its checksum does not hold")
+        damage = damage_of(batch)
+        if damage is not None:
+            self.stats.miss(place, damage.reason)
         elif isinstance(batch, BatchLegacy):
             self._legacy(batch, place)
         elif isinstance(batch, BatchV2):

@@ -14,9 +14,10 @@ from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.forensics.salvage.fates import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.heads import Disordered, Head, Lost, Place
-from kdump.forensics.salvage.source_file import NO_OFFSETS, Rescue, SourceFile, is_cleaned, with_fields
+from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch import BatchHeader
 from kdump.log import region as regions_of
+from kdump.log.batch_validity import OFFSETS
 from kdump.log.claim import REACH
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.legacy import last_record_offset
@@ -158,7 +159,7 @@ class Strand:
         successor = self.file.successor(batch.end)
         follows = successor.baseOffset if successor is not None else None
         if expected is None:
-            return base, "" if base >= 0 else NO_OFFSETS
+            return base, "" if base >= 0 else OFFSETS.reason
         beyond = self.place.beyond
         leaps = base > expected and (
             (follows is not None and expected <= follows <= last) or (beyond is not None and expected < beyond <= last)
