@@ -8,12 +8,13 @@ It raises Disordered for a valid batch that is out of order: the file is then su
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from kdump.check.batch import first_offset
 from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.forensics.salvage.fates import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
-from kdump.forensics.salvage.heads import Disordered, Head, Lost, Place
+from kdump.forensics.salvage.heads import Disordered, Lost, Place
 from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch import BatchHeader
 from kdump.log import region as regions_of
@@ -31,6 +32,32 @@ MISFIT = "its base offset, {}, does not fit between its neighbours'"
 READ_ONCE = "and standard input, or a compressed file, is read once: give a plain file to have its batches sorted"
 
 FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: DAMAGED}
+
+
+@dataclass(slots=True)
+class Head:
+    """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
+    until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
+    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage."""
+
+    strand: Strand
+    batch: Batch
+    base: int
+    last: int
+    mended: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    recovered: int | None = None
+    position: int = 0
+    size: int = 0
+
+    @property
+    def epoch(self) -> int:
+        epoch = self.batch.partitionLeaderEpoch
+        return -1 if epoch is None else epoch
+
+    @property
+    def records(self) -> int:
+        return self.batch.recordCount or 0
 
 
 class Strand:
