@@ -156,7 +156,7 @@ class LogFiles:
 def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
     """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
     exception."""
-    where = os.path.dirname(path)
+    where = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
     message = f"user {rights.name} has no right to {word} {path}"
     if not os.path.lexists(path):
         message = f"user {rights.name} has no right to write in {where}"

@@ -107,7 +107,7 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
         place = place_of(directory.path)
         if isinstance(place, LogDirectory):
             logs = any(each.topic != METADATA_TOPIC for each in place.partitions)
-            if logs or place.unknown or any(name.endswith("-offset-checkpoint") for name in place.files):
+            if logs or any(name.endswith("-offset-checkpoint") for name in place.files):
                 return True
     nodes = {directory.nodeId for directory in plan.directories}
     return metadata is None or bool(nodes & set(metadata.brokers))
