@@ -177,7 +177,10 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
         count = many(len(logs), "partition")
-        parts.append(f"no metadata log is here: if the controllers have none either, SETS ASIDE all {count} as strays")
+        what = "no metadata log is here"
+        if plan.withoutTopics:
+            what = "the metadata log here has no topics"
+        parts.append(f"{what}: if the controllers have none either, SETS ASIDE all {count} as strays")
     tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
     if plan.unread:
         tail += " in what could be read, which is not all: the rest may change that"

@@ -21,6 +21,7 @@ from kdump.forensics.restart.log_files import padded
 from kdump.forensics.restart.plan import RestartPlan
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
 from kdump.format.messages import uuid_text
+from kdump.state.metadata import read_metadata
 from tests import command, craft
 from tests.conftest import FIXTURES, sample
 from tests.format.test_java_properties import java
@@ -109,6 +110,34 @@ def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     assert result.exit_code == 1
     assert "nothing is lost" not in head
     assert "if the controllers have none either, SETS ASIDE all 1 partition" in head
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_metadata_log_without_topics(disk: Path, alone: bool, whole: bool) -> None:
+    """The only controller sets its partitions aside; another broker does what the controllers' metadata says."""
+    folder = disk / "__cluster_metadata-0"
+    log = folder / f"{ZERO}.log"
+    if not whole:
+        for path in [*folder.glob("*.checkpoint"), *folder.glob("*.snapshot"), *folder.glob("*index")]:
+            path.unlink()
+        batches = craft.split(log.read_bytes())
+        for end in range(len(batches), 0, -1):
+            log.write_bytes(b"".join(batches[:end]))
+            metadata = read_metadata(str(disk))
+            if metadata is not None and not metadata.topics:
+                break
+    if alone:
+        path = folder / "quorum-state"
+        path.write_text(path.read_text().replace('"voterId":0', '"voterId":2').replace('"leaderId":0', '"leaderId":2'))
+    found = plan(disk)
+    head = " ".join(command.run("restart-plan", disk).stdout.split("assumed")[0].split())
+    assert found.status == int(not whole)
+    assert sum(bool(each.stray) for each in found.partitions) == (alone and not whole)
+    assert found.withoutMetadata == (not alone and not whole)
+    assert ("SETS ASIDE" in head) == (not whole)
+    assert ("if the controllers have none either" in head) == (not alone and not whole)
+    assert ("only controller" in " ".join(found.assumptions)) == alone
 
 
 @pytest.mark.parametrize(
@@ -450,6 +479,63 @@ def test_files_of_root_in_a_brokers_directory(disk: Path) -> None:
             os.chown(path, 0, 0)
     found = as_user(lambda: [plan(disk).verdict, exceptions(plan(disk))])
     assert found == ["stopped", ["AccessDeniedException"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "verdict", "exception"),
+    [
+        ("recovery-point-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+        ("replication-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+        ("log-start-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+        ("ledger-0/leader-epoch-checkpoint.tmp", 0o644, "stopped", "FileNotFoundException"),
+        ("ledger-0/leader-epoch-checkpoint.tmp", 0o600, "stopped", "IOException"),
+        ("cleaner-offset-checkpoint.tmp", 0o600, "clean", ""),
+        ("__cluster_metadata-0/quorum-state.tmp", 0o644, "clean", ""),
+        ("__cluster_metadata-0/quorum-state.tmp", 0o600, "stopped", "IOException"),
+        ("ledger-0/leader-epoch-checkpoint.tmp", None, "stopped", "FileNotFoundException"),
+        ("meta.properties.tmp", 0o600, "clean", ""),
+    ],
+)
+def test_left_over_temporary_files(disk: Path, path: str, mode: int | None, verdict: str, exception: str) -> None:
+    """A checkpoint is written to its .tmp, whatever is there. `mode`: of a file of root's; None: a directory."""
+    if mode is None:
+        (disk / path).mkdir()
+        given(disk)
+    else:
+        given(disk)
+        (disk / path).touch()
+        (disk / path).chmod(mode if os.geteuid() == 0 else mode & 0o044)
+    plan(disk)
+    found = as_user(lambda: [(each.verdict, exceptions(each), each.status) for each in [plan(disk)]])
+    for said, names, status in (*found, (plan(disk).verdict, exceptions(plan(disk)), plan(disk).status)):
+        assert (said, names) == (verdict, [exception] if exception else [])
+        assert status == (3 if exception else int(path.startswith("cleaner")))
+    if mode is not None:
+        (disk / path).chmod(0o600)
+        given(disk)
+        assert (plan(disk).verdict, plan(disk).status) == ("clean", 0)
+
+
+def test_a_directory_to_be_deleted_that_is_not_the_brokers(disk: Path) -> None:
+    path = disk / f"ledger-0.{'0' * 32}-delete"
+    (disk / "ledger-0").rename(path)
+    given(disk)
+    assert plan(disk).allStops == []
+    path.chmod(0o555)
+    if os.geteuid() == 0:
+        os.chown(path, 0, 0)
+    plan(disk)
+    found = as_user(lambda: [(each.verdict, exceptions(each)) for each in [plan(disk)]])
+    assert found == [("stopped", ["AccessDeniedException"])]
+    path.chmod(0o755)
+
+
+def test_a_new_directory_id_that_cannot_be_written(disk: Path) -> None:
+    text = (disk / "meta.properties").read_text()
+    (disk / "meta.properties").write_text(re.sub("directory.id=.*\n", "", text))
+    (disk / "meta.properties.tmp").mkdir()
+    stop = plan(disk).allStops[0]
+    assert (stop.kind, stop.exception.partition(":")[0]) == ("exit", "FileNotFoundException")
 
 
 # --- the same bytes, by verify and by restart-plan ---

@@ -9,9 +9,9 @@ import base64
 import os
 
 from kdump.forensics.restart.checkpoint_file import read_small
-from kdump.forensics.restart.log_files import denied
+from kdump.forensics.restart.log_files import denied, left_over_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, Step, Stop
-from kdump.forensics.restart.rights import Rights
+from kdump.forensics.restart.rights import ENTER, WRITE, Rights
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
 from kdump.log.errors import SourceError
@@ -60,7 +60,7 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
         message = "no directory has a meta.properties that can be read"
         what = "RuntimeException: No readable meta.properties files found."
         plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
-    _agree(sorted(valid, key=lambda each: each.path))
+    _agree(sorted(valid, key=lambda each: each.path), rights)
     _one_metadata_log(valid, directories)
     _complete(valid)
 
@@ -139,7 +139,7 @@ def _complete(directories: list[DirectoryPlan]) -> None:
             directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
 
 
-def _agree(directories: list[DirectoryPlan]) -> None:
+def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
     """Check that all that have a cluster ID and a node ID have the same, and each its own directory ID."""
     seen: dict[str, str] = {}
     for directory in directories:
@@ -157,6 +157,11 @@ def _agree(directories: list[DirectoryPlan]) -> None:
             directory.stops.append(Stop(EXIT, path, None, None, message, what, here))
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id: it has none"))
+            stop = left_over_stop(path, rights)
+            if not rights.can(directory.path, WRITE | ENTER):
+                stop = denied(f"{path}.tmp", "write", f"FileNotFoundException: {path}.tmp (Permission denied)", rights)
+            if stop is not None:  # the node exits: MetaPropertiesEnsemble.Copier
+                directory.stops.append(stop._replace(kind=EXIT))
             continue
         if is_reserved(directory.directoryId):
             message = f"directory.id {directory.directoryId} is reserved"
