@@ -245,7 +245,7 @@ def test_a_log_of_records_that_are_no_metadata(tmp_path: Path) -> None:
 def test_a_kind_of_topics_of_which_there_is_none(command: str) -> None:
     """No name that may be wrong: a question, and its answer is that there are none."""
     result = run(command, DISK / "payments-0", "--internal")
-    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's own topics here\n")
+    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's internal topics found\n")
 
 
 def test_a_group_that_is_not_there() -> None:
