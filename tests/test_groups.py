@@ -165,7 +165,7 @@ def test_as_of() -> None:
     assert "share-one" in shares.stdout
     assert "an offset of __consumer_offsets says nothing" in shares.stderr
     late = run(CLEAN / "__consumer_offsets-0", "--as-of", "5000")
-    assert "ends at offset 90; this is the state there" in late.stderr
+    assert "ends at offset 90; this is the state at its end" in late.stderr
 
 
 def test_history() -> None:

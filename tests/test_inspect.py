@@ -484,7 +484,7 @@ def test_extract_null() -> None:
 
 
 def test_extract_does_not_write_to_a_terminal() -> None:
-    assert "send it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
+    assert "redirect it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
 
 
 def test_format_string(tmp_path: Path) -> None:
@@ -564,7 +564,7 @@ def test_no_segment(data: bytes, tmp_path: Path) -> None:
     entries = [json.loads(line) for line in result.stdout.splitlines()]
     assert {entry["kind"] for entry in entries} <= {"junk", "torn", "padding"}
     assert sum(entry["size"] for entry in entries) == len(data)
-    assert "is it a segment?" in result.stderr
+    assert "if this is not a segment" in result.stderr
 
 
 def test_empty_and_devices() -> None:

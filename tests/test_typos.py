@@ -238,7 +238,7 @@ def test_a_partition_without_a_segment(command: str, tmp_path: Path) -> None:
 def test_a_log_of_records_that_are_no_metadata(tmp_path: Path) -> None:
     (tmp_path / "copied").mkdir()
     (tmp_path / "copied" / f"{0:020}.log").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
-    assert "no metadata of a cluster" in refused("cluster", tmp_path / "copied", out=Path("unused"))
+    assert "no cluster metadata" in refused("cluster", tmp_path / "copied", out=Path("unused"))
 
 
 @pytest.mark.parametrize("command", ["ls", "stats"])

@@ -43,7 +43,7 @@ FILTERS = (
 @limit_options
 def command(path: str, **options: Any) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,
-    each of which follows the others. PATH is a log directory, a partition directory, a file, or a parent directory.
+    kept in sync. PATH is a log directory, a partition directory, a file, or a parent directory.
     Reads only what is displayed, and writes nothing."""
     if path == "-":
         raise click.UsageError("browse cannot read a pipe; use kdump inspect, or browse a file")

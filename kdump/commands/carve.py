@@ -173,8 +173,8 @@ class _Run:
         if counts["batches"]:
             self.output.line("")
         nested = f" ({counts['nested']:,} nested)" if counts["nested"] else ""
-        text = f"{counts['batches']:,} batches{nested} in {counts['runs']:,} runs, {counts['batchBytes']:,} bytes of"
-        text += f" {counts['bytes']:,}"
+        text = f"{counts['batches']:,} batches{nested} in {counts['runs']:,} runs, {counts['batchBytes']:,} of"
+        text += f" {counts['bytes']:,} bytes"
         if written:
             text += f"; {written:,} segments written to {out}"
         self.output.line(printable(path_text(text)))

@@ -141,9 +141,9 @@ class _Run:
             self.changes.flush()
         self.teller.notes(files.path, metadata.problems)
         if told is not None and metadata.snapshot:
-            self.teller.note(files.path, f"no history before offset {metadata.snapshot}: it starts after a snapshot")
+            self.teller.note(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
-            self.teller.note(files.path, f"ends at offset {metadata.end_offset}; this is the state there")
+            self.teller.note(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
             self.teller.failed = True
 
     def _history(self, files: MetadataFiles) -> Any:

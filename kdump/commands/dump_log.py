@@ -93,7 +93,7 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
     "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Accepted, but ignored: batches of any size are read."
 )
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
-@click.option("--index-sanity-check", is_flag=True, help="Check of an index only what a broker checks at startup.")
+@click.option("--index-sanity-check", is_flag=True, help="Run only the index checks that a broker runs at startup.")
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.version_option(__version__, prog_name="kdump")

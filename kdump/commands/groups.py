@@ -125,7 +125,7 @@ class _Run:
         self.teller.notes("", [*groups.problems, *disks.problems])
         for log in groups.logs:
             if self.moment.offset is not None and log.endOffset <= self.moment.offset:
-                self.teller.note(log.path, f"ends at offset {log.endOffset}; this is the state there")
+                self.teller.note(log.path, f"ends at offset {log.endOffset}; this is the state at its end")
                 self.teller.failed = True
 
     def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
@@ -152,8 +152,8 @@ class _Run:
             self.teller.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
-                f"--as-of: an offset applies to a single partition, but here are {len(offsets)} of {OFFSETS_TOPIC};"
-                " pass the directory of one, or use a time"
+                f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"
+                " found; pass the directory of one, or use a time"
             )
         return chosen, list(directories.values())
 

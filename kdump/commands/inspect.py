@@ -31,8 +31,7 @@ FORMAT_HELP = (
     "uuid, boolean, avro or protobuf (in the framing of Confluent's clients), or with an installed decoder."
 )
 SCHEMA_HELP = (
-    "Decode avro or protobuf values with the schema in this file (.avsc, or a descriptor set); keys, if only they need "
-    "one."
+    "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
 )
 COMMITTED_HELP = (
     "Show only what a read_committed consumer sees: no aborted records, and nothing at or above the last stable offset."
@@ -85,14 +84,16 @@ def _formats() -> list[str]:
 )
 @click.option("--position", "positions", type=RangeParam(), help="Show only batches at these bytes of the file.")
 @click.option(
-    "--time", "times", metavar="A..B", help="Show only records from this time range: ISO-8601, epoch ms, -2h."
+    "--time", "times", metavar="A..B", help="Show only records with timestamps in this range: ISO-8601, epoch ms, -2h."
 )
 @click.option(
     "--producer-id", "producer_ids", type=int, multiple=True, help="Show only batches of this producer; repeatable."
 )
 @click.option("--key", "keys", multiple=True, help="Show only records with exactly this key; repeatable.")
-@click.option("--key-regex", help="Show only records with a match in the bytes of the key.")
-@click.option("--value-regex", help="Show only records with a match in the bytes of the value.")
+@click.option("--key-regex", help="Show only records with a match of this regular expression in the bytes of the key.")
+@click.option(
+    "--value-regex", help="Show only records with a match of this regular expression in the bytes of the value."
+)
 @click.option(
     "--header",
     "headers",
@@ -120,12 +121,10 @@ def _formats() -> list[str]:
     "--value-format",
     metavar="FORMAT",
     shell_complete=one_of(_formats, ask=True),
-    help="Decode values as one of the same formats.",
+    help="Decode values; takes the same formats as --key-format.",
 )
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
-@click.option(
-    "--key-schema", metavar="FILE", type=FILE, help="Decode keys with the schema in this file, if values need one, too."
-)
+@click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need one, too.")
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @limit_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)

@@ -43,7 +43,7 @@ start.
     "--json",
     "as_json",
     is_flag=True,
-    help="Write JSON Lines: one restartPartition per partition, restartDirectory per log directory, one restartPlan.",
+    help="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan.",
 )
 @click.option("--full", is_flag=True, help="Do not truncate values, and show every step.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")

@@ -92,7 +92,7 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
     for text in options:
         name, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"--config {text!r}: is not KEY=VALUE")
+            raise click.UsageError(f"--config: {text!r} is not KEY=VALUE")
         if name not in known_names():
             raise click.UsageError(f"--config: unknown config {name!r}; use {', '.join(sorted(known_names()))}")
         try:

@@ -43,7 +43,9 @@ FORMATS = ("parquet", "delta", "iceberg")
 @click.option(
     "--master", metavar="URL", help="Run Spark on this master: spark://…, local-cluster[2,1,1024] …  [local[*]]"
 )
-@click.option("--tables", metavar="NAME,…", help="Write only these tables.  [all but records]")
+@click.option(
+    "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
+)
 @click.option("--records", is_flag=True, help="Also write the records.")
 @click.option(
     "--format",
@@ -67,7 +69,9 @@ FORMATS = ("parquet", "delta", "iceberg")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the contents of summary.json.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
-@click.option("--from-scratch", is_flag=True, help="Read everything, whatever an earlier scan into DIR has kept.")
+@click.option(
+    "--from-scratch", is_flag=True, help="Read everything again, and use nothing of an earlier scan into DIR."
+)
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
 @click.option("--split-size", type=SizeParam(), help="Read this much in one task.  [64M]")
 @click.option(

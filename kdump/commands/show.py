@@ -189,7 +189,9 @@ class Show:
                 start, size = first.value_start, first.valueSize
             if size >= 0:
                 if not first.batch.crcValid:
-                    complain(f"the batch at {first.position} does not match its checksum: these bytes may be damaged")
+                    complain(
+                        f"the batch at byte {first.position} does not match its checksum: these bytes may be damaged"
+                    )
                 self.output.write_now(memoryview(first.data)[start : start + size])
                 self.output.flush()
                 return

@@ -453,7 +453,9 @@ def test_without_a_terminal_and_without_textual(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kdump", "browse", str(PAYMENTS)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "kdump: browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect\n"
+    assert (
+        done.stderr == "kdump: browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect\n"
+    )
     (tmp_path / "textual.py").write_text("raise ModuleNotFoundError(\"No module named 'textual'\", name='textual')")
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False
