@@ -13,20 +13,20 @@ TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.j
 FAILS = "preallocated-killed"
 """Trial in COORDINATORS in which the coordinators of groups and share groups cannot be loaded."""
 
-HEAD = f"""# The findings
+HEAD = """# The findings
 
-What `kdump verify` can find: {len(CATALOGUE)} codes. This page is generated from the catalogue in the code
-(`make docs`), and a test compares the two; `kdump verify --list` prints it in short, `--list --json` in full.
+What `kdump verify` can find: 63 codes. This page is made from the catalogue in the code (`make docs`), and a test holds
+it to that; `kdump verify --list` prints it in short, `--list --json` in full.
 
 Severity: an **error** is damage, or would stop a broker or a consumer; a **warning** needs a human to look at it; an
-**info** is legal, but worth knowing. The exit status is 1 if a finding has the severity of `--fail-on` or a higher one.
+**info** is legal and worth knowing. From the severity of `--fail-on` on, the exit status is 1.
 
 The quotations are from a real broker or consumer of Kafka 4.3.1, on a disk that was damaged in that way after a clean
 shutdown or a crash (`make trials`; all results are in [broker-trials.json](broker-trials.json)). A clean startup reads
 little of a log: if a broker starts normally, it has not found the damage, and a consumer encounters it later.
 
-Before any repair, stop the broker, back up the partition directory, and compare it with another replica. The actions
-below, and some that would do harm, were also tried with a real broker: [remedy-trials.json](remedy-trials.json).
+Before any repair: stop the broker, back the partition's directory up, and compare it with another replica. The actions
+below, and some that would do harm, were tried with a real broker, too: [remedy-trials.json](remedy-trials.json).
 """
 TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files around it"}
 

@@ -142,4 +142,4 @@ class Annotated(Hexdump):
 
     def _text(self, text: str, style: str) -> None:
         self.captured.field = None
-        super()._text(text.replace("--full shows", "x shows"), style)
+        super()._text(text.replace("(--full shows them)", "(--full)").replace("(--full)", "(x shows them)"), style)
