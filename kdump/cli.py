@@ -66,7 +66,7 @@ class Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except MemoryError:
-            text = "out of memory; limit how much of a batch is decompressed with --max-decompressed-size"
+            text = "not enough memory: limit how much of a batch is decompressed with --max-decompressed-size"
             click.echo(f"kdump: {text}", err=True)
             sys.exit(2)
         except ReaderGone:

@@ -223,7 +223,7 @@ def test_damage_is_in_the_json_too(tmp_path: Path) -> None:
     # A flood of them is counted on stderr.
     root = disk(tmp_path, *[framed(99, b"")] * 60)
     result = run(root)
-    assert "… 40 such notes more" in result.stderr
+    assert "… and 40 more such notes" in result.stderr
 
 
 def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
