@@ -130,7 +130,7 @@ class _Run:
                 charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options['charts']))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
             seconds = told.seconds if self.output.terminal else None
-            self.output.line(f"read once: {checked(told.totals, seconds)}")
+            self.output.line(f"checked: {checked(told.totals, seconds)}")
         self.output.flush()
         return 2 if self.failed else 0
 
