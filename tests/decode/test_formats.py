@@ -137,7 +137,10 @@ def test_filters_look_at_the_bytes() -> None:
             ["--records", "--schema", "README.md"],
             "--schema applies only to --key-format or --value-format avro or protobuf",
         ),
-        (["--records", "--key-schema", "README.md", "--value-format", "avro"], "--key-schema applies only to --key-format"),
+        (
+            ["--records", "--key-schema", "README.md", "--value-format", "avro"],
+            "--key-schema applies only to --key-format",
+        ),
         (["-f", "%k", "--key-format", "hex"], "the format string contains neither %d (key) nor %D (value)"),
         (["--records", "--value-format", "avro", "--schema", "/nowhere"], "'/nowhere' does not exist"),
     ],
