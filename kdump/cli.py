@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from kdump import __version__
 from kdump.signals import run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
+from kdump.version import __version__
 
 COMMANDS = {
     "ls": "List log directories: cluster and node IDs, and the contents of each partition.",
