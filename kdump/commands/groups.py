@@ -42,7 +42,8 @@ Examples:
   kdump groups /var/lib/kafka --group billing --history --json | jq -c .fields
 
 \b
-Exit status: 0 on success, 2 for a usage error, or if a path could not be read (the others are shown).
+Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if a log ends
+before --as-of.
 """
 
 
