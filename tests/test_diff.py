@@ -77,7 +77,7 @@ def test_log_directories(tmp_path: Path) -> None:
     (diff,) = [each for each in objects(FIXTURES / "diverged-1", FIXTURES / "clean-2") if each["type"] == "diff"]
     assert (diff["topic"], diff["partition"], diff["firstDivergentOffset"]) == ("ledger", 0, 50)
     result = run(FIXTURES / "clean-2", FIXTURES / "clean-2")
-    assert (result.exit_code, result.stdout) == (0, "2 partitions in two or more: 2 same\n")
+    assert (result.exit_code, result.stdout) == (0, "2 partitions compared: 2 same\n")
     assert (
         "ledger-0: the same: offsets 0..64, 65 records"
         in run(FIXTURES / "clean-2", FIXTURES / "clean-2", "--all").stdout

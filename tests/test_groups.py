@@ -163,9 +163,9 @@ def test_as_of() -> None:
     assert all(json.loads(line).get("lag") is None for line in by_time.stdout.splitlines())
     shares = run(CLEAN, "--as-of", "89")
     assert "share-one" in shares.stdout
-    assert "an offset of __consumer_offsets says nothing" in shares.stderr
+    assert "an offset in __consumer_offsets does not apply" in shares.stderr
     late = run(CLEAN / "__consumer_offsets-0", "--as-of", "5000")
-    assert "ends at offset 90: this is how it was then" in late.stderr
+    assert "ends at offset 90; this is the state at its end" in late.stderr
 
 
 def test_history() -> None:
@@ -204,7 +204,7 @@ def test_an_offset_is_one_of_a_single_partition(tmp_path: Path) -> None:
     assert [each["offsetsPartition"] for each in objects(root) if each["type"] == "group"] == [0, 7]
     result = run(root, "--as-of", "0")
     assert result.exit_code == 2
-    assert "an offset is one of a single partition, and 2" in result.stderr
+    assert "an offset applies to a single partition, but 2" in result.stderr
 
 
 def test_segments_one_by_one_are_one_log(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         assert result.exit_code == 2, path
         assert result.stdout == ""
         assert "kdump: " in result.stderr
-    assert "no __consumer_offsets here" in run(CLEAN / "payments-0").stderr
+    assert "no __consumer_offsets found" in run(CLEAN / "payments-0").stderr
     both = run(CLEAN, tmp_path / "none")
     assert (both.exit_code, bool(both.stdout)) == (2, True)
 

@@ -484,7 +484,7 @@ def test_extract_null() -> None:
 
 
 def test_extract_does_not_write_to_a_terminal() -> None:
-    assert "send it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
+    assert "redirect it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
 
 
 def test_format_string(tmp_path: Path) -> None:
@@ -505,19 +505,19 @@ def test_format_string(tmp_path: Path) -> None:
         (["--json", "--hex"], "choose one of"),
         (["--format", "json", "--hex"], "choose one of"),
         (["--json", "-f", "%k"], "choose one of"),
-        (["--columns", "position", "--json"], "--columns is for tables"),
+        (["--columns", "position", "--json"], "--columns applies only to tables"),
         (["--columns", "nope"], "no column 'nope'"),
         (["--limit", "1", "--last", "1"], "choose one of --limit and --last"),
         (["--follow", "--limit", "1"], "--follow does not end"),
         (["--offset", "5..3"], "ends before it begins"),
-        (["--offset", ".."], "is no range"),
+        (["--offset", ".."], "is not a range"),
         (["--offset", "-4"], "negative"),
-        (["--time", "yesterday"], "is no time"),
+        (["--time", "yesterday"], "is not a time"),
         (["--time", "2026-11-21..2026-11-20"], "ends before it begins"),
         (["--key-regex", "("], "--key-regex"),
-        (["--tz", "Mars"], "is no time zone"),
+        (["--tz", "Mars"], "is not a time zone"),
         (["-f", "%y"], "unknown token %y"),
-        (["--max-batch-size", "lots"], "is no size"),
+        (["--max-batch-size", "lots"], "is not a size"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -564,7 +564,7 @@ def test_no_segment(data: bytes, tmp_path: Path) -> None:
     entries = [json.loads(line) for line in result.stdout.splitlines()]
     assert {entry["kind"] for entry in entries} <= {"junk", "torn", "padding"}
     assert sum(entry["size"] for entry in entries) == len(data)
-    assert "is it a segment?" in result.stderr
+    assert "if this is not a segment" in result.stderr
 
 
 def test_empty_and_devices() -> None:
@@ -597,7 +597,7 @@ def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch
     monkeypatch.setattr(JsonView, "batch", and_grow)
     result = run(path, "--json", "--limit", "9")
     assert len(result.stdout.splitlines()) == 3
-    assert f"grew by {3 * len(data[3])} bytes while it was read" in result.stderr
+    assert f"grew by {3 * len(data[3])} bytes while being read" in result.stderr
 
 
 def test_a_url() -> None:

@@ -182,4 +182,4 @@ def test_a_full_disk_is_told_once(partition: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0
-    assert done.stderr == b"kdump: standard output: No space left on device; nothing more is shown\n"
+    assert done.stderr == b"kdump: standard output: No space left on device; the remaining output is discarded\n"

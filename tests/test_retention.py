@@ -400,4 +400,4 @@ def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
 def test_a_config_of_the_command_line_is_never_passed_over(text: str) -> None:
     result = run(CLEAN / "users-0", "--config", text, *NOW)
     assert result.exit_code == 2
-    assert "is no value for it" in result.stderr
+    assert "is not a valid value" in result.stderr

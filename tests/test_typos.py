@@ -238,14 +238,14 @@ def test_a_partition_without_a_segment(command: str, tmp_path: Path) -> None:
 def test_a_log_of_records_that_are_no_metadata(tmp_path: Path) -> None:
     (tmp_path / "copied").mkdir()
     (tmp_path / "copied" / f"{0:020}.log").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
-    assert "no metadata of a cluster" in refused("cluster", tmp_path / "copied", out=Path("unused"))
+    assert "no cluster metadata" in refused("cluster", tmp_path / "copied", out=Path("unused"))
 
 
 @pytest.mark.parametrize("command", ["ls", "stats"])
 def test_a_kind_of_topics_of_which_there_is_none(command: str) -> None:
     """No name that may be wrong: a question, and its answer is that there are none."""
     result = run(command, DISK / "payments-0", "--internal")
-    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's own topics here\n")
+    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's internal topics found\n")
 
 
 def test_a_group_that_is_not_there() -> None:

@@ -128,14 +128,20 @@ def test_filters_look_at_the_bytes() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--value-format", "json"], "--value-format is for records: add --records"),
-        (["--decoder", "offsets", "--json"], "--decoder is for records: add --records"),
+        (["--value-format", "json"], "--value-format applies to records; add --records"),
+        (["--decoder", "offsets", "--json"], "--decoder applies to records; add --records"),
         (["--records", "--value-format", "int128"], "no format 'int128'; there are auto, utf-8, json"),
-        (["--value-format", "json", "--extract", "value"], "--extract writes the bytes as they are"),
+        (["--value-format", "json", "--extract", "value"], "--extract writes raw bytes"),
         (["--decoder", "offsets", "--no-decode", "--records"], "choose one of --decoder and --no-decode"),
-        (["--records", "--schema", "README.md"], "--schema is for --key-format or --value-format avro or protobuf"),
-        (["--records", "--key-schema", "README.md", "--value-format", "avro"], "--key-schema is for --key-format"),
-        (["-f", "%k", "--key-format", "hex"], "the format string has neither %d (key) nor %D (value)"),
+        (
+            ["--records", "--schema", "README.md"],
+            "--schema applies only to --key-format or --value-format avro or protobuf",
+        ),
+        (
+            ["--records", "--key-schema", "README.md", "--value-format", "avro"],
+            "--key-schema applies only to --key-format",
+        ),
+        (["-f", "%k", "--key-format", "hex"], "the format string contains neither %d (key) nor %D (value)"),
         (["--records", "--value-format", "avro", "--schema", "/nowhere"], "'/nowhere' does not exist"),
     ],
 )

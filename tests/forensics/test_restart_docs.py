@@ -37,7 +37,7 @@ def row(result: dict[str, Any], ground: dict[str, int]) -> str:
 def table() -> str:
     results = json.loads((ROOT / "docs" / "restart-trials.json").read_text())
     agreeing = sum(not result["differences"] for result in results)
-    head = f"{len(results)} starts, of which {agreeing} went in every point as foretold.\n\n"
+    head = f"{len(results)} starts, of which {agreeing} went as predicted in every point.\n\n"
     undamaged = {"clean-1": "clean", "crash-1": "crash"}
     ground = {
         disk: {key.partition("/")[2]: end for key, end in result["logEnds"].items()}
@@ -45,7 +45,7 @@ def table() -> str:
         for result in results
         if result["name"] == name
     }
-    lines = ["| recipe | disk | damage | what the broker did | foretold |", "|---|---|---|---|---|"]
+    lines = ["| recipe | disk | damage | what the broker did | as predicted |", "|---|---|---|---|---|"]
     return head + "\n".join([*lines, *(row(result, ground.get(result["disk"], {})) for result in results)]) + "\n"
 
 
