@@ -155,13 +155,13 @@ def test_the_wrong_decoder_leaves_records_raw() -> None:
     for raw, at in zip(plain, found):
         assert raw.items() <= at.items()
         assert "control" in at or at["keyProblem"] == "at byte 0: CoordinatorRecord.type: null"
-        assert "control" in at or at["valueProblem"] == "what it is cannot be known without the key"
+        assert "control" in at or at["valueProblem"] == "its type is unknown, because the key does not decode"
 
 
 def test_an_unknown_decoder() -> None:
     result = run(OFFSETS, "--records", "--decoder", "offset")
     assert result.exit_code == 2
-    assert "no decoder 'offset'; there are offsets, transaction-log, share-group-state" in result.output
+    assert "no decoder 'offset'; use one of offsets, transaction-log, share-group-state" in result.output
 
 
 # What does not decode.

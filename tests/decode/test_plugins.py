@@ -93,7 +93,7 @@ WRONG = [
     ("leaves", "decoder leaves: SystemExit: 3"),
     ("Loops", "decoder Loops: RecursionError: "),
     ("endless", "decoder endless: nested deeper than 100 levels"),
-    ("odd", "decoder odd: a object, which has no place in JSON"),
+    ("odd", "decoder odd: cannot represent object in JSON"),
 ]
 
 
@@ -124,10 +124,10 @@ def test_what_a_decoder_says_obeys_no_terminal() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("absent", "no format 'absent'; there are auto, "),
-        ("gone", "decoder gone (their_decoders:gone) does not load: AttributeError: "),
-        ("no", "decoder no (no_module:x) does not load: ModuleNotFoundError: No module named 'no_module'"),
-        ("NUMBER", "decoder NUMBER (their_decoders:NUMBER) is no function"),
+        ("absent", "no format 'absent'; use one of auto, "),
+        ("gone", "decoder gone (their_decoders:gone) cannot be loaded: AttributeError: "),
+        ("no", "decoder no (no_module:x) cannot be loaded: ModuleNotFoundError: No module named 'no_module'"),
+        ("NUMBER", "decoder NUMBER (their_decoders:NUMBER) is not callable"),
     ],
 )
 def test_a_decoder_that_does_not_load(name: str, words: str) -> None:

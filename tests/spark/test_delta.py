@@ -63,7 +63,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_not_on_a_url() -> None:
-    with pytest.raises(StoreError, match="directory of this machine"):
+    with pytest.raises(StoreError, match="local directory"):
         delta.require(Store("memory://out"))
 
 

@@ -229,11 +229,11 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
-    for out, said in ((disk, "which is read"), (disk / "out", "which is read"), (tmp_path, "no result of a scan")):
+    for out, said in ((disk, "being read"), (disk / "out", "being read"), (tmp_path, "not the result of a scan")):
         with pytest.raises(StoreError, match=said):
             Store(str(out)).begin([str(disk)])
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="no directory"):
+    with pytest.raises(StoreError, match="not a directory"):
         Store(str(tmp_path / "file")).begin([str(disk)])
     assert not any(name.startswith("_kdump") for _, names, _ in os.walk(disk) for name in names)
 
@@ -248,7 +248,7 @@ def test_a_result_at_a_url(spark: Any, tmp_path: Path) -> None:
     for url in ("memory://fleet/out", "s3a://bucket/out"):
         refused = kdump("scan", disk, "--out", url)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert refused.stderr.startswith(f"kdump: {url}: Spark cannot read a result there (")
+        assert refused.stderr.startswith(f"kdump: {url}: Spark cannot read from there (")
         assert "spark.jars.packages" in refused.stderr
 
 
