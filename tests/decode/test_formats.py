@@ -1,4 +1,4 @@
-"""The formats of user data: what fits is decoded, what does not stays raw, with the reason and its place."""
+"""Formats of user data: what matches is decoded; anything else stays raw, with the reason and the position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FITS = [
     ("utf-8", "étoile".encode(), "étoile"),
     ("json", b' {"a": [1, 2.5, null, true, "\\u00e9"]} ', {"a": [1, 2.5, None, True, "é"]}),
     ("json", b"1e999", "Infinity"),
-    ("json", rb'{"\udfff": "\ud83d\ude00 \ud83d"}', {"\ufffd": "😀 \ufffd"}),  # jq ends at half of a character
+    ("json", rb'{"\udfff": "\ud83d\ude00 \ud83d"}', {"\ufffd": "😀 \ufffd"}),  # jq stops at half of a surrogate pair
     ("hex", b"\x00\xff", "00ff"),
     ("base64", b"\x00\xff", "AP8="),
     ("int8", b"\xff", -1),

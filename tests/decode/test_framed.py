@@ -138,7 +138,7 @@ def test_an_array_that_nothing_bounds_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_array_of_a_named_type_that_nothing_bounds(tmp_path: Path) -> None:
-    """Named before, it is only a name where the array has it."""
+    """If the type was defined earlier, the array contains only its name."""
     path = tmp_path / "bomb.avsc"
     fields = [
         {"name": "one", "type": {"type": "record", "name": "E", "fields": []}},
@@ -151,7 +151,7 @@ def test_an_array_of_a_named_type_that_nothing_bounds(tmp_path: Path) -> None:
 
 
 def doubling(depth: int, last: Any) -> dict[str, Any]:
-    """A record of two records of two records …, the innermost of two `last`."""
+    """Return a record of two records of two records …; the innermost type consists of two `last`."""
     for level in range(depth):
         fields = [{"name": "one", "type": last}, {"name": "other", "type": f"D{level - 1}" if level else last}]
         last = {"type": "record", "name": f"D{level}", "fields": fields}
@@ -189,7 +189,7 @@ LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["nul
 
 @pytest.mark.parametrize(("schema", "deeper"), [(LIST, b"\2"), (TREE, b"\2")])
 def test_a_type_that_holds_itself(schema: dict[str, Any], deeper: bytes, tmp_path: Path) -> None:
-    """fastavro's compiled reader overflows the stack of the process."""
+    """fastavro's compiled reader would overflow the stack of the process."""
     path = tmp_path / "self.avsc"
     path.write_text(json.dumps(schema))
     values = [framed(deeper * depth + b"\0" * (depth + 1 if schema is TREE else 1)) for depth in (2, 200_000)]
@@ -208,7 +208,7 @@ def test_a_type_that_never_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", [False, True])
 def test_a_decimal_of_a_million_bytes(own: bool, tmp_path: Path) -> None:
-    """Python needs minutes for it."""
+    """Python would take minutes to convert it."""
     path = tmp_path / "decimal.avsc"
     fields = [{"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}}]
     if own:
@@ -225,7 +225,7 @@ def test_a_decimal_of_a_million_bytes(own: bool, tmp_path: Path) -> None:
 
 @pytest.fixture
 def proto(tmp_path: Path) -> tuple[Path, DescriptorPool]:
-    """A descriptor set as protoc writes it: a file that is imported, then the one that was asked for."""
+    """Return a descriptor set as protoc writes it: an imported file, then the requested one."""
     kinds = descriptor_pb2.FieldDescriptorProto
     shared = descriptor_pb2.FileDescriptorProto(name="shared.proto", package="shop", syntax="proto3")
     shared.message_type.add(name="Sku").field.add(name="text", number=1, type=kinds.TYPE_STRING, label=1)
@@ -299,13 +299,13 @@ def test_without_the_library(name: str, module: str, package: str, avsc: Path, m
     result = run("-", "--records", "--value-format", name, "--schema", avsc, stdin=segment(b"x"))
     assert result.exit_code == 2
     assert f": pip install {package}\n" in result.output
-    # The framing is shown all the same.
+    # The framing is still shown.
     [at] = objects("-", "--value-format", name, stdin=segment(framed(b"\0")))
     assert at["valueDecoded"]["schemaId"] == 42
 
 
 def test_what_is_too_large_stays_raw(avsc: Path) -> None:
-    """A byte of Avro can become a value of some 200."""
+    """One byte of Avro can become a value of about 200 bytes."""
     data = segment(framed(bytes(MOST_FRAMED)))
     (said,) = objects("-", "--value-format", "avro", "--schema", avsc, stdin=data)
     assert said["valueDecoded"] == {"magic": 0, "schemaId": 42}

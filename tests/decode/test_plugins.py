@@ -1,4 +1,4 @@
-"""Decoders that others install: entry points of the group kdump.decoders."""
+"""Decoders that other packages install: entry points of the group kdump.decoders."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NAMES = ["seen", "breaks", "leaves", "Loops", "hostile", "endless", "odd", "json
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A distribution with decoders, as pip would have installed it."""
+    """Install a distribution with decoders, in the same form as pip does."""
     (tmp_path / "their_decoders.py").write_text(MODULE)
     about = tmp_path / "their_decoders-1.0.dist-info"
     about.mkdir()
@@ -143,7 +143,7 @@ def test_a_name_of_kdumps_own_stays_its_own() -> None:
 
 
 def test_the_example_of_the_docs(tmp_path: Path) -> None:
-    """The two files on the page, laid out as pip lays them out."""
+    """Install the two files of the page in the same form as pip does."""
     page = (ROOT / "docs" / "decoders.md").read_text()
     files = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page, re.M | re.S))
     assert files.keys() == {"pyproject.toml", "page_counters.py"}
