@@ -1,12 +1,12 @@
-"""`verify` and `restart-plan` do not contradict each other about one disk.
+"""Checks that `verify` and `restart-plan` do not contradict each other about one disk.
 
-The relation, over every recipe of damage, and pairs of them on one disk:
+For every recipe of damage, and for pairs of them on one disk:
 
-- Where `restart-plan` predicts that a partition loses records, or that the broker exits or a log directory goes offline
-  because of a file in a partition's directory, the first line of `verify` is neither SOUND nor NO DAMAGE. (What a
-  startup does for other reasons, `restart-plan` alone reports: strays, identities of directories, rights of users.)
-- Where `verify` reports an error, `restart-plan` ends with another status than 0, or its first line says that it did
-  not look at everything, and names `kdump verify`.
+- If `restart-plan` predicts that a partition loses records, or that the broker exits or a log directory goes offline
+  because of a file in a partition directory, the first line of `verify` is neither SOUND nor NO DAMAGE. (Only
+  `restart-plan` reports what a startup does for other reasons: stray directories, IDs of directories, permissions.)
+- If `verify` reports an error, the exit status of `restart-plan` is not 0, or its first line says that it did not look
+  at everything, and names `kdump verify`.
 """
 
 from __future__ import annotations
