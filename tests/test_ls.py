@@ -180,7 +180,7 @@ def test_what_is_unusual_about_a_disk() -> None:
     assert (tiered["logStartOffset"], tiered["localLogStartOffset"]) == (110377, 215209)
     assert tiered["deletedSize"] > 4_000_000
     assert "here from 215209 on; 4.0 MiB .deleted" in ls(HEALTHY[8])[1]
-    assert "no clean shutdown" not in ls(HEALTHY[0])[1]  # that of a controller
+    assert "no clean shutdown" not in ls(HEALTHY[0])[1]  # a controller's
 
 
 @pytest.mark.sampled

@@ -17,7 +17,8 @@ import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
  * java -cp 'jars/*' EpochCache.java > epoch_cache.tsv
  *
  * Each line contains, separated by tabs: the entries as epoch@startOffset, log start, log end, the entries after
- * loading (LogLoader.load: truncateFromEnd, truncateFromStart), and the answers of endOffsetFor as requested:epoch@offset.
+ * loading (LogLoader.load: truncateFromEnd, truncateFromStart), and the answers of endOffsetFor as
+ * requested:epoch@offset.
  */
 public class EpochCache {
     public static void main(String[] args) throws Exception {

@@ -127,7 +127,7 @@ def test_a_longer_key_of_a_newer_version() -> None:
         ("ffff0001", "000000000000", "version", "version -1"),
         ("00000006", "0000 05", "voters", "4 elements of 27 bytes at least, 0 bytes left"),
         ("00000005", "0000 0001", "_taggedFields", "the bytes end inside a varint, 0 of it read"),
-        # A newer version that ends too early, which Kafka cannot read either.
+        # A newer version that ends too early: Kafka cannot read it either.
         (
             "00000001",
             "00070000",
