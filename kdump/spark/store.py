@@ -42,8 +42,8 @@ class Store:
         own = same_place(self.root)
         for source in sources:
             if own == same_place(source) or own.startswith(same_place(source) + "/"):
-                said = f"{self.root} is part of {source}, which is being read"
-                raise StoreError(f"refusing to write the result: {said}; choose another directory")
+                said = f"refusing to write to {self.root}: it is in {source}, which is read"
+                raise StoreError(f"{said}; choose another directory")
         if is_directory(self.root):
             try:
                 here = names(self.root)

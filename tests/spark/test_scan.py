@@ -230,7 +230,7 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
-    for out, said in ((disk, "being read"), (disk / "out", "being read"), (tmp_path, "not the result of a scan")):
+    for out, said in ((disk, "which is read"), (disk / "out", "which is read"), (tmp_path, "not the result of a scan")):
         with pytest.raises(StoreError, match=said):
             Store(str(out)).begin([str(disk)])
     (tmp_path / "file").write_text("")
