@@ -1,4 +1,5 @@
-"""docs/cli.md and the manual pages are what click knows, and roff takes them without a word."""
+"""Checks that docs/cli.md and the manual pages are generated from click's declarations, and that roff reports no
+warning for them."""
 
 from __future__ import annotations
 

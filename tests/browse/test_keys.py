@@ -1,4 +1,4 @@
-"""The browser by its keys alone."""
+"""Tests of the browser through its keys alone."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def test_a_finding_in_an_index(tmp_path: Path) -> None:
 
 
 def test_keys_that_come_faster_than_answers() -> None:
-    """Presses while levels are being read: no file is used once it is closed."""
+    """Keys are pressed while levels are still being read: no file is used after it is closed."""
     dice = random.Random(5)
     keys = ["enter", "enter", "down", "up", "backspace", "tab", "pagedown", "G", "home", "n", "right", "escape", "r"]
 
@@ -417,7 +417,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
     "damage", sample(DAMAGES, 2, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
 )
 def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
-    """Every file of a partition damaged: all keys, and no traceback."""
+    """Press all keys on a partition in which every file is damaged: there is no traceback."""
     dice = seeded(damage.__name__)
     target = tmp_path / "payments-0"
     shutil.copytree(PAYMENTS, target)

@@ -1,4 +1,5 @@
-"""docs/restart-plan.md: the table of trials is that of docs/restart-trials.json. KDUMP_REWRITE=1 writes it anew."""
+"""Checks that the table of trials in docs/restart-plan.md equals docs/restart-trials.json. KDUMP_REWRITE=1 writes it
+again."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ TABLE = re.compile(r"(<!-- made from restart-trials\.json [^>]*-->\n)(.*?)(<!-- 
 
 
 def row(result: dict[str, Any], ground: dict[str, int]) -> str:
-    """A line of the table; `ground`: where logs end when nothing is wrong."""
+    """Return a line of the table. `ground`: the log end offsets without damage."""
     did, told = result["broker"], []
     if not did["starts"]:
         names = [name for x in result["foretold"]["reasons"] for name in re.findall(r"\w+Exception", x)]
