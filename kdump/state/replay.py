@@ -23,8 +23,8 @@ HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
 }
 """Handlers by record name."""
 NO_EFFECT = {
-    "NoOpRecord": "the leader writes it to move the committed offset on",
-    "BeginTransactionRecord": "what it begins counts once it has ended: see metadata.uncounted",
+    "NoOpRecord": "the leader writes it to advance the committed offset",
+    "BeginTransactionRecord": "its transaction is applied only if it was committed: see metadata.uncounted",
     "EndTransactionRecord": "see BeginTransactionRecord",
     "AbortTransactionRecord": "see BeginTransactionRecord",
 }
@@ -66,7 +66,7 @@ class Replay:
         caller then drops the item."""
         if size > self.room - reserve:
             if not self.is_full:
-                self.at(f"more metadata than is kept in memory, {self.all_room} bytes")
+                self.at(f"too much metadata to keep in memory ({self.all_room} bytes)")
             self.is_full = True
             return False
         self.room -= size
@@ -76,7 +76,7 @@ class Replay:
         """Apply a record that is not a control record; one that does not decode changes nothing."""
         self.offset, self.timestamp = record.offset, record.timestamp
         if too_large(record):
-            self.at(f"a record of {record.valueSize} bytes")
+            self.at(f"the record is too large: {record.valueSize} bytes")
             return
         value = record.value
         name = metadata_record_name(value)
@@ -123,7 +123,7 @@ class Replay:
         """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:
-            self.at(f"there is no topic with the id {values['topicId']}")
+            self.at(f"there is no topic with the ID {values['topicId']}")
         return topic
 
     def ids(self, directories: list[str] | None) -> tuple[str, ...]:

@@ -230,7 +230,7 @@ def test_a_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
     assert found[9].file.endswith(".snapshot")
     assert (answers[-1].stateOffset, answers[-1].snapshotOnly, answers[-1].live) == (2, 1, 3)
     mismatch = [each for each in answers if isinstance(each, Finding)]
-    assert [each.code for each in mismatch] == ["snapshot-mismatch"]  # lastSequence 4, the log says 0
+    assert [each.code for each in mismatch] == ["snapshot-mismatch"]  # lastSequence 4, but 0 in the log
 
 
 def test_what_lies_below_the_log_the_snapshot_knows(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
 def test_hostile_numbers() -> None:
     huge = struct.pack(">hIi", 1, 0, 0x7FFFFFFF)
     codes = [item.reason for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
-    assert codes[0] == "2147483647 producers counted, 0 there"
+    assert codes[0] == "producerEntries is 2147483647, but there are 0"
     bad = b"0\n99999999999999999999\na b c\n\nx 0 99999999999999999999\norders 0 7\n"
     found = items("cleaner-offset-checkpoint", bad)
     assert [item.values for item in found if isinstance(item, Entry) and item.type] == [

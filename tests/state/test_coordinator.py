@@ -198,7 +198,7 @@ WRONG = {
     "no key": (None, VALUE, "TransactionLogKey", "type", "null"),
     "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", "1 left"),
     "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", "length 4"),
-    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "no record has the type 1"),
+    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "type 1 is unknown"),
     "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", "type -1"),
     "an empty value": (KEY, b"", "TransactionLogValue", "version", "left"),
     "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", "4 bytes needed"),
