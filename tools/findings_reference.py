@@ -15,8 +15,8 @@ FAILS = "preallocated-killed"
 
 HEAD = """# The findings
 
-This page lists the {count} codes of `kdump verify`. It is generated from the catalogue in the code (`make docs`), and a test
-compares the two; `kdump verify --list` prints a short form, and `--list --json` all of it.
+This page lists the {count} codes of `kdump verify`. It is generated from the catalogue in the code (`make docs`), and a
+test compares the two; `kdump verify --list` prints a short form, and `--list --json` all of it.
 
 Severities: an **error** is damage, or would stop a broker or a consumer; a **warning** needs a human decision; an
 **info** is legal but worth knowing. A finding of the severity of `--fail-on` or higher sets the exit status to 1.
