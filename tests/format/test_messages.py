@@ -301,8 +301,8 @@ def test_lengths_that_lie() -> None:
     assert lie(schema(text), "ff ff ff ff ff 01") == "s 0: a varint longer than 5 bytes"
     assert lie(schema(text), "00 00") == "s 0: null, but the field is not nullable"
     assert lie(schema(text), "81 80 02" + "61" * 40000).startswith("s 0: length 32768")
-    assert lie(schema(text, flexible="none"), "fffe") == "s 0: length -2"
-    assert lie(schema(data, flexible="none"), "fffffffe 00") == "b 0: length -2"
+    assert lie(schema(text, flexible="none"), "fffe") == "s 0: length -2 is negative"
+    assert lie(schema(data, flexible="none"), "fffffffe 00") == "b 0: length -2 is negative"
     assert lie(schema(data, flexible="none"), "7fffffff 00") == "b 0: length 2147483647, 1 bytes left"
     assert lie(schema(numbers, flexible="none"), "7fffffff 00").startswith("n 0: 2147483647 elements of 8 bytes")
     # Enough bytes for as many elements, but not of eight bytes each.
@@ -318,7 +318,7 @@ def test_tags_that_lie() -> None:
     assert lie(s, "01 00 05 0001") == "_tagSize 2: tag 0 has 5 bytes, 2 bytes left"
     assert lie(s, "01 00 03 000100") == "a 5: 1 bytes left over in tag 0"
     assert lie(s, "01 00 01 00 01").startswith("a 3: 2 bytes needed, 1 left")
-    assert lie(s, "02 00 02 0001 00 02 0001") == "_tag 5: tag 0 behind tag 0"
+    assert lie(s, "02 00 02 0001 00 02 0001") == "_tag 5: tag 0 follows tag 0"
     assert lie(s, "01 01 02 0001") == "_tag 1: tag 1, which does not exist in this version"
 
 

@@ -178,7 +178,7 @@ def test_zeros_at_the_end_are_padding(window: int) -> None:
     found = items("00000000000000000000.index", INDEX + bytes(8 * 1000) + INDEX, window)
     assert [getattr(item, "kind", "entry") for item in found] == ["entry", "entry", "padding", "entry", "entry"]
     assert (found[2].position, found[2].size) == (16, 8000)
-    assert found[2].reason.startswith("1000 entries of zeros")
+    assert found[2].reason.startswith("1,000 entries of zeros")
     found = items("00000000000000000000.timeindex", TIME_INDEX + bytes(5), window)
     assert [getattr(item, "kind", "") for item in found] == ["", "", "torn"]
 
