@@ -108,11 +108,11 @@ def test_remarks(tmp_path: Path) -> None:
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log(known))
     found = {(each["topic"], each["partition"]): each for each in objects(root) if each["type"] == "groupOffset"}
     assert {at: (each["lag"], each["remark"].split(":")[0]) for at, each in found.items()} == {
-        ("t", 0): (7, "below the log start offset"),
+        ("t", 0): (7, "2 below the log start offset"),
         ("t", 1): (0, "20 above the log end offset"),
         ("t", 2): (None, "no such partition"),
         ("gone", 0): (None, "topic not in the cluster's metadata"),
-        ("u", 0): (10, "below the log start offset"),
+        ("u", 0): (10, "5 below the log start offset"),
     }
     assert (found["u", 0]["logStartOffset"], found["u", 0]["highWatermark"]) == (25, 28)
 
