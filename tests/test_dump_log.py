@@ -129,12 +129,12 @@ def test_kafka_names_what_is_told(built: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (
             "length-zero",
-            "502: a length of 0 bytes, below the least, 14; the checksum holds for another length",
+            "502: a length of 0 bytes, below the minimum, 14; the checksum holds for another length",
         ),
-        ("length-long", "of which 1512 are there; the checksum holds for another length (kdump inspect shows it)"),
-        ("zeros-behind", "zeros where a batch should begin"),
+        ("length-long", "of which only 1512 are there; the checksum holds for another length (kdump inspect shows it)"),
+        ("zeros-behind", "zeros where a batch should start"),
         ("codec-unknown", "position 502: "),
-        ("count-more", "position 502: 9 records claimed"),
+        ("count-more", "position 502: recordCount is 9"),
         ("magic-negative", "position 502: magic -128 is unknown; the next sound batch begins at 794"),
     ],
 )
