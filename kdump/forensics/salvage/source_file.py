@@ -37,7 +37,7 @@ UNSOUND = frozenset(
 )
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
 Batches with other errors are written unchanged, and the ledger lists the codes."""
-NO_OFFSETS = "its offsets cannot be"
+NO_OFFSETS = "its offsets are impossible"
 
 Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
 """Returns a valid batch of the records that decode in a damaged one, and how many records that one seems to have had;
@@ -142,7 +142,7 @@ class SourceFile:
         found = look(region.position, region.size) if look else []
         if not found:
             return ""
-        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first at {found[0][0]}"
+        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first is byte {found[0][0]}"
 
 
 def with_fields(batch: Batch, **fields: int) -> Batch:
@@ -171,7 +171,7 @@ def _unsound(batch: Batch) -> tuple[str, str]:
         return batch.problems[0].code, batch.problems[0].reason
     if not batch.crcValid:
         text = diagnose(batch).text
-        return "crc-mismatch", "its checksum does not hold" + (f": {text}" if text else "")
+        return "crc-mismatch", "its checksum does not match" + (f": {text}" if text else "")
     if isinstance(batch, BatchLegacy):
         look_inside(batch)
         if batch.problems:
