@@ -140,7 +140,7 @@ class Facts(Watch):
         if not seen.sound:
             if self.deep and not batch.problems:
                 _tombstones(batch)  # to find out whether it still decodes
-            reason = batch.problems[0].reason if batch.problems else "its checksum does not hold"
+            reason = batch.problems[0].reason if batch.problems else "its checksum does not match"
             self._damaged(Damage(batch.position, reason, not batch.problems))
             return ()
         facts.end = batch.end
