@@ -21,7 +21,7 @@ from kdump.log.window import Window
 
 MOST = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
-ODD = "its base offset does not fit between its neighbours'"
+ODD = "its base offset does not fit between those of its neighbors"
 
 
 class Cursor:
@@ -217,16 +217,16 @@ class Cursor:
         if batch.problems:
             return batch.problems[0].reason
         if not batch.crcValid:
-            return "its checksum does not hold"
+            return "its checksum does not match"
         if isinstance(batch, BatchLegacy):
             look_inside(batch)
             if batch.problems:
                 return batch.problems[0].reason
         base = batch.baseOffset
         if base is None or base < 0 or last_record_offset(batch) < base or (batch.recordCount or 0) < 0:
-            return "its offsets cannot be"
+            return "its offsets are impossible"
         if self.last is not None and base <= self.last:
-            return f"its base offset {base} is not above {self.last}, which comes before it"
+            return f"its base offset {base} is not above {self.last}, the offset before it"
         return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
 
     def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
@@ -294,11 +294,11 @@ class Cursor:
                 yield from regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED)
                 source = window.source
                 for position, size in getattr(source, "unreadable", ()):
-                    self.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
+                    self.unread.append(f"{at.path}: the device cannot read {size} bytes at byte {position}")
                 if source.error:
                     self._refused(SourceError(source.error))
                 elif isinstance(source, FileSource) and source.grown():
-                    self.notes.append(f"{at.path}: changed while it was read")
+                    self.notes.append(f"{at.path}: changed while being read")
             except SourceError as error:
                 self._refused(error)
             finally:
