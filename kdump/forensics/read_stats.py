@@ -153,11 +153,11 @@ class Reader:
                 self.met(region.size)
                 self.region(at, region, last)
             for position, size in getattr(source, "unreadable", ()):
-                stats.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
+                stats.unread.append(f"{at.path}: the device cannot read {size} bytes at byte {position}")
             if source.error:
                 stats.unread.append(source.error)
             elif isinstance(source, FileSource) and source.grown() > 0:
-                stats.note(f"{at.path}: grew while it was read; its new end is not counted")
+                stats.note(f"{at.path}: grew while being read; the new data is not counted")
         except SourceError as error:
             stats.unread.append(str(error))
         finally:
@@ -174,7 +174,7 @@ class Reader:
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
             stats.padding += region.size
-            stats.note(f"{at.path}: {region.size} bytes at {region.position} are no batch: {region.kind}")
+            stats.note(f"{at.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}")
         else:
             stats.miss(Place(at.path, region.position, region.size), region.reason)
 
@@ -230,7 +230,7 @@ class Reader:
         self.stats.batches += 1
         place = Place(self.path, batch.position, batch.size)
         if batch.problems or not batch.crcValid:
-            self.stats.miss(place, batch.problems[0].reason if batch.problems else "its checksum does not hold")
+            self.stats.miss(place, batch.problems[0].reason if batch.problems else "its checksum does not match")
         elif isinstance(batch, BatchLegacy):
             self._legacy(batch, place)
         elif isinstance(batch, BatchV2):
@@ -266,8 +266,8 @@ class Reader:
     def _undecoded(self, batch: Batch, place: Place, count: int) -> None:
         self.stats.undecoded += max(0, count)
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
-        where = f"{place.file}: of the batch at {place.position}"
-        self.stats.note(f"{where} {max(0, count)} records are not counted: {reason}")
+        where = f"{place.file}: the batch at byte {place.position}"
+        self.stats.note(f"{where} has {max(0, count)} records that are not counted: {reason}")
 
     def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
         codec = self.stats.codecs.get(name)
