@@ -97,7 +97,7 @@ def test_verify_and_restart_plan_agree_on_a_torn_tail(disk: Path) -> None:
     os.truncate(log, log.stat().st_size - 10)
     plan = " ".join(run("restart-plan", disk).stdout.split())
     check = " ".join(run("verify", disk).stdout.split())
-    assert "60 offsets of these lie below the high watermark 300" in plan
+    assert "60 of these offsets are below the high watermark 300" in plan
     assert "the log then ends 60 offsets below the last checkpointed high watermark 300" in check
     assert "60 offsets missing" in check.partition("/")[0]
     assert "nobody has read" not in check

@@ -193,7 +193,7 @@ def test_the_hole_is_on_the_map(written: tuple[str, Path]) -> None:
     rows = json.loads(specs["map-finding"])["data"]["values"]
     (hole,) = (row for row in rows if row["is"] == "error" and row["segment"].startswith("orders-none-0"))
     assert 35 < hole["a"] < 14_000 / 27_501 * 100 < hole["b"] < 65
-    assert [row for row in json.loads(specs["map-codec"])["data"]["values"] if row["is"] == "not a sound batch"]
+    assert [row for row in json.loads(specs["map-codec"])["data"]["values"] if row["is"] == "not a valid batch"]
     (gap,) = {
         row["offsets"]
         for name, spec in specs.items()

@@ -201,7 +201,7 @@ def test_strays(disk: Path) -> None:
     assert run(disk).exit_code == 1
     shutil.copytree(DISK / "ledger-0", disk / "ledger-7")
     said = run(disk).stdout
-    assert "SETS ASIDE all 2 partitions as strays" in said
+    assert "MAKES all 2 partitions STRAY" in said
     assert "the topic ledger has no partition 7" in said
 
 
@@ -388,7 +388,7 @@ def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
     assert found.logEndIfRecovered == found.logEndOffset == 65
     result = run(disk)
     assert result.exit_code == 1
-    assert "LOSES WHAT IS APPENDED to 1 partition" in result.stdout
+    assert "LOSES NEW RECORDS of 1 partition" in result.stdout
 
 
 @pytest.mark.parametrize(("text", "kind"), [("0\n1\n0 zero\n", "exit"), ("0\n2\n0 0\n", "offline")])

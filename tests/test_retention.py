@@ -64,8 +64,8 @@ def test_the_record_of_the_future_is_found_within_its_batch(tmp_path: Path) -> N
     assert (hold["segments"], hold["until"]) == (3, ahead + 604_800_001)
     assert [each["waitsFor"] for each in found["retentionSegment"]] == [None, 0, 0]
     text = run(folder, *NOW).stdout
-    assert text.startswith("payments-0: held by a timestamp of the future; 3 segments")
-    assert "2 later segments that are old enough wait for it" in text
+    assert text.startswith("payments-0: held by a timestamp in the future; 3 segments")
+    assert "2 later segments that are due wait for it" in text
     assert run(folder, *NOW, "--config", "retention.ms=-1").exit_code == 0
 
 
@@ -295,7 +295,7 @@ def test_a_tier(tmp_path: Path) -> None:
     )
     short = ("--config", "local.retention.ms=1")
     late = run(disk / "tiered-0", "--now", "2026-11-22", *short)
-    assert "the next check rolls the active segment, which goes when the tier has it" in late.stdout
+    assert "the next check rolls the active segment, which is deleted once remote storage has it" in late.stdout
     # As if the last copied segment were still here, and then one that was not copied.
     active = next(disk.glob("tiered-0/*215209.log"))
     for base in (162793, 215209):
@@ -376,7 +376,7 @@ def test_metadata_that_cannot_be_read_is_told_with_its_reason(tmp_path: Path) ->
     for path in (disk / "__cluster_metadata-0").glob("*.checkpoint"):
         path.write_bytes(path.read_bytes()[:100])
     said = " ".join(run(disk, "--topic", "users", *NOW).stderr.split())
-    assert "no configs of its topics are here" in said
+    assert "the topic's configs are not here" in said
     assert "the metadata could not be read whole" in said
 
 

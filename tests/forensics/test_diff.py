@@ -359,7 +359,7 @@ def test_topic_ids_and_lying_checkpoints_are_told(tmp_path: Path) -> None:
     found = only(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
     assert any("topic ids" in note for note in found.notes)
     assert any("does not rise" in note for note in found.notes)
-    assert any("gives offset 0 the epoch 7" in note for note in found.notes)
+    assert any("has epoch 7 for offset 0" in note for note in found.notes)
 
 
 def test_a_small_window_makes_no_difference() -> None:

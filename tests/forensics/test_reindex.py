@@ -216,7 +216,7 @@ def test_a_segment_whose_beginning_is_not_known(payments: Path) -> None:
     made = only(second)
     assert made.verdicts[2].status == LEGAL
     assert made.verdicts[2].reasons == {"startUnknown": 1}
-    assert "no sound snapshot of producer states at offset 41" in made.notes[0]
+    assert "no valid producer snapshot at offset 41" in made.notes[0]
 
 
 def stop(path: Path, data: bytes, **options: Any) -> Any:

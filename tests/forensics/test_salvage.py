@@ -725,7 +725,7 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         return write(file, batch)
 
     monkeypatch.setattr(segments, "write_batch", cuts)
-    with pytest.raises(kdump.SourceError, match="changed while it was read"):
+    with pytest.raises(kdump.SourceError, match="changed while being read"):
         kdump.salvage(str(source), str(tmp_path / "out"))
     assert list((tmp_path / "out").rglob("*")) == []
 
@@ -758,7 +758,7 @@ def test_a_full_disk_says_what_stands_without_a_ledger(tmp_path: Path, monkeypat
         write(self, name, data)
 
     monkeypatch.setattr(OutputDirectory, "write", full)
-    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions are in .* whole, without a ledger"):
+    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions were written to .*, but no ledger"):
         kdump.salvage(str(disk), str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-0"]
 
