@@ -63,7 +63,7 @@ class Transaction(NamedTuple):
     remarks: Annotated[
         tuple[str, ...], Doc("what is uncertain, and why; for an open one, the coordinator's state")
     ] = ()
-    abort: Annotated[str | None, Doc("command that aborts it, if you should")] = None
+    abort: Annotated[str | None, Doc("command that aborts it, if no coordinator will")] = None
     abortBefore3: Annotated[str | None, Doc("the same for brokers before 3.0")] = None
 
 
@@ -94,7 +94,9 @@ class PartitionTransactions(NamedTuple):
     committed: Annotated[int, Doc("number of transactions with a COMMIT marker")]
     aborted: Annotated[int, Doc("number of transactions with an ABORT marker")]
     open: Annotated[int, Doc("number of transactions without a marker")]
-    hanging: Annotated[int, Doc("number of these that their coordinator does not know as ongoing; not counted in open")]
+    hanging: Annotated[
+        int, Doc("number of transactions that their coordinator does not know as ongoing; not counted in open")
+    ]
     emptyMarkers: Annotated[
         int, Doc("number of markers emptied by compaction, with nothing left of their transactions")
     ]

@@ -125,8 +125,10 @@ class ClusterPartition(NamedTuple):
     replicas: Annotated[tuple[int, ...], Doc("brokers with a replica, the preferred leader first")]
     addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added")]
     removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed")]
-    eligibleLeaderReplicas: Annotated[tuple[int, ...], Doc("out of sync, but with all committed records (KIP-966)")]
-    lastKnownElr: Annotated[tuple[int, ...], Doc("last eligible ones, before they had an unclean shutdown")]
+    eligibleLeaderReplicas: Annotated[
+        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)")
+    ]
+    lastKnownElr: Annotated[tuple[int, ...], Doc("last eligible replicas, before they had an unclean shutdown")]
     leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")]
     partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")]
     directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica")]

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 
-FIRST = "only the first, largest first; `kdump query` shows all"
+FIRST = "only the largest; `kdump query` shows all"
 
 
 class ScannedBroker(NamedTuple):
