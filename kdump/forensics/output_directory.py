@@ -156,8 +156,8 @@ def _refuse(root: str, sources: Iterable[str]) -> None:
         is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
         if is_disk or is_partition:
             raise OutputError(
-                f"refusing to write to {root}: it is in the same directory as {source}, on Kafka's disk; choose another "
-                "directory"
+                f"refusing to write to {root}: it is in the same directory as {source}, on Kafka's disk; choose "
+                "another directory"
             )
 
 
