@@ -98,7 +98,7 @@ def test_log_directories(tmp_path: Path) -> None:
 def test_one_partition_twice_below_a_path() -> None:
     result = run(FIXTURES, FIXTURES / "clean-2")
     assert result.exit_code == 2
-    assert "give one of them" in result.stderr
+    assert "pass one of them" in result.stderr
 
 
 def test_control_characters_stay_out(tmp_path: Path) -> None:

@@ -423,7 +423,7 @@ def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
         "CRC-32C of bytes 21..",
         "sequence 12 to 14",
         "bytes of zstd at 61..",
-        "positions marked + count in what it decompresses to",
+        "positions marked + are in the decompressed payload",
         "record 1: offset 41",
         "offset 41",
     ):

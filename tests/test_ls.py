@@ -172,7 +172,7 @@ def test_what_is_unusual_about_a_disk() -> None:
     assert crashed["cleanShutdown"] is False
     code, out, err = ls(HEALTHY[3])
     assert (code, err) == (0, "")
-    assert "no clean shutdown: it runs, or has crashed" in out
+    assert "no clean shutdown: the broker is running or has crashed" in out
     assert "gone-0 (delete)" in out
     live = of_type(objects(HEALTHY[4], "--topic", "prealloc"), "partitionLog")[0]
     assert (live["padding"], live["damage"], live["logEndOffset"]) == (1045922, None, 30)

@@ -300,7 +300,7 @@ def test_partitions_of_several_log_directories(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "two" / "payments-0" / f"{FIRST}.index").is_file()
     (tmp_path / "one" / "meta.properties").unlink()
     shutil.copytree(PAYMENTS, tmp_path / "copies" / "payments-0")
-    with pytest.raises(OutputError, match="same place"):
+    with pytest.raises(OutputError, match="same path"):
         list(kdump.reindex([str(tmp_path / "copies" / "payments-0")] * 2, str(tmp_path / "more")))
 
 

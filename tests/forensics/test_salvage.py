@@ -505,14 +505,14 @@ def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
         assert not out.exists()
 
     refuses("replicas of one partition", one, other)
-    refuses("none of the partitions", one, replicas=[str(third)])
+    refuses("not one of the partitions", one, replicas=[str(third)])
     refuses("--name", nameless)
-    refuses("no topic-partition", nameless, name="copy")
+    refuses("not of the form TOPIC-PARTITION", nameless, name="copy")
     refuses("given twice", one, replicas=[str(one)])
-    refuses("none of the sources", one, prefer=str(third))
+    refuses("not one of the sources", one, prefer=str(third))
     for path, name in ((one, "A" * 22), (other, "B" * 22)):
         (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {name}\n")
-    refuses("two topics of one name", one, replicas=[str(other)])
+    refuses("two topics with the same name", one, replicas=[str(other)])
     run = Run(out, nameless, name="t-3")
     assert run.only.files == [f"t-3/{FIRST}"]
     run = Run(tmp_path / "filled", one, replicas=[str(nameless)])

@@ -265,7 +265,7 @@ def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path / "prepared", ("tx", 1, 2, "PrepareCommit", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "its marker has yet to be written" in row.remarks[0]
+    assert "its marker has not been written yet" in row.remarks[0]
 
 
 def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_decision_whose_markers_are_not_written_yet(tmp_path: Path) -> None:
     coordinator(tmp_path, *(("tx", 1, 0, state, here if state[0] == "P" else {}) for state in states))
     answers = ask(tmp_path)
     assert not [each for each in answers if isinstance(each, Difference)]
-    assert "its marker has yet to be written" in rows(answers)[1].remarks[0]
+    assert "its marker has not been written yet" in rows(answers)[1].remarks[0]
 
 
 def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
@@ -433,7 +433,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_state_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="no state opened"):
+    with pytest.raises(ValueError, match="unknown state opened"):
         kdump.transactions(str(PAYMENTS), states="opened")
     with pytest.raises(ValueError, match="live, expired, unknown"):
         kdump.producers(str(PAYMENTS), states=["dead"])
