@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kdump.engine import choose
-
-__version__ = "0.1.0"
+from kdump.version import __version__ as __version__
 
 choose()
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from kdump import __version__
 from kdump.signals import run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
+from kdump.version import __version__
 
 COMMANDS = {
     "ls": "Show log directories at a glance: whose they are, what each partition holds.",

@@ -7,6 +7,7 @@ import io
 import os
 import random
 import shutil
+import signal
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
@@ -41,6 +42,10 @@ ORACLE_DISKS = {
     "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
 }
 """Directories of ORACLE, and the disk in DISKS that each is about."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell that runs the tests in the background lets them ignore SIGINT, and what they start would ignore it, too."""
 
 WINDOWS = (DEFAULT_SIZE, 4096, 61)
 """Window sizes: the default, one that splits batches, and the smallest that can hold a header."""

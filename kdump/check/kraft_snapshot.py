@@ -11,6 +11,7 @@ from kdump.check.options import Options
 from kdump.check.rule import Known, Part
 from kdump.check.totals import Totals
 from kdump.format.control import decode_control
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Segment
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
@@ -47,7 +48,7 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
                 continue
             totals.batches += 1
             totals.records += region.recordCount or 0
-            if not region.crcValid or region.problems:
+            if not is_intact(region):
                 damaged = True
                 yield from (each._replace(consequence=SPOILT) for each in batch_findings(part, region))
                 continue

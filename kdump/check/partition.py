@@ -25,6 +25,7 @@ from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -195,7 +196,7 @@ class PartitionCheck(Carrier):
                         yield from rule.region(part, region)
                 continue
             yield from self._batch(part, region, damage)
-            sound = region.crcValid and not region.problems
+            sound = is_intact(region)
             damage = None if sound else region.position if damage is None else damage
         if source.error:
             self.totals.unread.append(source.error)
@@ -210,7 +211,7 @@ class PartitionCheck(Carrier):
     def _batch(self, part: Part, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        sound = batch.crcValid and not batch.problems
+        sound = is_intact(batch)
         if not sound or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
             for finding in batch_findings(part, batch):
                 yield from self._hold(part, finding)

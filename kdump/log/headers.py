@@ -21,6 +21,7 @@ from kdump.format.batch import (
     TIMESTAMP_TYPE,
     codec_name,
 )
+from kdump.log.batch_validity import is_intact
 from kdump.log.claim import REACH
 from kdump.log.header_sums import Headers
 from kdump.log.index import begins_batch, last_entry
@@ -188,7 +189,7 @@ class _Walk:
         if isinstance(batch, BatchLegacy) and found.first is None:
             look_inside(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if batch.problems or not batch.crcValid or min(base, batch.lastOffset) < 0:
+        if not is_intact(batch) or min(base, batch.lastOffset) < 0:
             self._damaged(batch)
         elif found.last is not None and base <= found.last:
             self._damaged(batch, f"offsets go back to {base}")

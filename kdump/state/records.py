@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kdump.log.batch_validity import CHECKSUM
 from kdump.log.errors import SourceError, unread, went_away
 from kdump.log.listing import is_url
 from kdump.log.paths import target
@@ -63,7 +64,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
             if zeros is not None:
                 continue
             if not isinstance(region, Batch) or not region.crcValid:
-                reason = "its checksum does not hold" if isinstance(region, Batch) else region.reason
+                reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
                 note(f"{name} at {region.position}: {region.kind}: {reason}")
                 yield None
                 continue

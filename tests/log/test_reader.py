@@ -480,7 +480,7 @@ def test_a_flipped_base_offset_hides_nothing_behind_damage(
 @pytest.mark.parametrize("field", ["lastOffsetDelta", "batchLength", "recordCount", "maxTimestamp", "producerId"])
 @V2
 def test_a_lying_field_in_a_bad_batch_hides_nothing(name: str, field: str) -> None:
-    """The checksum does not hold, so the field is not to be believed."""
+    """The checksum does not match, so the field is not to be believed."""
     sound = REAL[name][:8]
     bits = 8 * BATCH_HEADER.field(field).wire.size  # type: ignore[operator]
     parts = [*sound[:3], sound[3], JUNK["random"], *sound[4:]]

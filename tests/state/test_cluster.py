@@ -244,7 +244,7 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     found = replay_metadata(files(tmp_path, l0=parts[0] + flip(parts[1], 700) + parts[2]))
     assert " ".join(found.topics) == "a c"
     assert [problem.split(": ", 1)[1] for problem in found.problems] == [
-        "batch: its checksum does not hold",
+        "batch: its checksum does not match",
         "offset 2 where 1 should follow",
     ]
 

@@ -384,7 +384,7 @@ def test_damage_below_the_snapshot_costs_nothing(tmp_path: Path) -> None:
         (split(snapshot(topic("n", "N")))[0], "it does not end with its footer"),
         (b"".join(split(snapshot(topic("n", "N")))[:2]), "it does not end with its footer"),
         (snapshot(topic("n", "N"))[:-1], "torn"),
-        (flip(snapshot(topic("n", "N")), 1300), "its checksum does not hold"),
+        (flip(snapshot(topic("n", "N")), 1300), "its checksum does not match"),
         (snapshot(topic("n", "N")) + bytes(20) + snapshot(), "zeros"),
     ],
 )

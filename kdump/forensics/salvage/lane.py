@@ -7,9 +7,9 @@ from typing import Any
 
 from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
 from kdump.forensics.salvage.fates import UNREAD
-from kdump.forensics.salvage.heads import Head, Lost
+from kdump.forensics.salvage.heads import Lost
 from kdump.forensics.salvage.source_file import is_cleaned, with_fields
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.strand import Head, Strand
 from kdump.log.errors import SourceError
 from kdump.log.region import BatchV2
 

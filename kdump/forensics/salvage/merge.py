@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
-from kdump.forensics.salvage.heads import Disordered, Head
+from kdump.forensics.salvage.heads import Disordered
 from kdump.forensics.salvage.histories import Histories
 from kdump.forensics.salvage.losses import Losses
 from kdump.forensics.salvage.source_file import SourceFile
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.strand import Head, Strand
 from kdump.format.batch import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError

@@ -26,7 +26,7 @@ from kdump.forensics.salvage.fates import (
     Hole,
     Span,
 )
-from kdump.forensics.salvage.heads import Disordered, Head, Lost, Place
+from kdump.forensics.salvage.heads import Disordered, Lost, Place
 from kdump.forensics.salvage.histories import Histories, histories_of
 from kdump.forensics.salvage.ledger import Ledger
 from kdump.forensics.salvage.losses import Losses
@@ -36,7 +36,7 @@ from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction,
 from kdump.forensics.salvage.segments import Segments, Sink, Untaken
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import Given, Job
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.strand import Head, Strand
 from kdump.forensics.salvage.survey import survey
 from kdump.log.listing import length, lies_in, same_place
 from kdump.log.paths import Target

@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from kdump import __version__
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
@@ -23,6 +22,7 @@ from kdump.render.postmortem.flows import when
 from kdump.render.postmortem.names import Names, clean, second
 from kdump.render.report import checked, incomplete, verdict
 from kdump.render.times import iso
+from kdump.version import __version__
 
 STYLES = {"bad": "bad", "torn": "warn", "name": "sound"}
 """CSS class for the style of the verdict."""
