@@ -1,4 +1,4 @@
-"""The Python API: the examples of docs/api.md, what it promises of damage, and that `import kdump` stays light."""
+"""The Python API: the examples of docs/api.md, its guarantees for damaged files, and that `import kdump` stays fast."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST = f"{0:020}.log"
 
 
 def examples() -> str:
-    """The Python of the page; a blank line ends what is expected."""
+    """Return the Python examples of the page; a blank line ends the expected output."""
     return "\n\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
 
@@ -45,7 +45,7 @@ def test_each_name_has_its_section_and_comes_from_its_module() -> None:
 
 
 def test_type_checkers_see_what_there_is() -> None:
-    """The imports for type checkers name what the table names."""
+    """The imports for type checkers name the same as the table."""
     text = (ROOT / "kdump" / "__init__.py").read_text()
     block = text[text.index("if TYPE_CHECKING:") : text.index("def __getattr__")]
     named = {name: module for module, name in re.findall(r"from (\S+) import (\w+) as \2\n", block)}

@@ -96,28 +96,35 @@ def _writing(path: str) -> Iterator[BinaryIO]:
     passing = path + PASSING
     is_ours = False
     try:
-        try:
-            with uninterrupted():
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                file = open(passing, "xb")  # noqa: SIM115
-                is_ours = True
-        except OSError as error:
-            raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
-        try:
+        with _explained(passing), uninterrupted():
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file = open(passing, "xb")  # noqa: SIM115
+            is_ours = True
+        with _explained(path, passing):
             with file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            with uninterrupted():
+            with uninterrupted():  # a signal between the two steps would leave both names
                 _publish(passing, path)
-        except OSError as error:
-            if error.filename not in (None, passing, path):
-                raise
-            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+                with suppress(FileNotFoundError):
+                    os.unlink(passing)
+                is_ours = False
     finally:
         if is_ours:
-            with suppress(FileNotFoundError):
+            with uninterrupted(), suppress(FileNotFoundError):
                 os.unlink(passing)
+
+
+@contextmanager
+def _explained(path: str, *also: str) -> Iterator[None]:
+    """Raise OutputError instead of an OSError that names one of the paths, or none."""
+    try:
+        yield
+    except OSError as error:
+        if also and error.filename not in (None, path, *also):
+            raise
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _publish(passing: str, path: str) -> None:

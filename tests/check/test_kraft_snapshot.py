@@ -1,4 +1,5 @@
-"""A damaged snapshot of KRaft's metadata is no damaged log: nothing recovers it, and its consequences are its own."""
+"""Checks that a damaged metadata snapshot is not reported like a damaged log: no broker recovers it, and its findings
+have their own consequences."""
 
 import json
 from pathlib import Path

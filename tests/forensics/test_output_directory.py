@@ -1,4 +1,4 @@
-"""What kdump writes goes to a new place, whole or not at all, and over nothing."""
+"""Output of kdump goes to a new path, completely or not at all, and never overwrites anything."""
 
 import errno
 import os
@@ -73,11 +73,11 @@ def test_names_stay_inside(tmp_path, name):
 
 
 def test_not_on_another_disk_of_kafkas(tmp_path):
-    """A broker stops at a directory that is not topic-partition, and loads one that is."""
+    """A broker exits at a directory that is not named topic-partition, and loads one that is."""
     (tmp_path / "disk-1/orders-0").mkdir(parents=True)
     (tmp_path / "disk-1/orders-0" / f"{0:020}.log").touch()
     (tmp_path / "incident-42").mkdir()
-    (tmp_path / "incident-42/notes").touch()  # named as a partition is, and none
+    (tmp_path / "incident-42/notes").touch()  # named like a partition, but not one
     OutputDirectory(str(tmp_path / "incident-42/out"), [str(tmp_path / "disk-1/orders-0")])
     for broker in ("disk-2", "disk-3"):
         (tmp_path / broker / "deep").mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_a_rename_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", fails)
     out = OutputDirectory(str(tmp_path / "out"), [])
-    out.write("a", b"1")  # a file system without links
+    out.write("a", b"1")  # a file system without hard links
     with pytest.raises(OutputError, match="File exists"):
         out.write("a", b"2")
     monkeypatch.setattr(os, "replace", fails)
@@ -107,7 +107,7 @@ def test_a_rename_that_fails_leaves_nothing(tmp_path, monkeypatch):
 def test_not_beside_a_partition_on_a_brokers_disk(tmp_path):
     (tmp_path / "disk/orders-0").mkdir(parents=True)
     (tmp_path / "disk/orders-0/00000000000000000000.log").touch()
-    OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])  # a copy of a partition
+    OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])  # a copied partition
     (tmp_path / "disk/meta.properties").write_text("version=1\n")
     with pytest.raises(OutputError, match="Kafka"):
         OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])

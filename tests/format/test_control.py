@@ -1,4 +1,4 @@
-"""Control records: real ones of every type that Kafka's disks hold, hand-made ones of the rest, and damaged ones."""
+"""Control records: real ones of every type on Kafka's disks, crafted ones of the other types, and damaged ones."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ RECORDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     ),
     # the same, offset 134
     "snapshot footer": ("00000004", "000000", "SNAPSHOT_FOOTER", {"version": 0}),
-    # No disk has the rest: made by hand from the schemas. kRaftVersion is Kafka's own spelling.
+    # The other types are on no disk: crafted from the schemas. kRaftVersion is Kafka's own spelling.
     "kraft version": ("00000005", "0000 0001 00", "KRAFT_VERSION", {"version": 0, "kRaftVersion": 1}),
     "kraft voters": (
         "00000006",
@@ -119,7 +119,7 @@ def test_a_longer_key_of_a_newer_version() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "field", "reason"),
     [
-        # Kafka throws on these: null, short, and negative versions.
+        # Kafka throws an exception for these: null, short, and negative versions.
         ("00000001", None, "version", "null"),
         ("00000001", "", "version", "2 bytes needed, 0 left"),
         ("00000001", "0000000000", "coordinatorEpoch", "4 bytes needed, 3 left"),
