@@ -108,11 +108,11 @@ def test_remarks(tmp_path: Path) -> None:
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log(known))
     found = {(each["topic"], each["partition"]): each for each in objects(root) if each["type"] == "groupOffset"}
     assert {at: (each["lag"], each["remark"].split(":")[0]) for at, each in found.items()} == {
-        ("t", 0): (7, "below the log start"),
-        ("t", 1): (0, "above the log end by 20"),
+        ("t", 0): (7, "2 below the log start offset"),
+        ("t", 1): (0, "20 above the log end offset"),
         ("t", 2): (None, "no such partition"),
-        ("gone", 0): (None, "topic unknown to the cluster"),
-        ("u", 0): (10, "below the log start"),
+        ("gone", 0): (None, "topic not in the cluster's metadata"),
+        ("u", 0): (10, "5 below the log start offset"),
     }
     assert (found["u", 0]["logStartOffset"], found["u", 0]["highWatermark"]) == (25, 28)
 
@@ -126,7 +126,7 @@ def test_a_topic_that_was_made_anew_and_one_that_is_being_deleted(tmp_path: Path
     (root / "__cluster_metadata-0").mkdir()
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log([topic("t", "T"), partition("T", 0, [1])]))
     found = {each["topic"]: each["remark"] for each in objects(root) if each["type"] == "groupOffset"}
-    assert found["t"] == "committed for a topic of this name that was deleted; there is a new one"
+    assert found["t"] == "committed for a deleted topic of the same name"
     assert found["gone"] == "topic deleted"
 
 

@@ -239,7 +239,7 @@ def test_a_timestamp_before_minus_one(tmp_path: Path) -> None:
     log.parent.mkdir()
     log.write_bytes(craft.batch([craft.record(0)], baseTimestamp=-5000, maxTimestamp=7))
     (wrong,) = [each for each in objects("verify", log, status=1) if each.get("code") == "timestamp-mismatch"]
-    assert wrong["message"].endswith("the records' largest is -5000")
+    assert wrong["message"].endswith("the largest timestamp of its records is -5000")
 
 
 @pytest.mark.parametrize("code", CATALOGUE)

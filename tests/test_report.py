@@ -222,7 +222,7 @@ def test_each_error_has_its_bytes_and_what_follows(written: tuple[str, Path]) ->
     assert len(stories) == 2
     wrong = [text for tag, text in made.texts if tag == "span" and "WRONG" in text]
     assert any("WRONG: one flipped bit" in text for text in wrong)
-    assert "bit 4 of the byte at 14000 is 1, 0x75 should be" in made.text
+    assert "bit 4 of byte 14000 is 1, 0x75 should be" in made.text
     assert any("baseOffset" in text for tag, text in made.texts if tag == "span")
     assert written[0].count("<dt>Impact</dt>") == written[0].count("<dt>Action</dt>") >= 2
 

@@ -243,8 +243,8 @@ def test_names_that_fail() -> None:
     for typed, said in (
         ("snapshot", "SnapshotHeader, "),
         ("OfsetCommitVale", "did you mean OffsetCommitValue"),
-        ("", "lists all"),
-        ("\x1b[31m", "lists all"),
+        ("", "to list them all"),
+        ("\x1b[31m", "to list them all"),
     ):
         with pytest.raises(UnknownStruct, match=re.escape(said)):
             find(typed)

@@ -124,16 +124,16 @@ def test_every_bit(name: str) -> None:
             found = diagnose(batch)
             assert found.position == at + 100
             assert found.size == 1
-            value = f"bit {bit} of the byte at {at + 100} is {wrong[at] >> bit & 1}"
+            value = f"bit {bit} of byte {at + 100} is {wrong[at] >> bit & 1}"
             should = f"0x{wrong[at]:02x} should be 0x{sound[at]:02x}"
             if at < start:
                 assert found.kind == "crc-field"
-                place = "in the stored checksum itself; what it covers is intact"
+                place = "in the stored checksum itself; the bytes that it covers are intact"
             else:
                 assert found.kind == "flipped-bit"
                 place = f"in {places[at]}"
             if at == 16 and batch.magic == 2:
-                place = "in magic, which makes a v0 batch one of v2"
+                place = "in magic, which turns a v0 batch into a v2 batch"
             assert found.text == f"one flipped bit: {value}, {should} ({place})"
 
 
@@ -143,7 +143,7 @@ def test_magic_of_v2_as_v0() -> None:
     found = diagnosed(craft.overwrite(batch, 16, b"\0"))
     assert found.position == 16
     assert found.text.endswith(
-        "bit 1 of the byte at 16 is 0, 0x00 should be 0x02 (in magic, which makes a v2 batch one of v0)"
+        "bit 1 of byte 16 is 0, 0x00 should be 0x02 (in magic, which turns a v2 batch into a v0 batch)"
     )
 
 
@@ -236,7 +236,7 @@ FILE = BEFORE + BIG
 )
 def test_a_hole_of_blocks(start: int, size: int, unit: str) -> None:
     found = diagnosed(craft.overwrite(FILE, start, bytes(size)), len(BEFORE))
-    text = f"a hole of {size} zero bytes from {start}, aligned to {unit} blocks: "
+    text = f"{size} zero bytes from byte {start} on, aligned to {unit} blocks: "
     text += "looks like a write that never reached the disk"
     assert found == Diagnosis("block", text, start, size)
 
@@ -271,8 +271,8 @@ def test_zeros_elsewhere(at: int, size: int) -> None:
     wrong = damaged(FILE, (at - 1, b"\7"), (at, bytes(size)), (at + size, b"\7"))
     found = diagnosed(wrong, len(BEFORE))
     edge = ", which begin on a 4 KiB boundary" if at == 8192 else ""
-    text = f"{size} zero bytes from {at} to {at + size - 1}{edge}: "
-    text += "looks like data that was lost, unless a value is zeros there"
+    text = f"{size} zero bytes from byte {at} to byte {at + size - 1}{edge}: "
+    text += "looks like lost data, unless a value contains zeros there"
     assert found == Diagnosis("zeros", text, at, size)
 
 
@@ -315,7 +315,7 @@ def test_a_block_of_another_segment() -> None:
     at = 8192 + first - 4096
     offset = BATCH_HEADER.read(ORDERS, first).baseOffset
     assert (found.kind, found.position) == ("foreign", at)
-    assert found.text.startswith(f"bytes of another batch, base offset {offset}, begin at {at}")
+    assert found.text.startswith(f"bytes of another batch, with base offset {offset}, start at byte {at}")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_a_block_of_another_segment() -> None:
 def test_a_whole_batch(at: int, where: str) -> None:
     inner = many(2, 700, offset=120)
     found = diagnosed(craft.overwrite(FILE, at, inner), len(BEFORE))
-    text = f"bytes of another batch, base offset 120, begin at {at}{where}, and its checksum holds"
+    text = f"bytes of another batch, with base offset 120, start at byte {at}{where}, and its checksum matches"
     assert found == Diagnosis("foreign", text, at, len(inner))
 
 
@@ -333,7 +333,7 @@ def test_the_beginning_of_a_larger_batch() -> None:
     """The block contains only the header and some records of the larger batch."""
     inner = many(100, offset=120)[:4096]
     found = diagnosed(craft.overwrite(FILE, 8192, inner), len(BEFORE))
-    text = "bytes of another batch, base offset 120, begin at 8192, on a 4 KiB boundary"
+    text = "bytes of another batch, with base offset 120, start at byte 8192, on a 4 KiB boundary"
     assert found == Diagnosis("foreign", text, 8192, len(FILE) - 8192)
     assert diagnosed(craft.overwrite(FILE, 8200, inner), len(BEFORE)).position == 8200
 
@@ -471,7 +471,7 @@ def test_a_large_batch_is_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = craft.flip(craft.one(value), 8 * 1_000_000 + 2)
     found = diagnose(batch_in(wrong))
     assert (found.kind, found.position) == ("flipped-bit", 1_000_000)
-    assert "a guess: of batches this large with other damage, 1 in 171 has such a bit too" in found.text
+    assert "not certain: 1 in 171 batches of this size with other damage also has such a bit" in found.text
     # Any damage can be made to look so. That of a whole block is detected, and preferred to the guess.
     batch = bytearray(craft.overwrite(craft.one(value), 8192, bytes(4096)))
     other = bytearray(batch)

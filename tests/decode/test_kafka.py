@@ -189,8 +189,8 @@ def test_a_version_from_the_future_is_decoded_as_far_as_it_goes() -> None:
     [at] = objects("-", "--decoder", "offsets", stdin=segment_of((KEY, newer)))
     assert at["valueDecoded"]["version"] == 9
     assert at["valueDecoded"]["data"]["offset"] == 5
-    assert at["valueNote"].startswith("version 9 is newer than the newest known, 4, and decoded as that; ")
-    assert at["valueNote"].endswith("3 bytes are left over behind the message")
+    assert at["valueNote"].startswith("version 9 is newer than the latest known version, 4; decoded as that; ")
+    assert at["valueNote"].endswith("3 bytes left over after the message")
     shown = run("-", "--records", "--decoder", "offsets", stdin=segment_of((KEY, newer))).stdout
     assert "  ~ value: version 9 is newer" in shown
     assert "offset=5" in shown

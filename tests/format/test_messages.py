@@ -301,15 +301,17 @@ def test_lengths_that_lie() -> None:
     names = {"name": "N", "type": "[]string", "versions": "0+"}
     assert lie(schema(text), "ff ff ff ff 0f").startswith("s 0: length 4294967294")
     assert lie(schema(text), "ff ff ff ff ff 01") == "s 0: a varint longer than 5 bytes"
-    assert lie(schema(text), "00 00") == "s 0: null, and it cannot be"
+    assert lie(schema(text), "00 00") == "s 0: null, but the field is not nullable"
     assert lie(schema(text), "81 80 02" + "61" * 40000).startswith("s 0: length 32768")
-    assert lie(schema(text, flexible="none"), "fffe") == "s 0: length -2"
-    assert lie(schema(data, flexible="none"), "fffffffe 00") == "b 0: length -2"
+    assert lie(schema(text, flexible="none"), "fffe") == "s 0: length -2 is negative"
+    assert lie(schema(data, flexible="none"), "fffffffe 00") == "b 0: length -2 is negative"
     assert lie(schema(data, flexible="none"), "7fffffff 00") == "b 0: length 2147483647, 1 bytes left"
-    assert lie(schema(numbers, flexible="none"), "7fffffff 00").startswith("n 0: 2147483647 elements of 8 bytes")
+    assert lie(schema(numbers, flexible="none"), "7fffffff 00").startswith(
+        "n 0: 2147483647 elements of at least 8 bytes"
+    )
     # There are enough bytes for this number of elements, but not for eight bytes each.
-    assert lie(schema(numbers), "05" + "00" * 31).startswith("n 0: 4 elements of 8 bytes")
-    assert lie(schema(names), "03 02 61 00 00") == "n[] 3: null, and it cannot be"
+    assert lie(schema(numbers), "05" + "00" * 31).startswith("n 0: 4 elements of at least 8 bytes")
+    assert lie(schema(names), "03 02 61 00 00") == "n[] 3: null, but the field is not nullable"
 
 
 def test_tags_that_lie() -> None:
@@ -317,11 +319,11 @@ def test_tags_that_lie() -> None:
     later = {"name": "B", "type": "int16", "versions": "1+", "taggedVersions": "1+", "tag": 1}
     s = schema(tagged, later)
     assert lie(s, "ff ff ff ff 07 00").startswith("_taggedFields 0: 2147483647 tagged fields")
-    assert lie(s, "01 00 05 0001") == "_tagSize 2: 5 bytes of tag 0, 2 bytes left"
-    assert lie(s, "01 00 03 000100") == "a 5: 1 bytes of tag 0 are left over"
+    assert lie(s, "01 00 05 0001") == "_tagSize 2: tag 0 has 5 bytes, 2 bytes left"
+    assert lie(s, "01 00 03 000100") == "a 5: 1 bytes left over in tag 0"
     assert lie(s, "01 00 01 00 01").startswith("a 3: 2 bytes needed, 1 left")
-    assert lie(s, "02 00 02 0001 00 02 0001") == "_tag 5: tag 0 behind tag 0"
-    assert lie(s, "01 01 02 0001") == "_tag 1: tag 1, which this version does not have"
+    assert lie(s, "02 00 02 0001 00 02 0001") == "_tag 5: tag 0 follows tag 0"
+    assert lie(s, "01 01 02 0001") == "_tag 1: tag 1, which does not exist in this version"
 
 
 def test_text_that_is_not_utf_8_is_read_as_kafka_reads_it() -> None:
@@ -331,7 +333,7 @@ def test_text_that_is_not_utf_8_is_read_as_kafka_reads_it() -> None:
 
 def test_an_array_of_nothing_is_refused_when_the_schema_is_read() -> None:
     empty = {"name": "E", "type": "[]E", "versions": "0+", "fields": [{"name": "X", "type": "int8", "versions": "1+"}]}
-    with pytest.raises(ValueError, match="elements of no bytes"):
+    with pytest.raises(ValueError, match="elements of 0 bytes"):
         schema(empty, flexible="none").struct(0)
 
 

@@ -182,5 +182,5 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
 
 def test_more_than_it_states(read: Callable[..., Any]) -> None:
     block = length(70_000) + literal(bytes(40_000), 2) + literal(bytes(40_000), 2)
-    assert read(block, 0)[1].reason == "length 70000, but more bytes come out"
-    assert read(block[:40_006], 0)[1].reason == "length 70000, but 40000 bytes came out"
+    assert read(block, 0)[1].reason == "length 70000, but decompresses to more bytes"
+    assert read(block[:40_006], 0)[1].reason == "length 70000, but decompressed to 40000 bytes"

@@ -169,7 +169,7 @@ def test_unreadable_in_gives_parts() -> None:
 
 def test_other_errors_are_raised() -> None:
     source = Broken({1}, 10 * BLOCK, code=errno.ESTALE)
-    with pytest.raises(SourceError, match="cannot read at position 4096"):
+    with pytest.raises(SourceError, match="cannot read at byte 4096"):
         source.read_at(BLOCK, 10)
     assert not source.unreadable
     source.close()

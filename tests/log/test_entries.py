@@ -178,7 +178,7 @@ def test_zeros_at_the_end_are_padding(window: int) -> None:
     found = items("00000000000000000000.index", INDEX + bytes(8 * 1000) + INDEX, window)
     assert [getattr(item, "kind", "entry") for item in found] == ["entry", "entry", "padding", "entry", "entry"]
     assert (found[2].position, found[2].size) == (16, 8000)
-    assert found[2].reason.startswith("1000 entries of zeros")
+    assert found[2].reason.startswith("1,000 entries of zeros")
     found = items("00000000000000000000.timeindex", TIME_INDEX + bytes(5), window)
     assert [getattr(item, "kind", "") for item in found] == ["", "", "torn"]
 
@@ -206,7 +206,7 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
 def test_hostile_numbers() -> None:
     huge = struct.pack(">hIi", 1, 0, 0x7FFFFFFF)
     codes = [item.reason for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
-    assert codes[0] == "2147483647 producers counted, 0 there"
+    assert codes[0] == "producerEntries is 2147483647, but there are 0"
     bad = b"0\n99999999999999999999\na b c\n\nx 0 99999999999999999999\norders 0 7\n"
     found = items("cleaner-offset-checkpoint", bad)
     assert [item.values for item in found if isinstance(item, Entry) and item.type] == [

@@ -59,7 +59,7 @@ def test_time_that_was_spent_otherwise_counts(clock: Clock) -> None:
 
 @pytest.mark.parametrize("per_second", [0, -1])
 def test_no_rate(per_second: int) -> None:
-    with pytest.raises(ValueError, match="bytes a second"):
+    with pytest.raises(ValueError, match="bytes per second"):
         Rate(per_second)
 
 

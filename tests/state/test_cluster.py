@@ -218,7 +218,7 @@ def test_moments_and_snapshots(tmp_path: Path) -> None:
         image = replay_metadata(found, Moment(offset=offset))
         assert " ".join(image.topics) == names
         assert image.end_offset == offset + 1
-    with pytest.raises(Unreachable, match="the log begins at offset 3, and its oldest snapshot ends at offset 3"):
+    with pytest.raises(Unreachable, match="the log starts at offset 3, and the oldest snapshot ends at offset 3"):
         replay_metadata(found, Moment(offset=1))
     # With a history, as little as possible is taken from a snapshot.
     told: list[Change] = []
@@ -230,12 +230,12 @@ def test_a_moment_before_any_snapshot(tmp_path: Path) -> None:
     shutil.copy(CLEAN / CHECKPOINT, tmp_path)
     alone = metadata_files(str(tmp_path))
     for moment in (Moment(offset=100), Moment(time=1)):
-        with pytest.raises(Unreachable, match="there is no log, and its oldest snapshot ends at offset 327"):
+        with pytest.raises(Unreachable, match="there is no log, and the oldest snapshot ends at offset 327"):
             replay_metadata(alone, moment)
     assert replay_metadata(alone, Moment(offset=326)).end_offset == 327
     # An invalid snapshot is reported, because it may be the one that is needed.
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
-    with pytest.raises(Unreachable, match="not a sound snapshot"):
+    with pytest.raises(Unreachable, match="not a valid snapshot"):
         replay_metadata(alone, Moment(offset=326))
 
 
@@ -245,7 +245,7 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     assert " ".join(found.topics) == "a c"
     assert [problem.split(": ", 1)[1] for problem in found.problems] == [
         "batch: its checksum does not match",
-        "offset 2 where 1 should follow",
+        "offset 2, expected 1",
     ]
 
 
@@ -321,7 +321,7 @@ def test_fencing(tmp_path: Path) -> None:
     shutting_down = framed(17, int32(1) + bytes(8) + b"\x01\x01\x01\x01", version=1)
     assert replayed(tmp_path, *said, unfenced, shutting_down).brokers[1].inControlledShutdown
     found = replayed(tmp_path, *said, framed(8, int32(1) + (9).to_bytes(8, "big") + b"\0"))
-    assert found.problems == ["at offset 2: broker 1 is registered with epoch 0, the record says 9"]
+    assert found.problems == ["at offset 2: broker 1 is registered with epoch 0, but the record has epoch 9"]
 
 
 def test_controllers_and_producer_ids(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_a_damaged_snapshot_that_is_all_there_is(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(data[:-1])
     found = replay_metadata(metadata_files(str(tmp_path)))
     assert len(found.topics) == 44
-    assert "not a sound snapshot" in found.problems[0]
+    assert "not a valid snapshot" in found.problems[0]
 
 
 def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:

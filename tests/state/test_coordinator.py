@@ -198,12 +198,12 @@ WRONG = {
     "no key": (None, VALUE, "TransactionLogKey", "type", "null"),
     "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", "1 left"),
     "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", "length 4"),
-    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "no record has the type 1"),
+    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "type 1 is unknown"),
     "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", "type -1"),
     "an empty value": (KEY, b"", "TransactionLogValue", "version", "left"),
     "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", "4 bytes needed"),
     "a negative version": (KEY, b"\xff\xff" + VALUE[2:], "TransactionLogValue", "version", "version -1"),
-    "an unknown state": (key("b"), value(5, 3, 9, {}), "TransactionLogValue", "transactionStatus", "id 9"),
+    "an unknown state": (key("b"), value(5, 3, 9, {}), "TransactionLogValue", "transactionStatus", "9 is unknown"),
     "no partitions": (key("b"), value(5, 3, "Ongoing"), "TransactionLogValue", "transactionPartitions", "null"),
 }
 
@@ -322,7 +322,7 @@ def test_a_partition_in_two_log_directories(tmp_path: Path) -> None:
         shutil.copytree(CLEAN, tmp_path / name / CLEAN.name)
     coordinator = read_coordinator([str(tmp_path / name / CLEAN.name) for name in ("one", "two")], 1)
     assert coordinator is not None
-    assert "in another log directory too" in coordinator.problems[0]
+    assert "also in another log directory" in coordinator.problems[0]
     assert coordinator.ongoing(11, 0, "payments", 0) is True
     assert coordinator.ongoing(12, 0, "payments", 0) is None
 
@@ -336,7 +336,7 @@ def test_damage_is_read_past_and_leaves_doubt(tmp_path: Path) -> None:
     assert coordinator.by_id.keys() == {"a", "c"}
     assert coordinator.ongoing(7, 0, "t", 2) is True
     assert coordinator.ongoing(6, 0, "t", 1) is None
-    assert coordinator.problems[0].startswith(f"__transaction_state-0/{LOG} at {len(parts[0])}: ")
+    assert coordinator.problems[0].startswith(f"__transaction_state-0/{LOG} at byte {len(parts[0])}: ")
     wrong = read(tmp_path, log((KEY, b"\0"), (None, VALUE), (KEY, VALUE)))
     assert (wrong.by_id.keys(), len(wrong.problems)) == ({"tx-b"}, 2)
     # A crash leaves zeros at the end.

@@ -260,7 +260,7 @@ def test_topics_come_and_go(tmp_path: Path) -> None:
     assert names(found) == "b c a"
     assert (found.topics["a"].id, found.topics["a"].configs, found.topics["a"].partitions) == (printed("D"), {}, {})
     assert found.end_offset == 8
-    assert found.problems == [f"at offset 7: there is no topic with the id {printed('X')}"]
+    assert found.problems == [f"at offset 7: there is no topic with the ID {printed('X')}"]
 
 
 def test_a_topic_of_the_same_name_replaces_the_one_that_was_not_removed(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_partitions(tmp_path: Path) -> None:
         1: PartitionInfo((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
     }
     assert found.problems == [
-        f"at offset 3: there is no topic with the id {printed('Z')}",
+        f"at offset 3: there is no topic with the ID {printed('Z')}",
         "at offset 7: a has no partition 9",
     ]
 
@@ -377,12 +377,12 @@ def test_damage_below_the_snapshot_costs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (snapshot(topic("n", "N"), footer=HEADER), "it does not end with its footer"),
-        (snapshot(topic("n", "N"), header=FOOTER), "it does not begin with its header"),
-        (log([topic("n", "N")]), "it does not begin with its header"),
-        (b"", "it does not begin with its header"),
-        (split(snapshot(topic("n", "N")))[0], "it does not end with its footer"),
-        (b"".join(split(snapshot(topic("n", "N")))[:2]), "it does not end with its footer"),
+        (snapshot(topic("n", "N"), footer=HEADER), "the last record is not its footer"),
+        (snapshot(topic("n", "N"), header=FOOTER), "the first record is not its header"),
+        (log([topic("n", "N")]), "the first record is not its header"),
+        (b"", "the first record is not its header"),
+        (split(snapshot(topic("n", "N")))[0], "the last record is not its footer"),
+        (b"".join(split(snapshot(topic("n", "N")))[:2]), "the last record is not its footer"),
         (snapshot(topic("n", "N"))[:-1], "torn"),
         (flip(snapshot(topic("n", "N")), 1300), "its checksum does not match"),
         (snapshot(topic("n", "N")) + bytes(20) + snapshot(), "zeros"),
@@ -393,23 +393,23 @@ def test_an_older_snapshot_serves_when_the_newest_is_not_sound(tmp_path: Path, b
     found = read(tmp_path, s3=snapshot(topic("a", "A")), s4=bad, l3=data)
     assert names(found) == "a b c"
     assert len(found.problems) == 1
-    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: not a sound snapshot: ")
+    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: not a valid snapshot: ")
     assert reason in found.problems[0]
 
 
 def test_without_a_snapshot_the_log_says_what_it_can(tmp_path: Path) -> None:
     found = read(tmp_path, s3=b"damaged", l3=log([topic("b", "B")], offset=3))
     assert (names(found), found.end_offset) == ("b", 4)
-    assert found.problems[1] == "the log begins at offset 3, and there is no sound snapshot of what came before"
+    assert found.problems[1] == "the log starts at offset 3, and there is no valid snapshot of the records before it"
 
 
 def test_a_gap_ends_the_replay(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")]))
     found = read(tmp_path, l0=parts[0] + parts[2])
     assert (names(found), found.end_offset) == ("a", 1)
-    assert found.problems == [f"{LOG}: offset 2 where 1 should follow"]
+    assert found.problems == [f"{LOG}: offset 2, expected 1"]
     found = read(tmp_path, l0=parts[0] + parts[1] + rebase(parts[2], 1))
-    assert (names(found), found.problems) == ("a b", [f"{LOG}: offset 1 where 2 should follow"])
+    assert (names(found), found.problems) == ("a b", [f"{LOG}: offset 1, expected 2"])
     found = read(tmp_path, l0=b"", l9=log([topic("z", "Z")], offset=9), s4=snapshot(topic("y", "Y")))
     assert (names(found), found.end_offset) == ("y", 4)
 
