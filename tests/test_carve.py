@@ -62,7 +62,7 @@ def test_json(image: Path) -> None:
 
 def test_tables(image: Path) -> None:
     listed = run(image).stdout
-    assert "run 1: 5 batches, 7,658 bytes at 777, offsets 0..299" in listed
+    assert "run 1: 5 batches, 7,658 bytes at byte 777, offsets 0..299" in listed
     assert "nested: the batch at" in listed
     assert "16 batches (1 nested) in 3 runs" in listed
     rows = run(image, "--runs").stdout.splitlines()

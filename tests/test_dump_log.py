@@ -129,13 +129,16 @@ def test_kafka_names_what_is_told(built: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (
             "length-zero",
-            "502: a length of 0 bytes, below the minimum, 14; the checksum holds for another length",
+            "502: a length of 0 bytes, below the minimum, 14; the checksum matches for a different length",
         ),
-        ("length-long", "of which only 1512 are there; the checksum holds for another length (kdump inspect shows it)"),
+        (
+            "length-long",
+            "of which only 1512 are there; the checksum matches for a different length (run kdump inspect to see it)",
+        ),
         ("zeros-behind", "zeros where a batch should start"),
         ("codec-unknown", "position 502: "),
         ("count-more", "position 502: recordCount is 9"),
-        ("magic-negative", "position 502: magic -128 is unknown; the next sound batch begins at 794"),
+        ("magic-negative", "position 502: magic -128 is unknown; the next valid batch starts at byte 794"),
     ],
 )
 def test_damage_is_told_with_its_place(name: str, said: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:

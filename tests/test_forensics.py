@@ -153,10 +153,10 @@ def test_differences_and_damage_are_shown(tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes() + flip(data(3, 4), 8 * 66) + data(4, 5))
     for options in ([], ["--list"]):
         text = run("transactions", tmp_path, "--now", "1700000000000", *options).stdout
-        assert "the marker is ABORT, its coordinator had decided COMMIT" in text
+        assert "the marker is ABORT, but its coordinator decided COMMIT" in text
         assert "crc-mismatch" in text
         assert "\x1b" not in text
-    assert "1 damaged stretch could not be taken into account" in text
+    assert "1 damaged byte range could not be considered" in text
     for command, columns in (("transactions", "state"), ("producers", "epoch")):
         said = run(command, tmp_path, "--now", "1700000000000", "--columns", columns).stderr
         assert "not shown; omit --columns" in said

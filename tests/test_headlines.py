@@ -97,7 +97,7 @@ def test_verify_and_restart_plan_agree_on_a_torn_tail(disk: Path) -> None:
     os.truncate(log, log.stat().st_size - 10)
     plan = " ".join(run("restart-plan", disk).stdout.split())
     check = " ".join(run("verify", disk).stdout.split())
-    assert "60 offsets of these lie below the high watermark 300" in plan
+    assert "60 of these offsets are below the high watermark 300" in plan
     assert "the log then ends 60 offsets below the last checkpointed high watermark 300" in check
     assert "60 offsets missing" in check.partition("/")[0]
     assert "nobody has read" not in check
@@ -149,7 +149,7 @@ def test_what_was_not_read_is_in_the_first_line(command: str, open_disk: Path) -
     (open_disk / "payments-0" / FIRST).chmod(0)
     said = as_nobody(command, *([open_disk, open_disk] if command == "diff" else [open_disk]))
     first = said.splitlines()[0]
-    assert "NOT ALL WAS READ" in first or "not all" in first
+    assert any(words in first for words in ("NOT ALL WAS READ", "could be read", "could not be read"))
     assert "SOUND" not in said
     assert as_nobody("transactions", open_disk / "payments-0").splitlines()[:1] != ["no transaction"]
 

@@ -362,7 +362,7 @@ def test_damage_stands_in_its_place(tmp_path: Path) -> None:
     table = run(path).stdout.splitlines()
     assert [line.split()[0] for line in table[1:]] == ["0", "153", "!", "306", "junk:", "602", "padding:", "torn:"]
     hexdump = run(path, "--hex").stdout
-    assert "WRONG: the bytes give 0x" in hexdump
+    assert "WRONG: computed 0x" in hexdump
     assert run(path, "--records").exit_code == 0
     damaged = [r for r in records(path) if r.get("damaged")]
     assert [r["offset"] for r in damaged] == [1]
@@ -425,7 +425,7 @@ def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
         "CRC-32C of bytes 21..",
         "sequence 12 to 14",
         "bytes of zstd at 61..",
-        "positions marked + count in what it decompresses to",
+        "positions marked + are in the decompressed payload",
         "record 1: offset 41",
         "offset 41",
     ):
@@ -508,7 +508,7 @@ def test_format_string(tmp_path: Path) -> None:
         (["--format", "json", "--hex"], "choose one of"),
         (["--json", "-f", "%k"], "choose one of"),
         (["--columns", "position", "--json"], "--columns applies only to tables"),
-        (["--columns", "nope"], "no column 'nope'"),
+        (["--columns", "nope"], "unknown column 'nope'"),
         (["--limit", "1", "--last", "1"], "choose one of --limit and --last"),
         (["--follow", "--limit", "1"], "--follow does not end"),
         (["--offset", "5..3"], "ends before it begins"),
@@ -660,7 +660,7 @@ def test_a_broken_inner_message(tmp_path: Path) -> None:
     found = objects(path, "--records")
     assert [entry.get("damaged") or entry.get("code") for entry in found] == [None, True, "crc-mismatch"]
     assert "! crc-mismatch" in run(path, "--records").stdout
-    assert "the bytes give another" in run(path, "--hex").stdout
+    assert "the computed checksum differs" in run(path, "--hex").stdout
 
 
 def test_a_wrapper_offset_below_its_inner_ones(tmp_path: Path) -> None:

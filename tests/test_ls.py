@@ -172,14 +172,14 @@ def test_what_is_unusual_about_a_disk() -> None:
     assert crashed["cleanShutdown"] is False
     code, out, err = ls(HEALTHY[3])
     assert (code, err) == (0, "")
-    assert "no clean shutdown: it runs, or has crashed" in out
+    assert "no clean shutdown: the broker is running or has crashed" in out
     assert "gone-0 (delete)" in out
     live = of_type(objects(HEALTHY[4], "--topic", "prealloc"), "partitionLog")[0]
     assert (live["padding"], live["damage"], live["logEndOffset"]) == (1045922, None, 30)
     tiered = of_type(objects(HEALTHY[8], "--topic", "tiered"), "partitionLog")[0]
     assert (tiered["logStartOffset"], tiered["localLogStartOffset"]) == (110377, 215209)
     assert tiered["deletedSize"] > 4_000_000
-    assert "here from 215209 on; 4.0 MiB .deleted" in ls(HEALTHY[8])[1]
+    assert "on this disk from 215209 on; 4.0 MiB .deleted" in ls(HEALTHY[8])[1]
     assert "no clean shutdown" not in ls(HEALTHY[0])[1]  # a controller's
 
 
@@ -346,7 +346,7 @@ def test_a_torn_end(disk: Path) -> None:
     assert row_of(disk)["damage"].endswith("bytes of a torn batch at the end")
     code, out, err = ls(disk)
     assert (code, err.count("kdump verify")) == (0, 1)
-    assert "high watermark above the end; DAMAGED" in out
+    assert "high watermark above the log end; DAMAGED" in out
     (disk / ".kafka_cleanshutdown").unlink()
     assert (row_of(disk)["damage"], row_of(disk)["torn"] > 0) == (None, True)
     assert ls(disk)[2] == ""
@@ -368,7 +368,7 @@ def test_damaged_small_files(disk: Path) -> None:
     assert code == 0
     assert "\x1b" not in out + err
     assert "not named topic-partition: lost+found, x\\x1b[31m" in out
-    assert "damaged, or not to be read: " in out
+    assert "damaged or unreadable: " in out
     assert row_of(disk)["highWatermark"] == 65, "what can be read is"
 
 

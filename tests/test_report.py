@@ -193,7 +193,7 @@ def test_the_hole_is_on_the_map(written: tuple[str, Path]) -> None:
     rows = json.loads(specs["map-finding"])["data"]["values"]
     (hole,) = (row for row in rows if row["is"] == "error" and row["segment"].startswith("orders-none-0"))
     assert 35 < hole["a"] < 14_000 / 27_501 * 100 < hole["b"] < 65
-    assert [row for row in json.loads(specs["map-codec"])["data"]["values"] if row["is"] == "not a sound batch"]
+    assert [row for row in json.loads(specs["map-codec"])["data"]["values"] if row["is"] == "not a valid batch"]
     (gap,) = {
         row["offsets"]
         for name, spec in specs.items()
@@ -224,7 +224,7 @@ def test_each_error_has_its_bytes_and_what_follows(written: tuple[str, Path]) ->
     assert any("WRONG: one flipped bit" in text for text in wrong)
     assert "bit 4 of byte 14000 is 1, 0x75 should be" in made.text
     assert any("baseOffset" in text for tag, text in made.texts if tag == "span")
-    assert written[0].count("<dt>So</dt>") == written[0].count("<dt>Do</dt>") >= 2
+    assert written[0].count("<dt>Impact</dt>") == written[0].count("<dt>Action</dt>") >= 2
 
 
 # --- Hostile bytes ----------------------------------------------------------------------------------------------------
@@ -489,10 +489,10 @@ def test_many_batches_make_few_cells(tmp_path: Path) -> None:
 def test_it_writes_over_nothing_and_not_onto_the_disk(damaged: Path, tmp_path: Path) -> None:
     (tmp_path / "there.html").write_text("mine")
     said = report(damaged, "--out", tmp_path / "there.html", status=2)
-    assert "nothing is written over it" in said.stderr
+    assert "is not overwritten" in said.stderr
     assert (tmp_path / "there.html").read_text() == "mine"
     said = report(damaged, "--out", damaged / "report.html", status=2)
-    assert "nothing is written there" in said.stderr
+    assert "refusing to write" in said.stderr
     (tmp_path / "charts").mkdir()
     (tmp_path / "charts" / "x").write_text("")
     said = report(damaged, "--out", tmp_path / "new.html", "--charts", tmp_path / "charts", status=2)

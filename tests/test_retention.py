@@ -65,8 +65,8 @@ def test_the_record_of_the_future_is_found_within_its_batch(tmp_path: Path) -> N
     assert (hold["segments"], hold["until"]) == (3, ahead + 604_800_001)
     assert [each["waitsFor"] for each in found["retentionSegment"]] == [None, 0, 0]
     text = run(folder, *NOW).stdout
-    assert text.startswith("payments-0: held by a timestamp of the future; 3 segments")
-    assert "2 later segments that are old enough wait for it" in text
+    assert text.startswith("payments-0: held by a timestamp in the future; 3 segments")
+    assert "2 later segments that are due wait for it" in text
     assert run(folder, *NOW, "--config", "retention.ms=-1").exit_code == 0
 
 
@@ -124,7 +124,7 @@ def test_checkpoints_count(tmp_path: Path) -> None:
     reset = told(tmp_path / "users-0")["retention"][0]
     assert (reset["firstDirtyOffset"], reset["wouldClean"]) == (0, True)
     assert "above the log end" in reset["resetBecause"]
-    assert "is not believed" in run(tmp_path / "users-0", *NOW).stdout
+    assert "the broker ignores cleaner-offset-checkpoint" in run(tmp_path / "users-0", *NOW).stdout
 
 
 def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
     assert (found["tombstones"], found["tombstonesDue"], found["tombstonesUnstamped"]) == (5, 2, 2)
     assert found["nextDeleteHorizonMs"] == CLOCK + 1
     text = run(folder, *COMPACT, *NOW).stdout
-    assert "5 tombstones, 0 transaction markers: 2 with a delete horizon that has passed" in text
+    assert "5 tombstones, 0 transaction markers: the next cleaning removes 2" in text
     (found,) = told(folder, *COMPACT, "--headers")["retention"]
     assert found["tombstones"] is None
     (found,) = told(folder)["retention"]
@@ -157,8 +157,8 @@ def test_keys_that_do_not_fit_the_cleaners_map(tmp_path: Path) -> None:
     (found,) = told(folder, *COMPACT, "--keys", *small)["retention"]
     assert (found["keys"], found["keysFit"], found["droppedRecords"]) == (3, False, 1)
     text = run(folder, *COMPACT, "--keys", *small, *NOW).stdout
-    assert "drop 1 of 6 records" in text
-    assert "it needs several cleanings" in text
+    assert "remove 1 of 6 records" in text
+    assert "several cleanings are needed" in text
     (found,) = told(folder, *COMPACT)["retention"]
     assert (found["keys"], found["droppedRecords"]) == (None, None)
 
@@ -230,7 +230,7 @@ def test_metadata_that_is_damaged_is_told(tmp_path: Path) -> None:
     log = tmp_path / "__cluster_metadata-0" / LOG
     log.write_bytes(flip(log.read_bytes(), 8 * (log.stat().st_size - 100)))
     notes = told(tmp_path / "payments-0")["note"]
-    assert [each["message"].split(",")[0] for each in notes] == ["the metadata could not be read whole"]
+    assert [each["message"].split(",")[0] for each in notes] == ["the metadata could not be read completely"]
 
 
 def test_the_cleaner_can_be_off() -> None:
@@ -297,7 +297,7 @@ def test_a_tier(tmp_path: Path) -> None:
     )
     short = ("--config", "local.retention.ms=1")
     late = run(disk / "tiered-0", "--now", "2026-11-22", *short)
-    assert "the next check rolls the active segment, which goes when the tier has it" in late.stdout
+    assert "the next check rolls the active segment, which is deleted once remote storage has it" in late.stdout
     # As if the last copied segment were still here, and then one that was not copied.
     active = next(disk.glob("tiered-0/*215209.log"))
     for base in (162793, 215209):
@@ -379,8 +379,8 @@ def test_metadata_that_cannot_be_read_is_told_with_its_reason(tmp_path: Path) ->
     for path in (disk / "__cluster_metadata-0").glob("*.checkpoint"):
         path.write_bytes(path.read_bytes()[:100])
     said = " ".join(run(disk, "--topic", "users", *NOW).stderr.split())
-    assert "no configs of its topics are here" in said
-    assert "the metadata could not be read whole" in said
+    assert "the topic's configs are not here" in said
+    assert "the metadata could not be read completely" in said
 
 
 def test_nothing_there_is_said_once(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def reordered(tmp_path: Path, *order: int) -> Path:
 def test_batches_out_of_order(order: tuple[int, ...], tmp_path: Path) -> None:
     result = run(reordered(tmp_path, *order), "--out", tmp_path / "out")
     assert result.exit_code == 0
-    assert "orders-none-0: whole: 300 records, offsets 0..299" in result.stdout
+    assert "orders-none-0: complete: 300 records, offsets 0..299" in result.stdout
     assert "out of order" in result.stdout
     assert (tmp_path / "out" / ORDERS.name / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
 
@@ -131,7 +131,7 @@ def test_records_as_json(tmp_path: Path) -> None:
     inspected = CliRunner().invoke(cli, ["inspect", "--records", "--json", str(ORDERS)]).stdout
     assert (tmp_path / "out" / "orders-none-0.jsonl").read_text() == inspected
     result = run(hurt(tmp_path), "--out", tmp_path / "all", "--format", "jsonl", "--damaged-records")
-    assert "what next" not in result.stdout
+    assert "next steps" not in result.stdout
     rows = [json.loads(line) for line in (tmp_path / "all" / "orders-none-0.jsonl").read_text().splitlines()]
     damaged = [row["offset"] for row in rows if row.get("damaged")]
     assert damaged

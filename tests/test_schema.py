@@ -93,7 +93,7 @@ def test_of_records_the_order_is_told() -> None:
     _, out, _ = schema("record")
     body = [line.split("  ") for line in out.splitlines()[4:]]
     told = [next(part.strip() for part in parts if part.strip()) for parts in body[1:]]
-    assert told[:3] == ["0", "behind length", "behind attributes"]
+    assert told[:3] == ["0", "after length", "after attributes"]
     assert "  headerKeySize" in out, "indented below the headers"
     assert "ARRAY[headersCount] of RecordHeader" in out
 

@@ -357,9 +357,9 @@ def test_topic_ids_and_lying_checkpoints_are_told(tmp_path: Path) -> None:
     (tmp_path / "a" / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n5 0\n3 9\n")
     (tmp_path / "b" / "t-0" / "leader-epoch-checkpoint").write_text("0\n1\n7 0\n")
     found = only(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
-    assert any("topic ids" in note for note in found.notes)
-    assert any("does not rise" in note for note in found.notes)
-    assert any("gives offset 0 the epoch 7" in note for note in found.notes)
+    assert any("topic IDs" in note for note in found.notes)
+    assert any("not in ascending order" in note for note in found.notes)
+    assert any("has epoch 7 for offset 0" in note for note in found.notes)
 
 
 def test_a_small_window_makes_no_difference() -> None:

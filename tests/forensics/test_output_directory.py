@@ -21,10 +21,10 @@ def test_not_where_something_is(tmp_path):
     OutputDirectory(str(tmp_path / "empty"), []).write("a", b"1")
     with pytest.raises(OutputError, match="is not empty"):
         OutputDirectory(str(tmp_path / "empty"), [])
-    with pytest.raises(OutputError, match="is no directory"):
+    with pytest.raises(OutputError, match="is not a directory"):
         OutputDirectory(str(tmp_path / "empty/a"), [])
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(OutputError, match="is no directory"):
+    with pytest.raises(OutputError, match="is not a directory"):
         OutputDirectory(str(tmp_path / "link"), [])
     with pytest.raises(OutputError, match="URL"):
         OutputDirectory("memory://x", [])
@@ -35,7 +35,7 @@ def test_not_in_what_is_read(tmp_path, source):
     (tmp_path / "disk/orders-0").mkdir(parents=True)
     (tmp_path / "disk/orders-0/0.log").touch()
     (tmp_path / "link").symlink_to("disk")
-    with pytest.raises(OutputError, match="nothing is written there"):
+    with pytest.raises(OutputError, match="refusing to write"):
         OutputDirectory(str(tmp_path / "disk/orders-0/out"), [str(tmp_path / source)])
     OutputDirectory(str(tmp_path / "out"), [str(tmp_path / source)])
     OutputDirectory(str(tmp_path / "disk-2"), [str(tmp_path / source), "-", "s3://bucket/disk"])
@@ -68,7 +68,7 @@ def test_whole_or_not_at_all(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "a\0b"])
 def test_names_stay_inside(tmp_path, name):
-    with pytest.raises(ValueError, match="no name for a file"):
+    with pytest.raises(ValueError, match="not a valid file name"):
         OutputDirectory(str(tmp_path / "out"), []).path(name)
 
 
@@ -84,7 +84,7 @@ def test_not_on_another_disk_of_kafkas(tmp_path):
         (tmp_path / broker / "meta.properties").write_text("version=1\n")
     (tmp_path / "link").symlink_to("disk-3")
     for out in ("disk-2/out", "disk-2/deep", "link/deep/out", "disk-1/orders-0/out"):
-        with pytest.raises(OutputError, match=r"Kafka's.*: nothing is written there"):
+        with pytest.raises(OutputError, match=r"refusing to write .* Kafka"):
             OutputDirectory(str(tmp_path / out), ["-"])
 
 
@@ -109,7 +109,7 @@ def test_not_beside_a_partition_on_a_brokers_disk(tmp_path):
     (tmp_path / "disk/orders-0/00000000000000000000.log").touch()
     OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])  # a copied partition
     (tmp_path / "disk/meta.properties").write_text("version=1\n")
-    with pytest.raises(OutputError, match="Kafka's"):
+    with pytest.raises(OutputError, match="Kafka"):
         OutputDirectory(str(tmp_path / "disk/out"), [str(tmp_path / "disk/orders-0")])
 
 
@@ -124,7 +124,7 @@ def test_a_directory_whole_or_not_at_all(tmp_path):
     with out.together("orders-2"):
         pass
     assert os.listdir(tmp_path / "out") == ["orders-0"]
-    with pytest.raises(OutputError, match="nothing is written over it"), out.together("orders-0"):
+    with pytest.raises(OutputError, match="not overwritten"), out.together("orders-0"):
         out.write("orders-0" + PASSING + "/a", b"2")
     assert (tmp_path / "out/orders-0/a").read_bytes() == b"1"
     assert os.listdir(tmp_path / "out") == ["orders-0"]

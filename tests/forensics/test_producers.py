@@ -263,7 +263,7 @@ def test_shut_down_cleanly_without_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_text("{}")
     answers = ask(folder)
     assert (answers[-1].stateFrom, rows(answers)[1].state) == ("nothing", "unknown")
-    assert "starts without producers" in rows(answers)[1].remarks[0]
+    assert "starts without producer state" in rows(answers)[1].remarks[0]
     (tmp_path / ".kafka_cleanshutdown").unlink()
     assert ask(folder)[-1].stateFrom == "log"
 
@@ -293,7 +293,7 @@ def test_damage_between(tmp_path: Path) -> None:
     assert answers[-1].damages == 1
     told = [each for each in answers if isinstance(each, ProducerEvent)]
     assert [each.event for each in told] == ["first", "gap"]
-    assert "damage lies between the two" in told[1].message
+    assert "there is damage between the two" in told[1].message
 
 
 def test_more_producers_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,7 @@ def test_a_segment_whose_beginning_is_not_known(payments: Path) -> None:
     made = only(second)
     assert made.verdicts[2].status == LEGAL
     assert made.verdicts[2].reasons == {"startUnknown": 1}
-    assert "no sound snapshot of producer states at offset 41" in made.notes[0]
+    assert "no valid producer snapshot at offset 41" in made.notes[0]
 
 
 def stop(path: Path, data: bytes, **options: Any) -> Any:
@@ -302,7 +302,7 @@ def test_partitions_of_several_log_directories(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "two" / "payments-0" / f"{FIRST}.index").is_file()
     (tmp_path / "one" / "meta.properties").unlink()
     shutil.copytree(PAYMENTS, tmp_path / "copies" / "payments-0")
-    with pytest.raises(OutputError, match="same place"):
+    with pytest.raises(OutputError, match="same path"):
         list(kdump.reindex([str(tmp_path / "copies" / "payments-0")] * 2, str(tmp_path / "more")))
 
 

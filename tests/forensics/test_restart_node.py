@@ -95,7 +95,7 @@ def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     head = " ".join(result.stdout.split("assumed")[0].split())
     assert result.exit_code == 1
     assert "nothing is lost" not in head
-    assert "if the controllers have none either, SETS ASIDE all 1 partition" in head
+    assert "if the controllers have none either, MAKES all 1 partition STRAY" in head
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_disk_of_zookeeper(disk: Path) -> None:
     result = command.run("restart-plan", disk)
     head = result.stdout.splitlines()[0]
     assert result.exit_code == 1
-    assert "SETS ASIDE 1 partition as a stray" in head
+    assert "MAKES 1 partition STRAY" in head
     assert "normally" not in head
     assert "ran with ZooKeeper" in result.stdout
 

@@ -505,14 +505,14 @@ def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
         assert not out.exists()
 
     refuses("replicas of one partition", one, other)
-    refuses("none of the partitions", one, replicas=[str(third)])
+    refuses("not one of the partitions", one, replicas=[str(third)])
     refuses("--name", nameless)
-    refuses("no topic-partition", nameless, name="copy")
+    refuses("not of the form TOPIC-PARTITION", nameless, name="copy")
     refuses("given twice", one, replicas=[str(one)])
-    refuses("none of the sources", one, prefer=str(third))
+    refuses("not one of the sources", one, prefer=str(third))
     for path, name in ((one, "A" * 22), (other, "B" * 22)):
         (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {name}\n")
-    refuses("two topics of one name", one, replicas=[str(other)])
+    refuses("two topics with the same name", one, replicas=[str(other)])
     run = Run(out, nameless, name="t-3")
     assert run.only.files == [f"t-3/{FIRST}"]
     run = Run(tmp_path / "filled", one, replicas=[str(nameless)])
@@ -725,7 +725,7 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         return write(file, batch)
 
     monkeypatch.setattr(segments, "write_batch", cuts)
-    with pytest.raises(kdump.SourceError, match="changed while it was read"):
+    with pytest.raises(kdump.SourceError, match="changed while being read"):
         kdump.salvage(str(source), str(tmp_path / "out"))
     assert list((tmp_path / "out").rglob("*")) == []
 
@@ -758,7 +758,7 @@ def test_a_full_disk_says_what_stands_without_a_ledger(tmp_path: Path, monkeypat
         write(self, name, data)
 
     monkeypatch.setattr(OutputDirectory, "write", full)
-    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions are in .* whole, without a ledger"):
+    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions were written to .*, but no ledger"):
         kdump.salvage(str(disk), str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-0"]
 

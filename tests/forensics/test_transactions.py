@@ -179,7 +179,7 @@ def test_segments_say_what_the_whole_log_says(tmp_path: Path, at: int) -> None:
     assert [(r.producerId, r.firstOffset, r.markerOffset, r.state) for r in alone] == [
         row[:4] for row in expected if (row[2] is None and row[0] == 11) or (row[2] or 0) >= base
     ]
-    assert all(("says where it began" in " ".join(r.remarks)) == ((r.firstOffset or 0) < base) for r in alone)
+    assert all(("its start is known from" in " ".join(r.remarks)) == ((r.firstOffset or 0) < base) for r in alone)
 
 
 def test_an_earlier_segment_alone_knows_that_more_may_come(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     assert row.abort == f"{tool} --start-offset 2"
     # The epoch is that of the producer's last batch; the coordinator's epoch is that of its last marker.
     assert row.abortBefore3 == f"{tool} --producer-id 1 --producer-epoch 1 --coordinator-epoch 0"
-    assert row.remarks == ("its coordinator has tx as CompleteAbort, epoch 2, without this partition",)
+    assert row.remarks == ("its coordinator has tx as CompleteAbort, epoch 2, but without this partition",)
     summary = ask(root)[-1]
     assert (summary.lastStableOffset, summary.heldBy, summary.hanging, summary.open) == (2, 1, 1, 0)
 
@@ -269,7 +269,7 @@ def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path / "prepared", ("tx", 1, 2, "PrepareCommit", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "its marker has yet to be written" in row.remarks[0]
+    assert "its marker has not been written yet" in row.remarks[0]
 
 
 def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_the_marker_is_not_what_was_decided(tmp_path: Path) -> None:
     coordinator(tmp_path, ("tx", 1, 1, "PrepareCommit", {"payments": [0]}), ("tx", 1, 1, "CompleteCommit", {}))
     (found,) = (each for each in ask(tmp_path) if isinstance(each, Difference))
     assert (found.producerId, found.offset, found.coordinatorOffset) == (1, 1, 0)
-    assert found.message == "the marker is ABORT, its coordinator had decided COMMIT"
+    assert found.message == "the marker is ABORT, but its coordinator decided COMMIT"
 
 
 def test_no_marker_though_the_coordinator_is_done(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_a_decision_whose_markers_are_not_written_yet(tmp_path: Path) -> None:
     coordinator(tmp_path, *(("tx", 1, 0, state, here if state[0] == "P" else {}) for state in states))
     answers = ask(tmp_path)
     assert not [each for each in answers if isinstance(each, Difference)]
-    assert "its marker has yet to be written" in rows(answers)[1].remarks[0]
+    assert "its marker has not been written yet" in rows(answers)[1].remarks[0]
 
 
 def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_state_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="no state opened"):
+    with pytest.raises(ValueError, match="unknown state opened"):
         kdump.transactions(str(PAYMENTS), states="opened")
     with pytest.raises(ValueError, match="live, expired, unknown"):
         kdump.producers(str(PAYMENTS), states=["dead"])
