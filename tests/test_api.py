@@ -56,7 +56,7 @@ def test_type_checkers_see_what_there_is() -> None:
 def test_import_is_light() -> None:
     code = "import sys, kdump; print(*(name for name in sys.modules if name.startswith('kdump')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert sorted(done.stdout.split()) == ["kdump", "kdump.engine"]
+    assert sorted(done.stdout.split()) == ["kdump", "kdump.engine", "kdump.version"]
 
 
 @pytest.mark.parametrize("path", each_segment())
@@ -95,9 +95,9 @@ def test_refusals(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path, FIXTURES):
         with pytest.raises(kdump.SourceError):
             kdump.open(path)
-    with pytest.raises(kdump.SourceError, match="see entries"):
+    with pytest.raises(kdump.SourceError, match="entries\\(\\)"):
         list(kdump.open(FIXTURES / "clean-1" / "orders-none-0" / f"{0:020}.index").regions())
-    with pytest.raises(kdump.SourceError, match="see regions"):
+    with pytest.raises(kdump.SourceError, match="regions\\(\\)"):
         list(kdump.open(FIXTURES / "clean-1" / "orders-none-0" / FIRST).entries())
     with pytest.raises(kdump.SourceError):
         list(kdump.diff([str(FIXTURES / "clean-2"), str(tmp_path / "none")]))

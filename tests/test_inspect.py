@@ -421,7 +421,7 @@ def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
     text = run(path, "--hex", "--offset", "41").stdout
     for words in (
         "attributes           0x0014         zstd, CreateTime, transactional",
-        "isTransactional: transactional (1: part of a transaction: a read_committed consumer gets it once",
+        "isTransactional: transactional (1: part of a transaction; a read_committed consumer receives",
         "CRC-32C of bytes 21..",
         "sequence 12 to 14",
         "bytes of zstd at 61..",
@@ -717,7 +717,7 @@ def test_what_our_own_limits_hide_has_no_consequence(tmp_path: Path) -> None:
     path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, value=bytes(9000))], "gzip"))
     finding = objects(path, "--records", "--max-decompressed-size", "1k")[-1]
     assert finding["code"] == "decompression-failed"
-    assert "kdump could not look inside" in finding["consequence"]
+    assert "kdump could not decode it" in finding["consequence"]
 
 
 def test_local_time_has_its_summer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_a_torn_end(disk: Path) -> None:
     """It is damage if a startup does not truncate it, and only mentioned if it does."""
     log = disk / "ledger-0" / f"{0:020}.log"
     log.write_bytes(log.read_bytes()[:-10])
-    assert row_of(disk)["damage"].endswith("bytes of a torn batch at the end")
+    assert row_of(disk)["damage"].endswith("bytes of an incomplete batch at the end")
     code, out, err = ls(disk)
     assert (code, err.count("kdump verify")) == (0, 1)
     assert "high watermark above the log end; DAMAGED" in out

@@ -142,13 +142,13 @@ def test_each_lie_is_seen(tmp_path: Path) -> None:
     lies = {
         "junk": [*batches[:4], b"#" * 300, *batches[4:]],
         "padding": [*batches[:4], bytes(300), *batches[4:]],
-        "offsets go back": [*batches[:4], batches[1], *batches[4:]],
+        "offsets decrease": [*batches[:4], batches[1], *batches[4:]],
         "compression unknown(6)": [
             *batches[:4],
             craft.patch(batches[4], attributes=header.attributes | 6),
             *batches[5:],
         ],
-        "below the file's name": batches,
+        "below the one in the file's name": batches,
     }
     for word, parts in lies.items():
         found = walk(put(tmp_path, b"".join(parts), 20 if word.startswith("below") else 0))

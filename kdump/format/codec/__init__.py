@@ -70,4 +70,4 @@ def _pieces(codec: str, source: Source, limit: int, ignore_header_checksum: bool
         from kdump.format.codec import zstd
 
         return zstd.pieces(source)
-    raise failed("Payload", "compression", 0, f"codec {codec} is unknown")
+    raise failed("Payload", "compression", 0, f"codec {codec}")
