@@ -1,4 +1,4 @@
-"""kdump reads Kafka's files straight from a broker's disk, with no broker running."""
+"""kdump reads Kafka's files directly from a broker's disk, with no broker running."""
 
 from typing import TYPE_CHECKING, Any
 

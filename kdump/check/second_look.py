@@ -217,7 +217,7 @@ def _further_look(
 def _changing(doubtful: list[Finding], totals: Totals) -> None:
     """Note the files that kept changing."""
     for path in dict.fromkeys(finding.file for finding in doubtful):
-        totals.notes.append(f"{path}: kept changing while this ran; it was not judged")
+        totals.notes.append(f"{path}: kept changing during the check; doubtful findings in it are not reported")
 
 
 def _is_steady(path: str, before: Watch) -> bool:

@@ -21,7 +21,7 @@ from kdump.log.region import JUNK, PADDING, TORN, Batch, Region, Stretch
 
 MOST = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
-ODD = "its base offset does not fit between its neighbours'"
+ODD = "its base offset does not fit between those of its neighbors"
 
 
 class Cursor:
@@ -225,7 +225,7 @@ class Cursor:
             return invalid.reason
         base = batch.baseOffset or 0
         if self.last is not None and base <= self.last:
-            return f"its base offset {base} is not above {self.last}, which comes before it"
+            return f"its base offset {base} is not above {self.last}, the offset before it"
         return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
 
     def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
@@ -290,7 +290,7 @@ class Cursor:
         self._pending_unread = True
 
     def _changed(self, at: Target, grown: int) -> None:
-        self.notes.append(f"{at.path}: changed while it was read")
+        self.notes.append(f"{at.path}: changed while being read")
 
     def _damage(self, region: Region, reason: str) -> None:
         assert self.target is not None

@@ -53,7 +53,7 @@ class Log:
         reader = PartitionReader(self.options.open, self.options.limits)
         for at in self.files:
             if at.kind not in BATCHES and at.kind is not None:
-                raise SourceError(f"{at.path}: {at.kind.title}, which has no batches: see entries()")
+                raise SourceError(f"{at.path}: {at.kind.title}, which has no batches; use entries()")
             for region in reader.segment(at):
                 if isinstance(region, BatchLegacy):
                     look_inside(region)
@@ -81,7 +81,7 @@ class Log:
             try:
                 kind = at.kind or by_content(window)
                 if kind in BATCHES:
-                    raise SourceError(f"{at.path}: {kind.title}: see regions(), batches() and records()")
+                    raise SourceError(f"{at.path}: {kind.title}; use regions(), batches() or records()")
                 yield from read_entries(kind, window, at.name_offset or 0)
             finally:
                 window.source.close()
@@ -105,7 +105,7 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
         return Log(path, [at], at.topic, at.partition, options)
     place = place_of(path)
     if not isinstance(place, Partition):
-        raise SourceError(f"{path}: not the directory of a partition: give one of those in it, or a file")
+        raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")
     files = [segment.log for segment in place.segments if segment.log is not None]
     return Log(path, files, place.topic, place.partition, options)
 

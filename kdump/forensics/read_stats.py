@@ -157,7 +157,7 @@ class Reader:
 
     def _changed(self, at: Target, grown: int) -> None:
         if grown > 0:
-            self.stats.note(f"{at.path}: grew while it was read; its new end is not counted")
+            self.stats.note(f"{at.path}: grew while being read; the new data is not counted")
 
     def region(self, at: Target, region: Region, last: bool) -> None:
         """Add one region of the segment `at`. `last`: whether it is the newest segment."""
@@ -168,7 +168,7 @@ class Reader:
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
             stats.padding += region.size
-            stats.note(f"{at.path}: {region.size} bytes at {region.position} are no batch: {region.kind}")
+            stats.note(f"{at.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}")
         else:
             stats.miss(Place(at.path, region.position, region.size), region.reason)
 
@@ -261,8 +261,8 @@ class Reader:
     def _undecoded(self, batch: Batch, place: Place, count: int) -> None:
         self.stats.undecoded += max(0, count)
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
-        where = f"{place.file}: of the batch at {place.position}"
-        self.stats.note(f"{where} {max(0, count)} records are not counted: {reason}")
+        where = f"{place.file}: the batch at byte {place.position}"
+        self.stats.note(f"{where} has {max(0, count)} records that are not counted: {reason}")
 
     def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
         codec = self.stats.codecs.get(name)

@@ -58,7 +58,7 @@ class PartitionReader:
         try:
             yield from regions(window, name_offset=at.name_offset, limits=self._limits, stretches=self._stretches)
             for position, size in getattr(source, "unreadable", ()):
-                self._refused(SourceError(f"{at.path}: the device cannot read {size} bytes at {position}"))
+                self._refused(SourceError(f"{at.path}: the device cannot read {size} bytes at byte {position}"))
             if source.error:
                 self._refused(SourceError(source.error))
             elif isinstance(source, FileSource) and (grown := source.grown()):

@@ -49,7 +49,7 @@ class DecodedRows:
                 for record in records(batch):
                     said: Row = {}
                     if too_large(record):
-                        said["valueProblem"] = f"{record.keySize} + {record.valueSize} bytes are not decoded"
+                        said["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
                     elif decoder is not None and not record.is_control:
                         put_reading(said, decoder.read(part.at, record))
                     row = self.read_record(record, said)

@@ -24,8 +24,8 @@ HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
 }
 """Handlers by record name."""
 NO_EFFECT = {
-    "NoOpRecord": "the leader writes it to move the committed offset on",
-    "BeginTransactionRecord": "what it begins counts once it has ended: see metadata.uncounted",
+    "NoOpRecord": "the leader writes it to advance the committed offset",
+    "BeginTransactionRecord": "its transaction is applied only if it was committed: see metadata.uncounted",
     "EndTransactionRecord": "see BeginTransactionRecord",
     "AbortTransactionRecord": "see BeginTransactionRecord",
 }
@@ -46,7 +46,7 @@ class Replay(ReplayState):
         """Apply a record that is not a control record; one that does not decode changes nothing."""
         self.offset, self.timestamp = record.offset, record.timestamp
         if too_large(record):
-            self.at(f"a record of {record.valueSize} bytes")
+            self.at(f"the record is too large: {record.valueSize} bytes")
             return
         value = record.value
         name = metadata_record_name(value)

@@ -80,7 +80,7 @@ def acl(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
     if not replay.drop(replay.metadata.acls, values["id"], "acl", values["id"]) and not replay.is_full:
-        replay.at(f"there is no ACL with the id {values['id']}")
+        replay.at(f"there is no ACL with the ID {values['id']}")
 
 
 def scram(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -89,7 +89,9 @@ def scram(replay: ReplayState, values: dict[str, Any]) -> None:
     known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
     if known.get(key) == entry:
         # Salt and keys are not kept, so a new password would not show as a change.
-        replay.tell("scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set anew"})
+        replay.tell(
+            "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
+        )
     replay.keep(known, key, entry, "scram", name)
 
 

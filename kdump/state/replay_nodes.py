@@ -53,7 +53,7 @@ def broker_change(replay: ReplayState, values: dict[str, Any]) -> None:
     if values["fenced"] in (FENCE, UNFENCE):
         changed["fenced"] = values["fenced"] == FENCE
     elif values["fenced"] != NO_CHANGE:
-        replay.at(f"fenced {values['fenced']} is no change that Kafka knows")
+        replay.at(f"fenced is {values['fenced']}, which Kafka does not define")
     if values.get("inControlledShutdown") == SHUTTING_DOWN:
         changed["inControlledShutdown"] = True
     if values.get("logDirs"):
@@ -70,7 +70,7 @@ def _change(replay: ReplayState, number: int, epoch: int, **changed: Any) -> Non
         return
     if known.brokerEpoch != epoch:
         # Kafka throws an exception here; this replay notes the problem and applies the change.
-        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, the record says {epoch}")
+        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, but the record has epoch {epoch}")
     replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
 
 

@@ -41,7 +41,7 @@ class ReplayState:
         caller then drops the item."""
         if size > self.room - reserve:
             if not self.is_full:
-                self.at(f"more metadata than is kept in memory, {self.all_room} bytes")
+                self.at(f"too much metadata to keep in memory ({self.all_room} bytes)")
             self.is_full = True
             return False
         self.room -= size
@@ -78,7 +78,7 @@ class ReplayState:
         """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:
-            self.at(f"there is no topic with the id {values['topicId']}")
+            self.at(f"there is no topic with the ID {values['topicId']}")
         return topic
 
     def ids(self, directories: list[str] | None) -> tuple[str, ...]:

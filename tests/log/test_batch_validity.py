@@ -1,4 +1,4 @@
-"""What is a valid batch is decided once: whatever reads a damaged segment rejects the same batches."""
+"""Everything that reads a damaged segment rejects the same batches, because one function decides which are valid."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
                 found.damaged += 1  # a batch with an invalid length
     unfinished = found.torn and not (found.batches or found.damaged)
     if unfinished and not reason:
-        reason = "a batch whose writing was cut short"
-    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that are no batch")
+        reason = "an incomplete batch"
+    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that belong to no batch")
 
 
 def left_of_segment(segment: Segment, size: int, kind: str, reason: str) -> Cut:

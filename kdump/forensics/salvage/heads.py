@@ -13,7 +13,7 @@ class Disordered(Exception):
     (survey.py). `path` is the file."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: its batches are out of order")
+        super().__init__(f"{path}: batches are out of order")
         self.path = path
 
 

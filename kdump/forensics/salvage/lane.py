@@ -15,7 +15,7 @@ from kdump.log.region import BatchV2
 
 AHEAD = 64 * 1024
 """Bytes to read at once if batches may be anywhere in the file."""
-CHANGED = "it is not what it was a moment ago: copy the file away, or stop its broker, and try again"
+CHANGED = "it changed during the run; copy the file elsewhere, or stop its broker, and try again"
 
 
 class LaneStrand(Strand):

@@ -45,7 +45,7 @@ from kdump.state.transactions import Open
 
 MOST_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
-NOT_ASKED = "no live segment: --deleted takes what the live ones lack"
+NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, Job], Sink]
 
@@ -89,7 +89,7 @@ def salvage_partition(
         ledger.truncate()
         again = PartitionRun(job, out, ledger, wishes, options, met, make, Losses())
         made = again.run(first.histories)
-        made.notes.append(f"{found}: they are written in the order of their offsets")
+        made.notes.append(f"{found}; they are written in offset order")
         return made
 
 

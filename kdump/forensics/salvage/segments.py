@@ -83,7 +83,7 @@ class Segments:
             raise Untaken(str(error)) from error
         if write_batch(self._file, head.batch) != size:
             raise SourceError(
-                f"{place.at.path}: changed while it was read: copy it away, or stop its broker, and try again"
+                f"{place.at.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
         at, self._size = self._size, self._size + size
         self.last = head.last

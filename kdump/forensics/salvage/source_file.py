@@ -142,7 +142,7 @@ class SourceFile:
         found = look(region.position, region.size) if look else []
         if not found:
             return ""
-        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first at {found[0][0]}"
+        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first is byte {found[0][0]}"
 
 
 def with_fields(batch: Batch, **fields: int) -> Batch:

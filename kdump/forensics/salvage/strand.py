@@ -28,8 +28,8 @@ from kdump.log.source import FileSource
 
 MOST_DELTA = 1 << 24
 """Number of offsets in one batch from which a damaged header is not trusted."""
-MISFIT = "its base offset, {}, does not fit between its neighbours'"
-READ_ONCE = "and standard input, or a compressed file, is read once: give a plain file to have its batches sorted"
+MISFIT = "its base offset {} does not fit between those of its neighbors"
+READ_ONCE = "and standard input or a compressed file can be read only once; pass a plain file to sort its batches"
 
 FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: DAMAGED}
 
@@ -134,7 +134,7 @@ class Strand:
             if source.error:
                 self.lost(self, Lost(UNREAD, self.position, None, "", source.error))
             elif isinstance(source, FileSource) and source.grown():
-                self.notes.append(f"{at.path}: changed while it was read")
+                self.notes.append(f"{at.path}: changed while being read")
         except SourceError as error:
             size = source.size
             self._unread(error, self.position, None if size is None else size - self.position)
