@@ -166,12 +166,11 @@ def left_over_stop(path: str, rights: Rights) -> Stop | None:
     """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
     overwritten (FileOutputStream); None if it can."""
     path += ".tmp"
-    if not os.path.exists(path) or (os.path.isfile(path) and rights.can(path, WRITE)):
+    if os.path.isdir(path):
+        return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
+    if not os.path.exists(path) or rights.can(path, WRITE):
         return None
-    is_file = os.path.isfile(path)
-    what = f"FileNotFoundException: {path} ({'Permission denied' if is_file else 'Is a directory'})"
-    if not is_file:
-        return directory_stop(path)._replace(exception=what)
+    what = f"FileNotFoundException: {path} (Permission denied)"
     return denied(path, "write", what, rights)._replace(
         remedy=f"delete {path}: a write that was interrupted has left it; if the broker runs as another user than "
         f"{rights.name}, run kdump as that user"
