@@ -157,7 +157,7 @@ class _Run:
 
     def _next(self, out: str | None) -> None:
         self.output.line("")
-        self._say("what next")
+        self._say("next steps")
         is_wrong = self.counts[WRONG] or self.counts[MISSING]
         if out is None and is_wrong:
             self._say("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
