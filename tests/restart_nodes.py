@@ -4,9 +4,10 @@ disks from the time of ZooKeeper, and for file names that Kafka parses as number
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.damages import META, RECOVERY, START, ZERO
+from tests.damages import META, RECOVERY, START, ZERO, Log
 from tests.restart_damages import ID, break_value
 from tests.restart_recipe import OWN_ID, SECOND_ID, Node, edit, metadata_apart, recipe, second
 
@@ -323,3 +324,82 @@ def cut_below_start(root: Path) -> None:
 def tail_cut_start_within(root: Path) -> None:
     edit(root / START, lambda _: b"0\n1\nclicks 0 27900\n")
     edit(root / f"clicks-0/{11263:020}.log", lambda data: data[:-20])
+
+
+def metas(name: str, what: str, change: Callable[[bytes], bytes]) -> None:
+    """Add recipes with this change to meta.properties: of a second log directory, or of metadata.log.dir."""
+
+    def in_second(root: Path) -> Node:
+        other = second(root, *SECOND)
+        edit(other / META, change)
+        return Node((root, other))
+
+    def in_metadata(root: Path) -> Node:
+        node = three(root)
+        assert node.metadata is not None
+        edit(node.metadata / META, change)
+        return node
+
+    in_second.__name__, in_metadata.__name__ = f"meta_{name}_of_two", f"meta_{name}_metadata_dir"
+    recipe("clean-1", f"two log directories, in the second meta.properties {what}")(in_second)
+    recipe("clean-1", f"the metadata in a third directory, whose meta.properties {what}")(in_metadata)
+
+
+metas("emptied", "is empty", lambda data: b"")
+metas("zeroed", "has only zeros", lambda data: bytes(len(data)))
+metas("torn", "has lost its last third", lambda data: data[: len(data) * 2 // 3])
+metas("version_lost", "has lost version=1", lambda data: data.replace(b"version=1\n", b""))
+metas("no_cluster", "has version 0 and no cluster.id", lambda data: b"version=0\nbroker.id=1\n")
+metas("escape", "has a bad escape", lambda data: data + b"x=\\u00\n")
+
+
+@recipe("clean-1", "meta.properties has lost version=1")
+def meta_version_lost(root: Path) -> None:
+    edit(root / META, lambda data: data.replace(b"version=1\n", b""))
+
+
+@recipe("clean-1", "a space behind node.id in meta.properties")
+def meta_space_after(root: Path) -> None:
+    edit(root / META, lambda data: data.replace(b"node.id=1", b"node.id=1 "))
+
+
+@recipe("clean-1", "meta.properties with escapes, continued lines, other separators and digits")
+def meta_as_java_reads_it(root: Path) -> None:
+    edit(
+        root / META,
+        lambda data: data.replace(b"node.id=1", b"no\\de.\\\n  id : \\u0661").replace(b"version=1", b"version +01 "),
+    )
+
+
+@recipe("clean-1", "lost+found in a metadata.log.dir apart")
+def metadata_dir_lost_and_found(root: Path) -> Node:
+    node = three(root)
+    assert node.metadata is not None
+    (node.metadata / "lost+found").mkdir()
+    return node
+
+
+def without_topics(root: Path) -> None:
+    """Truncate the metadata log before its first topic, and remove its snapshots and indexes."""
+    log = Log(root, METADATA)
+    known = next(number for number, data in enumerate(log.batches) if b"orders" in data or b"payments" in data)
+    first = next((number for number, data in enumerate(log.batches) if b"clicks" in data), known)
+    log.batches = log.batches[: min(first, known)]
+    log.write()
+    for path in (root / METADATA).iterdir():
+        if path.suffix in (".checkpoint", ".snapshot", ".index", ".timeindex"):
+            path.unlink()
+
+
+@recipe("clean-1", "the metadata log ends before its first topic, and the controller is another node")
+def metadata_without_topics(root: Path) -> Node:
+    without_topics(root)
+    return Node((root,))
+
+
+@recipe("clean-1", "the metadata log ends before its first topic, and the node is its own controller")
+def metadata_without_topics_combined(root: Path) -> Node:
+    without_topics(root)
+    edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"voterId":0', b'"voterId":1'))
+    edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"leaderId":0', b'"leaderId":1'))
+    return Node((root,), combined=True)

@@ -3,11 +3,14 @@ or a read-only remount."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.damages import META, RECOVERY, START, ZERO
-from tests.restart_recipe import Node, metadata_apart, owned, recipe, second
+from tests.restart_damages import ID
+from tests.restart_recipe import SECOND_ID, Node, edit, metadata_apart, owned, recipe, second
 
 SECOND = ("orders-lz4-0", "orders-zstd-0")
 LAST = f"clicks-0/{11263:020}"
@@ -139,3 +142,75 @@ def enter_metadata_dir(root: Path) -> Node:
 @recipe("clean-1", "nothing: a broker without root's rights")
 def user(root: Path) -> Node:
     return owned(Node((root,)))
+
+
+OFTEN = """
+replica.high.watermark.checkpoint.interval.ms=1000
+log.flush.offset.checkpoint.interval.ms=1000
+log.flush.start.offset.checkpoint.interval.ms=1000
+log.segment.delete.delay.ms=1000
+"""
+"""A broker that does soon after its start what it otherwise does after a minute."""
+
+
+def of_root(path: Path, mode: int) -> None:
+    """Give a path to root. Without root, take the rights from its owner that root would leave to others."""
+    path.chmod(mode if os.geteuid() == 0 else (mode & 0o007) * 0o111)
+    if os.geteuid() == 0:
+        os.chown(path, 0, 0)
+
+
+def left_over(name: str, path: str, mode: int) -> None:
+    """Add a recipe with a temporary file of root's in the second of two log directories."""
+
+    def apply(root: Path) -> Node:
+        other = second(root, *SECOND)
+        node = owned(Node((root, other), configs=OFTEN, wait=6))
+        (other / path).touch()
+        of_root(other / path, mode)
+        return node
+
+    apply.__name__ = name
+    recipe("clean-1", f"two log directories, in the second {path} of root's, mode {mode:o}")(apply)
+
+
+EPOCHS = "orders-lz4-0/leader-epoch-checkpoint"
+
+for _path in (RECOVERY, START, "replication-offset-checkpoint"):
+    left_over(f"left_over_{_path.replace('-', '_')}", f"{_path}.tmp", 0o600)
+left_over("left_over_epochs", f"{EPOCHS}.tmp", 0o644)
+left_over("left_over_epochs_unreadable", f"{EPOCHS}.tmp", 0o600)
+
+
+@recipe("clean-1", "quorum-state.tmp of root's: the node deletes it before it writes")
+def left_over_quorum_state(root: Path) -> Node:
+    node = owned(Node((root,), wait=4))
+    (root / METADATA / "quorum-state.tmp").touch()
+    of_root(root / METADATA / "quorum-state.tmp", 0o644)
+    return node
+
+
+@recipe("clean-1", "quorum-state.tmp of root's that the node may not read, either")
+def left_over_quorum_state_unreadable(root: Path) -> Node:
+    node = left_over_quorum_state(root)
+    (root / METADATA / "quorum-state.tmp").chmod(0o600 if os.geteuid() == 0 else 0)
+    return node
+
+
+@recipe("clean-1", "two log directories, in the second a -delete directory of root's with files of the broker's")
+def delete_directory_of_root(root: Path) -> Node:
+    other = second(root, *SECOND)
+    shutil.copytree(root / PARTITION, other / f"{PARTITION}.{ID}-delete")
+    node = owned(Node((root, other), configs=OFTEN, wait=6))
+    of_root(other / f"{PARTITION}.{ID}-delete", 0o755)
+    return node
+
+
+@recipe("clean-1", "two log directories, the second without directory.id, with a meta.properties.tmp of root's")
+def left_over_meta(root: Path) -> Node:
+    other = second(root, *SECOND)
+    edit(other / META, lambda data: data.replace(b"directory.id=" + SECOND_ID, b""))
+    node = owned(Node((root, other)))
+    (other / f"{META}.tmp").touch()
+    of_root(other / f"{META}.tmp", 0o600)
+    return node

@@ -42,10 +42,17 @@ def trial(jars: Path, disks: Path, recipe: Any) -> dict[str, Any]:
         said, before = plan_of(node)
         user = USER if node.user else None
         with Cluster(
-            jars, work, controller, node.dirs, metadata=node.metadata, user=user, combined=node.combined
+            jars,
+            work,
+            controller,
+            node.dirs,
+            metadata=node.metadata,
+            user=user,
+            combined=node.combined,
+            configs=node.configs,
         ) as cluster:
             up = cluster.started()
-            time.sleep(2)
+            time.sleep(node.wait)
             ends = cluster.ends() if up else {}
             after = {path.name: files(path) for path in node.dirs}
             did = done(cluster.log("broker"), up, node.dirs, after, before)

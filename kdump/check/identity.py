@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
+from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
 from kdump.log import kinds
 from kdump.log.paths import Target
@@ -42,15 +43,19 @@ def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
 
 
 def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
-    version = values.get("version")
-    if version not in ("0", "1"):
-        yield _found("meta-properties-invalid", at, "version", version, "0 or 1")
+    text = values.get("version")
+    version = parse_int("0" if text is None else text.strip(TRIMMED))
+    if version not in (0, 1) or (text is None and "broker.id" not in values):  # without it, the version is 0
+        yield _found("meta-properties-invalid", at, "version", text, "0 or 1")
         return
-    node = "node.id" if version == "1" else "broker.id"
-    for name in (node, "cluster.id") if version == "1" else (node,):
+    node = "node.id" if version else "broker.id"
+    for name in (node, "cluster.id") if version else (node,):
         value = values.get(name)
         if value is None or (name == node and parse_int(value) is None):
             yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an ID")
+    directory = values.get("directory.id")
+    if directory is not None and not DIRECTORY_ID.fullmatch(directory):
+        yield _found("meta-properties-invalid", at, "directory.id", directory, "a 22-character ID")
 
 
 def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:

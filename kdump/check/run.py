@@ -161,7 +161,8 @@ class Unit:
                 if at.kind is kinds.OFFSET_CHECKPOINT:
                     yield from absent([key for key in checkpoint(at, options) if key not in self.here], at)
         if "files" in options.chosen:
-            for path in directory.unknown:
+            # A node lists no directory but those of log.dirs.
+            for path in [] if directory.only_metadata else directory.unknown:
                 at = Target(path, None, None, None, None, directory.path)
                 yield found("directory-unknown", at, f"{os.path.basename(path)} is not named topic-partition")
             for at in directory.others:

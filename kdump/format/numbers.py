@@ -7,9 +7,14 @@ long, whatever the two values are. numbers.pxd has the same arithmetic for the c
 from __future__ import annotations
 
 import re
+import unicodedata
 
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
-_INTEGER = re.compile(r"[+-]?[0-9]{1,200}")
+_INTEGER = re.compile(r"([+-]?)(\d+)")
+LARGEST_CHAR = "\uffff"
+"""Java parses char by char, so that digits of two chars are none."""
+MOST_DIGITS = 30
+"""A number of so many digits is no long, whatever follows."""
 
 
 def int32(number: int) -> int:
@@ -33,7 +38,7 @@ def minus(one: int, other: int) -> int:
 
 
 def parse_int(text: str | None) -> int | None:
-    """Parse as Integer.parseInt does; None if that throws. (Java accepts digits of any script; brokers write ASCII.)"""
+    """Parse as Integer.parseInt does, which accepts digits of any script; None if that throws."""
     return _parse(text, 31)
 
 
@@ -43,7 +48,14 @@ def parse_long(text: str | None) -> int | None:
 
 
 def _parse(text: str | None, bits: int) -> int | None:
-    if text is None or not _INTEGER.fullmatch(text):
+    match = None if text is None else _INTEGER.fullmatch(text)
+    if match is None:
         return None
-    value = int(text)
+    sign, digits = match.groups()
+    if not digits.isascii():
+        if max(digits) > LARGEST_CHAR:
+            return None
+        digits = "".join(str(unicodedata.decimal(digit)) for digit in digits)
+    digits = digits.lstrip("0")[:MOST_DIGITS]
+    value = int(sign + (digits or "0"))
     return value if -(1 << bits) <= value < 1 << bits else None

@@ -1,7 +1,8 @@
-"""Parsers of the small text files in a log directory: checkpoints, partition.metadata, meta.properties, quorum-state.
+"""Parsers of the small text files in a log directory: checkpoints, partition.metadata, quorum-state.
+meta.properties is parsed by kdump.format.java_properties.
 
 Source: org.apache.kafka.server.common.CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile,
-PartitionMetadataFile, MetaProperties (java.util.Properties), FileQuorumStateStore, CleanShutdownFileHandler.
+PartitionMetadataFile, FileQuorumStateStore, CleanShutdownFileHandler.
 
 Each parser yields Lines that tile the text. An invalid line has a `problem` and no values; parsing continues after it.
 """
@@ -103,7 +104,7 @@ def _not_utf8(line: bytes) -> str:
 
 
 def properties(data: bytes) -> Iterator[Line]:
-    """Parse name=value lines, as java.util.Properties writes them, or name: value lines, as in partition.metadata."""
+    """Parse the name: value lines of partition.metadata."""
     for position, line in lines(data):
         text = line.strip().decode("utf-8", "replace")
         if not text or text[0] in "#!":

@@ -103,11 +103,12 @@ class LogDirectory:
     @property
     def only_metadata(self) -> bool:
         """Whether this is a controller's directory, or a metadata.log.dir that is not in log.dirs: a broker writes
-        checkpoints to each of its log directories."""
+        checkpoints to each of its log directories. Other directories, such as lost+found, say nothing about that: a
+        node lists only log.dirs."""
         here = {at.kind for at in self.files.values()}
         if not any(each.topic == METADATA_TOPIC for each in self.partitions) and kinds.KRAFT_SNAPSHOT not in here:
             return False
-        others = any(each.topic != METADATA_TOPIC for each in self.partitions) or self.unknown
+        others = any(each.topic != METADATA_TOPIC and any(each.files()) for each in self.partitions)
         return not (others or here & {kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN})
 
 

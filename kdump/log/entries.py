@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.format import text
+from kdump.format import java_properties, text
 from kdump.format.checksum import checksum
 from kdump.format.counted import many
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
@@ -159,7 +159,7 @@ TEXTS: dict[Kind, tuple[Callable[[bytes], Iterator[text.Line]], str, str]] = {
     kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
     kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
     kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
-    kinds.META_PROPERTIES: (text.properties, "property", "meta-properties-invalid"),
+    kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
     kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
     kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
 }

@@ -176,7 +176,10 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
         count = many(len(logs), "partition")
-        parts.append(f"there is no metadata log here: if the controllers have none either, MAKES all {count} STRAY")
+        what = "there is no metadata log here"
+        if plan.withoutTopics:
+            what = "the metadata log here has no topics"
+        parts.append(f"{what}: if the controllers have none either, MAKES all {count} STRAY")
     tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"

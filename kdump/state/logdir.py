@@ -9,11 +9,14 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kdump.format.meta_properties import meta_properties
 from kdump.log import kinds
 from kdump.log.disk import REMOTE_CACHE, LogDirectory, Partition, place_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.partition_log import PartitionFacts, partition_facts, sizes_of
 from kdump.state.small_files import offsets, properties
+
+META = "meta.properties"
 
 
 @dataclass
@@ -88,7 +91,7 @@ def directory_facts(directory: LogDirectory) -> DirectoryFacts:
     noted, clean = noted_offsets(directory, broken), was_clean(directory)
     return DirectoryFacts(
         directory,
-        properties(directory.files.get("meta.properties"), broken),
+        _identity(directory, broken),
         [facts_in(place, clean, noted) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
@@ -97,6 +100,20 @@ def directory_facts(directory: LogDirectory) -> DirectoryFacts:
         sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )
+
+
+def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
+    """Return the contents of meta.properties. Almost any text is a property to Java, so that the file also counts as
+    broken if it states no node ID."""
+    found = properties(directory.files.get(META), broken)
+    if META in directory.files and META not in broken:
+        try:
+            states_node = meta_properties(found).node_id is not None
+        except ValueError:
+            states_node = False
+        if not states_node:
+            broken.append(META)
+    return found
 
 
 def _dated(directory: LogDirectory) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,8 +21,10 @@ from kdump.forensics.restart.log_files import padded
 from kdump.forensics.restart.plan import RestartPlan
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
 from kdump.format.messages import uuid_text
+from kdump.state.metadata import read_metadata
 from tests import command, craft
 from tests.conftest import FIXTURES, sample
+from tests.format.test_java_properties import java
 from tools.trials.foretell import as_user, public_directory
 from tools.trials.node import USER
 
@@ -89,6 +92,17 @@ def test_a_new_log_directory_is_no_error(disk: Path) -> None:
     assert plan(disk, other).verdict == "recovery"  # the new one has no .kafka_cleanshutdown
 
 
+@pytest.mark.parametrize("name", ["lost+found", ".Trash-1000", "notes-x"])
+def test_other_directories_matter_only_in_log_dirs(disk: Path, name: str) -> None:
+    """LogManager lists log.dirs; a metadata.log.dir apart is not listed."""
+    other = apart(disk)
+    (other / name).mkdir()
+    assert (plan(disk, other).verdict, plan(disk, other).status) == ("clean", 0)
+    assert command.run("verify", disk, other, "--fail-on", "warning").exit_code == 0
+    (disk / name).mkdir()
+    assert plan(disk, other).status > 0
+
+
 def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     shutil.rmtree(apart(disk) / "__cluster_metadata-0")
     result = command.run("restart-plan", disk, disk.with_name("metadata"))
@@ -96,6 +110,34 @@ def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     assert result.exit_code == 1
     assert "nothing is lost" not in head
     assert "if the controllers have none either, MAKES all 1 partition STRAY" in head
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_metadata_log_without_topics(disk: Path, alone: bool, whole: bool) -> None:
+    """The only controller sets its partitions aside; another broker does what the controllers' metadata says."""
+    folder = disk / "__cluster_metadata-0"
+    log = folder / f"{ZERO}.log"
+    if not whole:
+        for path in [*folder.glob("*.checkpoint"), *folder.glob("*.snapshot"), *folder.glob("*index")]:
+            path.unlink()
+        batches = craft.split(log.read_bytes())
+        for end in range(len(batches), 0, -1):
+            log.write_bytes(b"".join(batches[:end]))
+            metadata = read_metadata(str(disk))
+            if metadata is not None and not metadata.topics:
+                break
+    if alone:
+        path = folder / "quorum-state"
+        path.write_text(path.read_text().replace('"voterId":0', '"voterId":2').replace('"leaderId":0', '"leaderId":2'))
+    found = plan(disk)
+    head = " ".join(command.run("restart-plan", disk).stdout.split("assumed")[0].split())
+    assert found.status == int(not whole)
+    assert sum(bool(each.stray) for each in found.partitions) == (alone and not whole)
+    assert found.withoutMetadata == (not alone and not whole)
+    assert bool(re.search("MAKES .* STRAY", head)) == (not whole)
+    assert ("if the controllers have none either" in head) == (not alone and not whole)
+    assert ("only controller" in " ".join(found.assumptions)) == alone
 
 
 @pytest.mark.parametrize(
@@ -165,6 +207,77 @@ def test_bootstrap_checkpoint(disk: Path, change: Callable[[bytes], bytes], exce
     path = disk / "bootstrap.checkpoint"
     path.write_bytes(change(path.read_bytes()))
     assert exceptions(plan(disk)) == ([] if exception is None else [exception])
+
+
+# --- meta.properties ---
+
+
+def kafka_ends_with(said: str) -> str:
+    """The exception of initializeLogDirs for what MetaProperties reads from the file of a node's only directory; empty
+    if there is none."""
+    if not re.match(r"[01] (-|-?\d+) \S+ \S+$|[01] (-|-?\d+) \S+ $", said):
+        return "No readable meta.properties files found."
+    _, node, directory, cluster = said.split(" ")
+    if directory != "-" and is_reserved(directory):
+        return "reserved directory ID"
+    if node == "-" or cluster == "-":
+        return f"Error: {'node' if node == '-' else 'cluster'} ID not found"
+    return ""
+
+
+@pytest.mark.sampled
+def test_every_content_of_meta_properties(place: Path) -> None:
+    """The record is of Kafka's own classes: tests/format/test_java_properties.py."""
+    ends: dict[str, int] = defaultdict(int)
+    (place / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    for content, read, said in sample(java(), 20):
+        (place / "meta.properties").write_bytes(content)
+        expected = kafka_ends_with("" if read == "IllegalArgumentException" else said)
+        found = [stop.exception for stop in plan(place).allStops]
+        assert bool(found) == bool(expected), (content, said, found)
+        assert all(expected in each for each in found), (content, expected, found)
+        verified = command.run("verify", place / "meta.properties", "-q")
+        assert verified.exit_code == bool(expected) or "cluster" in expected or "reserved" in expected, (content, said)
+        ends[expected] += 1
+    assert len(ends) > 2
+
+
+TORN = {
+    "emptied": lambda data: b"",
+    "zeroed": lambda data: bytes(len(data)),
+    "without version": lambda data: data.replace(b"version=1\n", b""),
+    "version 0": lambda data: data.replace(b"version=1\n", b"version=0\n"),
+}
+
+
+@pytest.mark.parametrize("change", TORN.values(), ids=TORN)
+@pytest.mark.parametrize("several", [False, True])
+def test_a_meta_properties_without_ids(disk: Path, change: Callable[[bytes], bytes], several: bool) -> None:
+    """It can be read, so that its directory does not merely go offline: the node exits."""
+    other = apart(disk) if several else disk
+    path = other / "meta.properties"
+    path.write_bytes(change(path.read_bytes()))
+    found = plan(*dict.fromkeys((disk, other)))
+    assert (found.verdict, found.status) == ("stopped", 3)
+    assert f"RuntimeException: Error: node ID not found in {other}" in [stop.exception for stop in found.allStops]
+
+
+def test_a_meta_properties_without_cluster_id(disk: Path) -> None:
+    other = apart(disk)
+    (other / "meta.properties").write_text("version=0\nbroker.id=2\ndirectory.id=THIRDDpABlNgsHloSKd7mg\n")
+    (stop,) = plan(disk, other).allStops
+    assert stop.exception == f"RuntimeException: Error: cluster ID not found in {other}"
+
+
+def test_a_directory_id_in_two_spellings(disk: Path) -> None:
+    """22 letters have 132 bits, of which Kafka drops the last four."""
+    other = apart(disk)
+    for path, last in ((disk, "Q"), (other, "R")):
+        text = (path / "meta.properties").read_text()
+        (path / "meta.properties").write_text(
+            re.sub("directory.id=.*", f"directory.id=oE8qcd_iUG6Hx2IlmSa0H{last}", text)
+        )
+    assert "Duplicate directory ID" in plan(disk, other).allStops[0].exception
 
 
 # --- names of files ---
@@ -317,6 +430,45 @@ def test_what_the_broker_may_not(disk: Path, name: str, mode: int, exception: st
         path.chmod(kept)
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_directory_above_that_the_broker_may_not_enter(place: Path, depth: int, through_a_link: bool) -> None:
+    """Judged by root for the owner of the log directory, at whatever height the directory is."""
+    if os.geteuid() != 0:  # then kdump itself cannot list the log directory
+        return
+    folders = [place / "a", place / "a/b", place / "a/b/c"]
+    folders[-1].mkdir(parents=True)
+    disk = Path(shutil.copytree(FIXTURES / "clean-2", folders[-1] / "disk-2"))
+    given(disk)
+    path = disk
+    if through_a_link:
+        path = place / "link"
+        path.symlink_to(disk)
+    assert plan(path).verdict == "clean"
+    folders[-depth].chmod(0o700)
+    (stop,) = plan(path).allStops
+    assert (plan(path).verdict, stop.kind) == ("stopped", "exit")
+    assert f"no permission to enter {folders[-depth]}, which is above {path}" in stop.message
+    assert stop.remedy.startswith(f"let nobody enter {folders[-depth]}")
+
+
+def test_relative_paths(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same plan, and remedies that name a path, whatever the working directory is."""
+    given(disk)
+    places = ((disk.parent, disk.name), (disk.parent, f"./{disk.name}"), (disk, "."), (disk / "ledger-0", ".."))
+    for denied in (False, True):
+        for at, path in places:
+            monkeypatch.chdir(at)
+            found = kdump.restart_plan([path])
+            assert found.verdict == ("stopped" if denied else "clean"), (at, path)
+            assert all(re.search(r"give \S+ to nobody", stop.remedy) for stop in found.allStops)
+            assert not any(f"give {disk.parent} " in stop.remedy for stop in found.allStops)
+        if os.geteuid() == 0:
+            disk.chmod(0o300)
+        else:
+            return
+
+
 def test_files_of_root_in_a_brokers_directory(disk: Path) -> None:
     """After a restore as root, root owns the partition's files, and only root may write them."""
     if os.geteuid() != 0:  # only root can change the owner; other users only make them read-only
@@ -328,6 +480,63 @@ def test_files_of_root_in_a_brokers_directory(disk: Path) -> None:
             os.chown(path, 0, 0)
     found = as_user(lambda: [plan(disk).verdict, exceptions(plan(disk))])
     assert found == ["stopped", ["AccessDeniedException"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "verdict", "exception"),
+    [
+        ("recovery-point-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+        ("replication-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+        ("log-start-offset-checkpoint.tmp", 0o600, "stopped", "FileNotFoundException"),
+        ("ledger-0/leader-epoch-checkpoint.tmp", 0o644, "stopped", "FileNotFoundException"),
+        ("ledger-0/leader-epoch-checkpoint.tmp", 0o600, "stopped", "IOException"),
+        ("cleaner-offset-checkpoint.tmp", 0o600, "clean", ""),
+        ("__cluster_metadata-0/quorum-state.tmp", 0o644, "clean", ""),
+        ("__cluster_metadata-0/quorum-state.tmp", 0o600, "stopped", "IOException"),
+        ("ledger-0/leader-epoch-checkpoint.tmp", None, "stopped", "FileNotFoundException"),
+        ("meta.properties.tmp", 0o600, "clean", ""),
+    ],
+)
+def test_left_over_temporary_files(disk: Path, path: str, mode: int | None, verdict: str, exception: str) -> None:
+    """A checkpoint is written to its .tmp, whatever is there. `mode`: of a file of root's; None: a directory."""
+    if mode is None:
+        (disk / path).mkdir()
+        given(disk)
+    else:
+        given(disk)
+        (disk / path).touch()
+        (disk / path).chmod(mode if os.geteuid() == 0 else mode & 0o044)
+    plan(disk)
+    found = as_user(lambda: [(each.verdict, exceptions(each), each.status) for each in [plan(disk)]])
+    for said, names, status in (*found, (plan(disk).verdict, exceptions(plan(disk)), plan(disk).status)):
+        assert (said, names) == (verdict, [exception] if exception else [])
+        assert status == (3 if exception else int(path.startswith("cleaner")))
+    if mode is not None:
+        (disk / path).chmod(0o600)
+        given(disk)
+        assert (plan(disk).verdict, plan(disk).status) == ("clean", 0)
+
+
+def test_a_directory_to_be_deleted_that_is_not_the_brokers(disk: Path) -> None:
+    path = disk / f"ledger-0.{'0' * 32}-delete"
+    (disk / "ledger-0").rename(path)
+    given(disk)
+    assert plan(disk).allStops == []
+    path.chmod(0o555)
+    if os.geteuid() == 0:
+        os.chown(path, 0, 0)
+    plan(disk)
+    found = as_user(lambda: [(each.verdict, exceptions(each)) for each in [plan(disk)]])
+    assert found == [("stopped", ["AccessDeniedException"])]
+    path.chmod(0o755)
+
+
+def test_a_new_directory_id_that_cannot_be_written(disk: Path) -> None:
+    text = (disk / "meta.properties").read_text()
+    (disk / "meta.properties").write_text(re.sub("directory.id=.*\n", "", text))
+    (disk / "meta.properties.tmp").mkdir()
+    stop = plan(disk).allStops[0]
+    assert (stop.kind, stop.exception.partition(":")[0]) == ("exit", "FileNotFoundException")
 
 
 # --- the same bytes, by verify and by restart-plan ---

@@ -29,7 +29,7 @@ def test_what_fits_is_parsed(number: int) -> None:
     assert parse_int(f"{number:+}") == (number if -(1 << 31) <= number < 1 << 31 else None)
 
 
-@pytest.mark.parametrize("text", [None, "", "²", "٣", "1_0", " 7", "7 ", "7\n", "0x1", "1.0", "--1", "+", "9" * 5000])
+@pytest.mark.parametrize("text", [None, "", "²", "𝟏", "1_0", " 7", "7 ", "7\n", "0x1", "1.0", "--1", "+", "9" * 5000])
 def test_what_is_no_number(text: str | None) -> None:
     assert parse_int(text) is None
     assert parse_long(text) is None

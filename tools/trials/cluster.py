@@ -82,7 +82,8 @@ def said(text: str) -> list[str]:
 
 class Cluster:
     """Runs both processes inside a `with` block. `dirs`: the broker's log.dirs; `metadata`: its metadata.log.dir, None
-    if not set; `user`: user ID that the broker runs as; `combined`: the broker is its own controller, the only one."""
+    if not set; `user`: user ID that the broker runs as; `combined`: the broker is its own controller, the only one;
+    `configs`: further lines of the broker's configuration."""
 
     def __init__(
         self,
@@ -94,12 +95,14 @@ class Cluster:
         metadata: Path | None = None,
         user: int | None = None,
         combined: bool = False,
+        configs: str = "",
     ) -> None:
         self.jars = jars
         self.work = work
         self.ports = {"controller": free_port(), "broker": free_port()}
         self.dirs = {"controller": [controller_dir], "broker": list(dirs)}
         self.metadata, self.user, self.combined = metadata, user, combined
+        self.configs = configs
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Cluster:
@@ -130,6 +133,8 @@ class Cluster:
         text = COMMON.format(node=node, roles=roles, voter=voter, port=controller, dirs=dirs)
         if role == "broker" and self.metadata is not None:
             text += f"metadata.log.dir={self.metadata}\n"
+        if role == "broker":
+            text += self.configs
         return text + LISTENERS[kind].format(port=self.ports[role], controller=controller)
 
     def __exit__(

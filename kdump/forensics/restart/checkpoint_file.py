@@ -12,11 +12,11 @@ import re
 from typing import NamedTuple
 
 from kdump.forensics.restart.plan import EXIT, OFFLINE, Epoch, Stop, Stopped
+from kdump.format.numbers import parse_int, parse_long
 from kdump.log.entries import LARGEST_TEXT
 from kdump.log.errors import Missing, SourceError
 from kdump.log.source import open_source
 
-INTEGER = re.compile(r"[+-]?[0-9]+")
 MOST_SHOWN = 60
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 
@@ -37,14 +37,11 @@ class Line(NamedTuple):
     text: str
 
 
-def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
-    """Return the lines of a file; None if it does not exist. Raises SourceError. With `utf8` (Java reads the file as
-    UTF-8), raises BadLine for the first byte that is not UTF-8, and for a directory with the file's name."""
+def read_small(path: str) -> bytes | None:
+    """Return the content of a small file; None if it does not exist. Raises SourceError."""
     if not os.path.lexists(path):
         return None
-    if utf8 and os.path.isdir(path):
-        raise BadLine(0, "is a directory", exception="IOException: Is a directory")
-    if os.path.lexists(path) and not os.path.isfile(path):
+    if not os.path.isfile(path):
         raise SourceError(f"{path}: not a file")
     try:
         source = open_source(path)
@@ -56,12 +53,22 @@ def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
         source.close()
     if len(data) > LARGEST_TEXT:
         raise SourceError(f"{path}: more than {LARGEST_TEXT} bytes, too large for a checkpoint")
-    if utf8:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            message = f"byte {data[error.start]:#04x} is not UTF-8"
-            raise BadLine(error.start, message, exception="MalformedInputException") from None
+    return data
+
+
+def read_text(path: str) -> list[Line] | None:
+    """Return the lines of a file; None if it does not exist. Raises SourceError, and BadLine for the first byte that is
+    not UTF-8, as Java does, and for a directory with the file's name."""
+    if os.path.isdir(path):
+        raise BadLine(0, "is a directory", exception="IOException: Is a directory")
+    data = read_small(path)
+    if data is None:
+        return None
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"byte {data[error.start]:#04x} is not UTF-8"
+        raise BadLine(error.start, message, exception="MalformedInputException") from None
     found = []
     for match in re.finditer(rb"([^\r\n]*)(\r\n|\n|\r)|([^\r\n]+)$", data):
         text = (match[1] if match[2] else match[3]).decode("utf-8", "surrogateescape")
@@ -75,10 +82,7 @@ def _short(text: str) -> str:
 
 def number(text: str, bits: int) -> int | None:
     """Parse an integer as Integer.parseInt or Long.parseLong do; None if those throw."""
-    if not INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > 20:
-        return None
-    value = int(text[:1].strip("0123456789") + (text.lstrip("+-0") or "0"))
-    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+    return parse_int(text) if bits == 32 else parse_long(text)
 
 
 def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:

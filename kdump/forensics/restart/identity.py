@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 
-from kdump.forensics.restart.checkpoint_file import number, read_text
-from kdump.forensics.restart.log_files import denied
+from kdump.forensics.restart.checkpoint_file import read_small
+from kdump.forensics.restart.log_files import denied, left_over_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, Step, Stop
-from kdump.forensics.restart.rights import Rights
-from kdump.format.text import properties
+from kdump.forensics.restart.rights import ENTER, WRITE, Rights
+from kdump.format.java_properties import MALFORMED, properties
+from kdump.format.meta_properties import meta_properties
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.image import Metadata
@@ -26,8 +26,12 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
     valid = []
     for directory in directories:
         path = os.path.join(directory.path, META)
+        barrier = None if directory.failed else rights.barrier(directory.path)
+        refused = rights.java_error(path)
+        if barrier is not None:
+            refused = f"AccessDeniedException: {path}"
         try:
-            reason = rights.java_error(path) or _read(directory)
+            reason = refused or _read(directory)
         except SourceError as error:  # kdump cannot read it; the broker may
             directory.unread.append(str(error))
             continue
@@ -43,13 +47,22 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
                 what = f"RuntimeException: No `meta.properties` found in {directory.path}"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
         else:
-            directory.stops.append(_unreadable(directory, path, reason, alone=len(directories) == 1))
+            stop = _unreadable(directory, path, reason, alone=len(directories) == 1)
+            if barrier is not None:
+                message = f"user {rights.name} has no permission to enter {barrier}, which is above {directory.path}"
+                remedy = f"let {rights.name} enter {barrier} (chmod +x, for its group or for all)"
+                remedy += "; if the broker runs as another user, run kdump as that user"
+                stop = stop._replace(message=message, remedy=remedy)
+            elif "AccessDenied" in reason and not directory.failed:
+                stop = stop._replace(remedy=denied(path, "read", reason, rights).remedy)
+            directory.stops.append(stop)
     if not valid and len(directories) > 1 and not any(each.unread for each in directories):
         message = "no directory has a readable meta.properties"
         what = "RuntimeException: No readable meta.properties files found."
         plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
-    _agree(sorted(valid, key=lambda each: each.path))
+    _agree(sorted(valid, key=lambda each: each.path), rights)
     _one_metadata_log(valid, directories)
+    _complete(valid)
 
 
 def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> Stop:
@@ -95,47 +108,60 @@ def _remedy(directory: DirectoryPlan) -> str:
 def _read(directory: DirectoryPlan) -> str | None:
     """Read meta.properties into the plan, and return why the broker cannot; empty if it is missing, None if it is
     valid. Raises SourceError."""
-    lines = read_text(os.path.join(directory.path, META), utf8=False)
-    if lines is None:
+    data = read_small(os.path.join(directory.path, META))
+    if data is None:
         return ""
-    text = "\n".join(line.text for line in lines).encode("utf-8", "surrogateescape")
-    said = {line.values["name"]: line.values["value"] for line in properties(text) if line.values}
-    directory.clusterId, directory.directoryId = said.get("cluster.id"), said.get("directory.id")
-    directory.version = version = said.get("version", "0")
-    if version not in ("0", "1"):
-        return f"Unknown meta.properties version number {version}"
-    name = "broker.id" if version == "0" and "broker.id" in said else "node.id"
-    if version == "1" or name in said:
-        if name not in said:
-            return f"Failed to find {name}"
-        directory.nodeId = number(said[name], 32)
-        if directory.nodeId is None:
-            return f"Unable to read {name} as a base-10 number: {said[name]!r}"
-    if version == "1" and directory.clusterId is None:
-        return "cluster.id was not found"
-    if directory.directoryId is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", directory.directoryId):
-        return f"Unable to read directory.id as a Uuid: {directory.directoryId!r}"
-    if directory.nodeId is None or directory.clusterId is None:
-        return f"Error: {'node' if directory.nodeId is None else 'cluster'} ID not found"
+    lines = list(properties(data))
+    if any(line.problem for line in lines):
+        return f"IllegalArgumentException: {MALFORMED}"
+    try:
+        said = meta_properties({line.values["name"]: line.values["value"] for line in lines if line.values})
+    except ValueError as error:
+        return str(error)
+    directory.version = str(said.version)
+    directory.nodeId, directory.clusterId, directory.directoryId = said.node_id, said.cluster_id, said.directory_id
     return None
 
 
-def _agree(directories: list[DirectoryPlan]) -> None:
-    """Check that all have the same cluster ID and node ID, and each its own directory ID."""
+def _complete(directories: list[DirectoryPlan]) -> None:
+    """Add a stop for each meta.properties without a node ID or cluster ID. The node exits after it has read all of
+    them, also if other directories are valid (initializeLogDirs)."""
+    for directory in directories:
+        missing = [
+            name for name, value in (("node", directory.nodeId), ("cluster", directory.clusterId)) if value is None
+        ]
+        if missing:
+            path = os.path.join(directory.path, META)
+            what = f"RuntimeException: Error: {missing[0]} ID not found in {directory.path}"
+            message = f"{META} states no {' and no '.join(missing)} ID"
+            if directory.version == "0":
+                message += ": it has version 0, or no version, in which only broker.id and cluster.id are read"
+            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
+
+
+def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
+    """Check that all that have a cluster ID and a node ID have the same, and each its own directory ID."""
     seen: dict[str, str] = {}
     for directory in directories:
-        first, path = directories[0], os.path.join(directory.path, META)
+        cluster = next((each for each in directories if each.clusterId is not None), directory)
+        node = next((each for each in directories if each.nodeId is not None), directory)
+        path = os.path.join(directory.path, META)
         here = f"check that {directory.path} belongs to this broker"
-        if directory.clusterId != first.clusterId:
-            message = f"cluster.id {directory.clusterId}, but {first.path} has {first.clusterId}"
-            what = f"RuntimeException: Invalid cluster.id in: {path}. Expected {first.clusterId}, but read"
+        if directory.clusterId not in (None, cluster.clusterId):
+            message = f"cluster.id {directory.clusterId}, but {cluster.path} has {cluster.clusterId}"
+            what = f"RuntimeException: Invalid cluster.id in: {path}. Expected {cluster.clusterId}, but read"
             directory.stops.append(Stop(EXIT, path, None, None, message, f"{what} {directory.clusterId}", here))
-        if directory.nodeId != first.nodeId:
-            message = f"node.id {directory.nodeId}, but {first.path} has {first.nodeId}"
-            what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {first.nodeId}"
+        if directory.nodeId not in (None, node.nodeId):
+            message = f"node.id {directory.nodeId}, but {node.path} has {node.nodeId}"
+            what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, here))
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
+            stop = left_over_stop(path, rights)
+            if not rights.can(directory.path, WRITE | ENTER):
+                stop = denied(f"{path}.tmp", "write", f"FileNotFoundException: {path}.tmp (Permission denied)", rights)
+            if stop is not None:  # the node exits: MetaPropertiesEnsemble.Copier
+                directory.stops.append(stop._replace(kind=EXIT))
             continue
         if is_reserved(directory.directoryId):
             message = f"directory.id {directory.directoryId} is reserved"

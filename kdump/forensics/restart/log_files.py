@@ -154,12 +154,27 @@ class LogFiles:
 def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
     """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
     exception."""
-    where = os.path.dirname(path)
+    where = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
     message = f"user {rights.name} has no permission to {word} {path}"
     if not os.path.lexists(path):
         message = f"user {rights.name} has no permission to write in {where}"
     remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
     return Stop(OFFLINE, path, None, None, message, what, remedy)
+
+
+def left_over_stop(path: str, rights: Rights) -> Stop | None:
+    """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
+    overwritten (FileOutputStream); None if it can."""
+    path += ".tmp"
+    if os.path.isdir(path):
+        return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
+    if not os.path.exists(path) or rights.can(path, WRITE):
+        return None
+    what = f"FileNotFoundException: {path} (Permission denied)"
+    return denied(path, "write", what, rights)._replace(
+        remedy=f"delete {path}: a write that was interrupted has left it; if the broker runs as another user than "
+        f"{rights.name}, run kdump as that user"
+    )
 
 
 def directory_stop(path: str) -> Stop:

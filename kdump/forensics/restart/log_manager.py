@@ -17,14 +17,14 @@ from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.directories import METADATA_LOG
-from kdump.forensics.restart.log_files import denied
+from kdump.forensics.restart.log_files import denied, left_over_stop
 from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.moves import Moves, parse_name
 from kdump.forensics.restart.plan import EXIT, HIDDEN, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.recovery import INTERVAL
-from kdump.forensics.restart.rights import READ, WRITE, Rights
-from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops
+from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
+from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops, write_warning
 from kdump.forensics.restart.strays import Strays
 from kdump.format.numbers import parse_int
 from kdump.log.at_work import PAUSES, identities, identity, is_changing, steady
@@ -92,6 +92,7 @@ class LogManager:
     def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
         clean = bool(directory.clean)
         directory.stops += write_stops(directory, self.rights)
+        directory.warnings += filter(None, [write_warning(directory, self.rights)])
         if directory.clean:
             path = os.path.join(directory.path, CLEAN_MARK)
             directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
@@ -222,6 +223,12 @@ class LogManager:
             plan.steps.append(
                 Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")
             )
+            if not self.rights.can(plan.path, WRITE | ENTER):  # UnifiedLog.delete fails the log directory
+                what = f"AccessDeniedException: {plan.path}"
+                stop = denied(plan.path, "delete", what, self.rights)
+                message = f"{stop.message}, as a start does after file.delete.delay.ms (1 min)"
+                remedy = f"{stop.remedy}, or delete the directory: its topic or replica was deleted"
+                plan.stops.append(stop._replace(message=message, remedy=remedy))
             return
         if plan.state == "stray":
             plan.notes.append(
@@ -249,10 +256,14 @@ class LogManager:
             new = f"{plan.name}.<32 digits>-delete"
             reason = f"to {new}: as soon as {moved} has all its records and replaces it"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
-        if not plan.stops and not self.rights.can(plan.path, WRITE):
-            path = os.path.join(plan.path, "leader-epoch-checkpoint.tmp")  # written when a leader is elected
-            what = f"FileNotFoundException: {path} (Permission denied)"
-            plan.stops.append(denied(path, "write", what, self.rights))
+        if plan.stops:
+            return
+        path = os.path.join(plan.path, "leader-epoch-checkpoint")  # written when a leader is elected
+        if not self.rights.can(plan.path, WRITE):
+            what = f"FileNotFoundException: {path}.tmp (Permission denied)"
+            plan.stops.append(denied(f"{path}.tmp", "write", what, self.rights))
+        else:
+            plan.stops += filter(None, [left_over_stop(path, self.rights)])
 
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
         """recoverAbandonedFutureLogs: a future log that the controller has assigned to this log directory takes the

@@ -258,8 +258,10 @@ class RestartPlan:
     """Failures of the broker as a whole."""
     assumptions: list[str] = field(default_factory=list)
     withoutMetadata: bool = False
-    """Whether no directory has a metadata log, so that only the controllers, if there are any left, know which
-    partitions the broker has."""
+    """Whether no directory has a metadata log with topics, so that only the controllers, if there are any left, know
+    which partitions the broker has."""
+    withoutTopics: bool = False
+    """Whether there is a metadata log, but it has no topics."""
 
     @property
     def allStops(self) -> list[Stop]:

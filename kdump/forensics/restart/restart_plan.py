@@ -16,6 +16,7 @@ from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.strays import Strays
 from kdump.log.disk import LogDirectory, place_of
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.state.identity import complete_quorum
 from kdump.state.image import Metadata
 from kdump.state.metadata import read_metadata
 
@@ -65,17 +66,34 @@ def restart_plan(
     for each in manager.metadata_logs():
         add(each)
     is_whole = metadata is not None and not _is_cut(plan, metadata)
-    if not is_whole and not strays.of_zookeeper:
+    is_alone = metadata is not None and _is_alone(plan, metadata)
+    # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
+    # topics next to partitions is not what they have.
+    has_topics = metadata is not None and bool(metadata.topics)
+    if not (is_whole and (has_topics or is_alone)) and not strays.of_zookeeper:
         manager.strays = Strays(None)
     if is_broker:
         for each in manager.logs():
             add(each)
     known = any(os.path.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
-    plan.withoutMetadata = not known and not strays.of_zookeeper
+    lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
+    plan.withoutTopics = known and lacks_topics
+    plan.withoutMetadata = not strays.of_zookeeper and (not known or (lacks_topics and not plan.unread))
     if not wanted(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
     _assume(plan, metadata, is_broker, is_whole, rights)
+    if is_alone:
+        plan.assumptions.append("the node is the cluster's only controller, as quorum-state or the metadata has it")
     return plan
+
+
+def _is_alone(plan: RestartPlan, metadata: Metadata) -> bool:
+    """Return True if the node is the quorum's only voter, so that no other node has metadata that this disk lacks."""
+    quorum = Metadata(voters=dict(metadata.voters))
+    for directory in plan.directories:
+        if directory.metadataLogDir:
+            complete_quorum(quorum, os.path.join(directory.path, METADATA_LOG))
+    return set(quorum.voters) == {each.nodeId for each in plan.directories}
 
 
 def _is_cut(plan: RestartPlan, metadata: Metadata) -> bool:
@@ -84,12 +102,11 @@ def _is_cut(plan: RestartPlan, metadata: Metadata) -> bool:
 
 
 def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:
-    """Return the cluster's metadata from one of the directories; None if there is none."""
-    for directory in sorted(plan.directories, key=lambda each: not each.metadataLogDir):
-        found = read_metadata(directory.path, options.limits)
-        if found is not None and found.topics:
-            return found
-    return None
+    """Return the cluster's metadata from one of the directories, if possible one with topics; None if there is none."""
+    here = sorted(plan.directories, key=lambda each: not each.metadataLogDir)
+    read = (read_metadata(directory.path, options.limits) for directory in here)
+    found = [metadata for metadata in read if metadata is not None]
+    return next((metadata for metadata in found if metadata.topics), found[0] if found else None)
 
 
 def _is_of_zookeeper(plan: RestartPlan) -> bool:
@@ -107,7 +124,7 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
         place = place_of(directory.path)
         if isinstance(place, LogDirectory):
             logs = any(each.topic != METADATA_TOPIC for each in place.partitions)
-            if logs or place.unknown or any(name.endswith("-offset-checkpoint") for name in place.files):
+            if logs or any(name.endswith("-offset-checkpoint") for name in place.files):
                 return True
     nodes = {directory.nodeId for directory in plan.directories}
     return metadata is None or bool(nodes & set(metadata.brokers))

@@ -11,7 +11,7 @@ import os
 import pwd
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
@@ -25,6 +25,10 @@ class Rights:
         self.mounts_count = True
         """Whether a read-only mount denies writing. The plan reports such a mount once, and is otherwise computed as if
         it were writable."""
+        self.roots: list[str] = []
+        """Absolute paths of the log directories. The plan reports once that the user cannot enter a directory above
+        them (`barrier`); apart from that, it is computed as if it were possible."""
+        self._entered: dict[str, bool] = {}
         self.groups: set[int] = set()
         if not own:
             with suppress(KeyError, OSError):
@@ -48,7 +52,22 @@ class Rights:
             want &= ~WRITE
         if self.own or self.user == 0:
             return os.access(path, want, effective_ids=os.access in os.supports_effective_ids)
-        return self._can(os.path.dirname(path), ENTER) and self._can(path, want)
+        if os.path.islink(path):
+            return all(self._enters(each) for each in _above(path)) and self._can(path, want)
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._entered:
+            self._entered[folder] = all(self._enters(each) for each in (*_above(folder), folder))
+        return self._entered[folder] and self._can(path, want)
+
+    def barrier(self, directory: str) -> str | None:
+        """Return the topmost directory above a log directory that the user may not enter; None if there is none."""
+        if self.own or self.user == 0:
+            return None
+        return next((each for each in _above(directory) if not self._can(each, ENTER)), None)
+
+    def _enters(self, directory: str) -> bool:
+        below = any(os.path.commonpath((directory, root)) == root for root in self.roots)
+        return self._can(directory, ENTER) if below or not self.roots else True
 
     def _can(self, path: str, want: int) -> bool:
         try:
@@ -79,6 +98,16 @@ class Rights:
         return None if self.can(path, want) else f"AccessDeniedException: {path}"
 
 
+def _above(path: str) -> Iterator[str]:
+    """Yield the directories that are entered on the way to a path, topmost first: by its name, and through links."""
+    for name in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
+        above = []
+        while (parent := os.path.dirname(name)) != name:
+            above.append(parent)
+            name = parent
+        yield from reversed(above)
+
+
 def read_only(path: str) -> bool:
     """Return True if the path is on a file system mounted read-only."""
     try:
@@ -89,6 +118,13 @@ def read_only(path: str) -> bool:
 
 def broker_rights(directories: Iterable[str]) -> Rights:
     """Return the rights of the user that the broker with these log directories is assumed to run as."""
+    paths = list(directories)
+    rights = _rights(paths)
+    rights.roots = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
+    return rights
+
+
+def _rights(directories: list[str]) -> Rights:
     owners: Counter[int] = Counter()
     for directory in directories:
         with suppress(OSError):

@@ -45,7 +45,8 @@ class PlanSummary(NamedTuple):
     withoutMetadata: Annotated[
         bool,
         Doc(
-            "whether no directory has a metadata log: if the controllers have none either, all partitions become stray"
+            "whether no directory has a metadata log, or it has no topics: if the controllers have none either, all "
+            "partitions become stray"
         ),
     ]
     copyFirst: Annotated[list[PathText], Doc("paths to copy elsewhere before startup")]

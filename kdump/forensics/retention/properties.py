@@ -1,21 +1,20 @@
 """A broker's server.properties, parsed as far as its values matter here.
 
-Source: java.util.Properties.load (comments, separators, continued lines); of duplicate names, the last one wins.
+Source: java.util.Properties.load; ConfigDef.parseType, which trims values.
 """
 
 from __future__ import annotations
 
-import re
-
+from kdump.format.java_properties import properties
 from kdump.log.errors import SourceError
 
 MOST = 1 << 20
 """Maximum size of such a file in bytes."""
-LINE = re.compile(r"((?:\\.|[^=:\s\\])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """Return the file's names and values. Raises SourceError if it cannot be read, is too large or binary."""
+    """Return the file's names and values; of duplicate names, the last one wins. Raises SourceError if the file cannot
+    be read, is too large, is binary, or has a bad escape, with which no broker starts."""
     try:
         with open(path, "rb") as file:
             data = file.read(MOST + 1)
@@ -24,30 +23,9 @@ def read_properties(path: str) -> dict[str, str]:
     if len(data) > MOST or b"\0" in data:
         raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MOST else 'binary'}")
     found = {}
-    for line in _lines(data.decode("latin-1")):
-        match = LINE.fullmatch(line)
-        if match:
-            found[_plain(match[1])] = _plain(match[2])
+    for line in properties(data):
+        if line.problem:
+            raise SourceError(f"{path}: no properties file: byte {line.position}: {line.problem}")
+        if line.values:
+            found[line.values["name"]] = line.values["value"].strip()
     return found
-
-
-def _lines(text: str) -> list[str]:
-    """Return the logical lines: one that ends in an odd number of backslashes continues in the next."""
-    found: list[str] = []
-    goes_on = False
-    for line in re.split(r"\r\n|\n|\r", text):
-        line = line.lstrip(" \t\f")
-        if not goes_on and (not line or line[0] in "#!"):
-            continue
-        slashes = len(line) - len(line.rstrip("\\"))
-        part = line[:-1] if slashes % 2 else line
-        if goes_on:
-            found[-1] += part
-        else:
-            found.append(part)
-        goes_on = bool(slashes % 2)
-    return found
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text).strip()
