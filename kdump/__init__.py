@@ -1,10 +1,9 @@
-"""kdump reads Kafka's files straight from a broker's disk, with no broker running."""
+"""kdump reads Kafka's files directly from a broker's disk, with no broker running."""
 
 from typing import TYPE_CHECKING, Any
 
 from kdump.engine import choose
-
-__version__ = "0.1.0"
+from kdump.version import __version__ as __version__
 
 choose()
 

@@ -117,7 +117,7 @@ def test_everything_of_every_log_directory_is_found(tmp_path: Path) -> None:
         roots = {path.parent for path in top.rglob("meta.properties")}
         expected = {(kind, path) for kind, path in expected if not any(is_unknown(Path(path), root) for root in roots)}
         if not expected:
-            with pytest.raises(SourceError, match="no log directory"):
+            with pytest.raises(SourceError, match="no Kafka log directory"):
                 found_in(top)
             continue
         found = found_in(top)

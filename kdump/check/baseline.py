@@ -33,7 +33,7 @@ def read_baseline(path: str) -> Baseline:
                     if row["type"] == "finding":
                         keys.add(_key(row["code"], row["topic"], row["partition"], row["offset"], row["file"]))
                 except (ValueError, KeyError, TypeError) as error:
-                    raise SourceError(f"{path}: line {number} is not of kdump verify --json") from error
+                    raise SourceError(f"{path}: line {number} is not a line that kdump verify --json writes") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     return Baseline(keys)

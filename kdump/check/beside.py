@@ -81,8 +81,8 @@ class Beside(Carrier):
             self.totals.refused(error)
 
     def aborted(self, part: Part) -> Aborted:
-        """Return the entries of the segment's .txnindex; None if it is unreadable, invalid or too large, or if the .index is
-        missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
+        """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
+        .index is missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
         transactions."""
         at = part.segment.beside.get(TXN_INDEX)
         if at is None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from kdump.check.missing import Missing
 from kdump.log.errors import SourceError, is_gone
 
-
 RECENT = 100
 """Number of the last problems among which the same one is not repeated."""
 

@@ -132,37 +132,38 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
     if path == "-" or not is_directory(path):
         yield target(path)
         return
-    around: list[tuple[str, Place]] = []  # the places that contain the current directory, outermost first
+    around: list[tuple[str, set[str]]] = []  # places above, with the directories that may be apart
     found = False
     for directory in directories(path, refused):
         # "." and "dir/" cannot be compared as path prefixes
         absolute = directory if is_url(directory) else os.path.abspath(directory)
         while around and not lies_in(absolute, around[-1][0]):
             around.pop()
-        if around and not _may_be_apart(absolute, around[-1][1]):
+        if around and not _is_apart(absolute, *around[-1]):
             continue
         place = place_of(directory)
-        if place is None or (around and absolute in _nested(around[-1][1]) and isinstance(place, Partition)):
+        if place is None or (around and absolute in around[-1][1] and isinstance(place, Partition)):
             continue  # the log directory has listed that partition
         found = True
-        around.append((absolute, place))
+        around.append((absolute, _nested(absolute, place)))
         yield place
     if not found:
         alone = _of_a_log_directory(path)
         if alone is None:
-            raise SourceError(f"{path}: no log directory, partition or segment of Kafka here or below")
+            raise SourceError(f"{path}: no Kafka log directory, partition or segment here or below")
         yield alone
 
 
-def _nested(place: Place) -> list[str]:
-    """Return the absolute paths of the directories below which other log directories may be."""
-    paths = place.nested if isinstance(place, LogDirectory) else getattr(place, "directories", [])
-    return [each if is_url(each) else os.path.abspath(each) for each in paths]
+def _nested(absolute: str, place: LogDirectory | Partition) -> set[str]:
+    """Return the absolute paths of the directories in a place below which other log directories may be."""
+    paths = place.nested if isinstance(place, LogDirectory) else place.directories
+    return {f"{absolute.rstrip('/')}/{os.path.basename(each)}" for each in paths}
 
 
-def _may_be_apart(absolute: str, place: Place) -> bool:
-    """Return True if a directory below `place` is not one of those that belong to it."""
-    return any(lies_in(absolute, each) for each in _nested(place))
+def _is_apart(absolute: str, place: str, nested: set[str]) -> bool:
+    """Return True if a directory below the one at `place` is in or below one of its `nested` directories."""
+    place = place.rstrip("/") + "/"
+    return place + absolute[len(place) :].partition("/")[0] in nested
 
 
 def _of_a_log_directory(path: str) -> Partition | None:
