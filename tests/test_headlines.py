@@ -19,7 +19,7 @@ from kdump.cli import COMMANDS, cli
 from kdump.log.paths import target
 from tests import craft
 from tests.command import objects, run
-from tests.conftest import FIXTURES, ROOT, segment
+from tests.conftest import FIXTURES, ROOT, sample, segment
 
 FIRST = f"{0:020}.log"
 DATA, MARKER = 0x10, 0x20
@@ -194,6 +194,45 @@ def test_every_command_is_considered() -> None:
     context = click.Context(cli)
     assert all(cli.get_command(context, name) is not None for name in OF_DISKS)
     assert set(OF_DISKS) <= set(COMMANDS)
+
+
+def small_files() -> list[str]:
+    """A path of each kind of file of a disk, other than the segments."""
+    disk = FIXTURES / "disk-1"
+    parts = [part for part in (disk / "payments-0", disk / "__cluster_metadata-0", disk) if part.is_dir()]
+    files = [path for part in parts for path in sorted(part.iterdir()) if path.is_file() and path.suffix != ".log"]
+    return [str(path.relative_to(disk)) for path in {path.suffix + path.parent.name: path for path in files}.values()]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sample(small_files(), 4, "unreadable"))
+def test_nothing_is_concluded_from_a_file_that_was_not_read(name: str, open_disk: Path) -> None:
+    """`verify` has no error that it does not have where the file can be read, and counts the file once."""
+    (open_disk / name).chmod(0)
+    first = as_nobody("verify", open_disk).splitlines()[0]
+    assert first.startswith(("NOT ALL WAS READ", "INCOMPLETE"))
+    assert first.endswith("1 path not read")
+
+
+@pytest.mark.parametrize("name", ["payments-0/*.txnindex", "payments-0/partition.metadata", "meta.properties"])
+def test_files_whose_content_seemed_to_be_missing(name: str, open_disk: Path) -> None:
+    for path in open_disk.glob(name):
+        path.chmod(0)
+    assert as_nobody("verify", open_disk).splitlines()[0].endswith("1 path not read")
+
+
+@pytest.mark.parametrize("gone", ["", ".index .timeindex", ".log", ".log .index .timeindex", "*"])
+def test_a_log_that_is_empty_or_gone(gone: str, disk: Path) -> None:
+    """The segment's name has its end, and the checkpoint where that was. Without a segment, the broker starts again."""
+    log = disk / "orders-none-0" / FIRST
+    for path in log.parent.iterdir():
+        if gone == "*" or path.suffix in gone.split():
+            path.unlink()
+        elif path.suffix in (".log", ".index", ".timeindex"):
+            path.write_bytes(b"")
+    assert headline(disk).startswith("INCOMPLETE: ")
+    assert "300 offsets missing" in headline(disk)
+    assert "300 offsets missing" in headline(log.parent)
 
 
 # Sums and wording.

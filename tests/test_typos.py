@@ -102,14 +102,22 @@ def test_globs_and_regular_expressions(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", of_paths())
-@pytest.mark.parametrize("what", ["missing", "empty", "text", "zeros", "nothing", "a directory of text"])
-def test_a_path_without_kafkas_files(command: str, what: str, tmp_path: Path) -> None:
-    path = tmp_path / "path"
-    if what in ("empty", "a directory of text"):
+@pytest.mark.parametrize(
+    "what", ["missing", "empty", "text", "zeros", "nothing", "a directory of text", "a directory above one"]
+)
+@pytest.mark.parametrize("name", ["path", "disk-1"])
+def test_a_path_without_kafkas_files(command: str, what: str, name: str, tmp_path: Path) -> None:
+    """A directory of any name: that of a partition, as disk-1, makes it none."""
+    path = tmp_path / name
+    if what in ("empty", "a directory of text", "a directory above one"):
+        path.mkdir()
+    if what == "a directory above one":
+        path = path / "log4j-2"
         path.mkdir()
     if what != "empty" and what != "missing":
         content = {"zeros": bytes(5000), "nothing": b""}.get(what, b"of no interest\n" * 400)
         (path / "notes.txt" if what.startswith("a dir") else path).write_bytes(content)
+    path = tmp_path / name
     if command in ANYTHING and what not in ("missing", "empty"):
         assert run(command, path).exit_code == 1
         return

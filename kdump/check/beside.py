@@ -81,18 +81,19 @@ class Beside(Carrier):
             self.totals.refused(error)
 
     def aborted(self, part: Part) -> Aborted:
-        """Return the entries of the segment's .txnindex; None if it is invalid or too large, or if the .index is
-        missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
+        """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
+        .index is missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
         transactions."""
         at = part.segment.beside.get(TXN_INDEX)
         if at is None:
             return (None, []) if INDEX in part.segment.beside else None
         rows: list[Row] = []
+        problems = self.totals.problems
         for item in self.entries(at, TXN_INDEX):
             if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
                 return None
             rows.append((item.position, item.values))
-        return at, rows
+        return (at, rows) if self.totals.problems == problems else None
 
     def begins(self, part: Part, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at

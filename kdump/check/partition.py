@@ -48,7 +48,7 @@ class PartitionCheck(Carrier):
     and be resumed there: `state` returns the state, `resume` restores it."""
 
     carries = {
-        **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records"), NUMBER),
+        **dict.fromkeys(("log_start", "log_end", "end_unread", "reached", "doubts", "_records"), NUMBER),
         "_held": HELD_FINDINGS,
     }
 
@@ -63,6 +63,8 @@ class PartitionCheck(Carrier):
         """Only the segments are checked, because a single file was selected."""
         self.log_start: int | None = None
         self.log_end: int | None = None
+        self.end_unread = 0
+        """1 if the last segment could not be read, so that the log end offset is unknown."""
         self.reached = -1
         """The highest offset that a valid batch starts or ends with."""
         self.doubts = 0
@@ -139,6 +141,7 @@ class PartitionCheck(Carrier):
         last = not following and segment.log.name_offset is not None
         if self.alone:
             last = self.known.last if self.known.last is not None else True
+        self.end_unread = 0
         try:
             window = self.options.open(segment.log)
         except SourceError as error:
@@ -165,6 +168,7 @@ class PartitionCheck(Carrier):
         """Report the error. No rule draws conclusions across bytes that were not read."""
         self.totals.refused(error)
         self.log_end = None
+        self.end_unread = 1
         for rule in self._rules:
             rule.unread()
 

@@ -129,16 +129,17 @@ class Surroundings:
                     )
 
     def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
-        if log.log_end is None or self.partition.state:
+        log_end = self._log_end(log)
+        if log_end is None or self.partition.state:
             return
         for name, noted in self.known.checkpoints.items():
-            if noted.offset <= log.log_end:
+            if noted.offset <= log_end:
                 continue
             start = name == "log-start-offset"
-            message = f"{name}-checkpoint has offset {noted.offset}, but the log end offset is {log.log_end}"
+            message = f"{name}-checkpoint has offset {noted.offset}, but the log end offset is {log_end}"
             consequence = "at startup the broker deletes every segment of the log: back it up first" if start else None
             if name == "replication-offset":
-                gone = f"offsets {log.log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
+                gone = f"offsets {log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
                 consequence = f"{gone}; another replica may have them, but the broker continues from the log's own end"
             yield found(
                 "checkpoint-beyond-log",
@@ -147,11 +148,24 @@ class Surroundings:
                 position=noted.position,
                 size=noted.size,
                 offset=noted.offset,
-                expected=log.log_end,
+                expected=log_end,
                 actual=noted.offset,
                 severity=ERROR if start else WARNING,
                 consequence=consequence,
             )
+
+    def _log_end(self, log: PartitionCheck) -> int | None:
+        """Return the log end offset; None if it is unknown because of what could not be read. A log without a batch
+        ends at the base offset of its last segment, one without a segment where the broker creates it: at its
+        checkpointed log start offset (LogLoader.recoverLog)."""
+        if log.log_end is not None:
+            return log.log_end
+        if log.end_unread or self.partition.refused:
+            return None
+        if self.partition.segments:
+            return self.partition.segments[-1].offset
+        start = self.known.checkpoints.get("log-start-offset")
+        return start.offset if start else 0
 
 
 def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
@@ -177,6 +191,7 @@ def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Find
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
     said: dict[str, str] = {}
     sound = True
+    problems = totals.problems
     for item in _items(at, options, totals):
         if isinstance(item, Problem):
             sound = False
@@ -185,7 +200,7 @@ def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Find
             said[item.values["name"]] = item.values["value"]
         elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
             yield found("snapshot-invalid", at, item.reason, position=item.position, size=item.size)
-    if sound:
+    if sound and totals.problems == problems:  # nothing follows from a file that was not read
         yield from content(at, said)
 
 

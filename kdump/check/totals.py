@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from kdump.check.missing import Missing
 from kdump.log.errors import SourceError, is_gone
 
+RECENT = 100
+"""Number of the last problems among which the same one is not repeated."""
+
 
 @dataclass
 class Totals:
@@ -23,6 +26,8 @@ class Totals:
     """Findings that the baseline has accepted."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    problems: int = 0
+    """Number of times that something could not be read: more than there are files, if several rules read one."""
     missing: Missing = field(default_factory=Missing)
 
     def refused(self, error: SourceError) -> None:
@@ -31,7 +36,10 @@ class Totals:
 
     def problem(self, text: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
-        (self.notes if is_gone(text) else self.unread).append(text)
+        self.problems += 1
+        found = self.notes if is_gone(text) else self.unread
+        if text not in found[-RECENT:]:
+            found.append(text)
 
     def add(self, other: Totals) -> None:
         self.partitions += other.partitions

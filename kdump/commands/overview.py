@@ -101,9 +101,6 @@ class Overview:
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, Partition):
-                        # Directories of other programs have such names, too: /etc/dbus-1.
-                        if place.path != path and not any(at.kind for at in place.files()) and not place.refused:
-                            continue
                         self._partition(place)
                     elif place.kind is kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)

@@ -7,7 +7,8 @@ Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogMan
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kdump.log import kinds
@@ -15,7 +16,7 @@ from kdump.log.at_work import identity
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import ENDINGS, Kind, by_name
-from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names
+from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names, parent
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
 from kdump.log.source import Identity
 
@@ -26,6 +27,12 @@ LOCK = ".lock"
 CLEAN_MARK = ".kafka_cleanshutdown"
 """File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
 BESIDE = (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
+BOOTSTRAP = "bootstrap.checkpoint"
+"""File with the first metadata of a cluster, which kafka-storage format writes to a log directory."""
+AT_ROOT = {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT}
+"""Kinds of files that a broker creates in each of its log directories."""
+NUMBERED = re.compile(r"-?[0-9]+\.(?:log|index|timeindex|txnindex|snapshot|swap|cleaned)$", re.ASCII)
+"""File names that a broker parses in a partition directory, whatever the number."""
 NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
@@ -62,6 +69,8 @@ class Partition:
     """.deleted files, and files whose names Kafka does not know."""
     refused: list[str] = field(default_factory=list)
     """Why the directory could not be listed."""
+    directories: list[str] = field(default_factory=list)
+    """Directories in it, which a broker ignores."""
     seen: Identity | None = field(default=None, compare=False)
     """Identity of the directory from before it was listed; None if it is not on a local disk."""
 
@@ -92,6 +101,9 @@ class LogDirectory:
     files: dict[str, Target] = field(default_factory=dict)
     others: list[Target] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    nested: list[str] = field(default_factory=list)
+    """Directories below which there may be other log directories: those named topic-partition that contain
+    directories and, if no file shows that a broker uses this directory, the unknown ones."""
 
     @property
     def is_clean(self) -> bool:
@@ -121,34 +133,64 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
     if path == "-" or not is_directory(path):
         yield target(path)
         return
-    within: list[str] = []
+    around: list[tuple[str, set[str]]] = []  # places above, with the directories that may be apart
     found = False
     for directory in directories(path, refused):
         # "." and "dir/" cannot be compared as path prefixes
         absolute = directory if is_url(directory) else os.path.abspath(directory)
-        if any(lies_in(absolute, done) for done in within):
+        while around and not lies_in(absolute, around[-1][0]):
+            around.pop()
+        if around and not _is_apart(absolute, *around[-1]):
             continue
         place = place_of(directory)
-        if place is not None:
-            found = True
-            within.append(absolute)
-            yield place
+        if place is None or (around and absolute in around[-1][1] and isinstance(place, Partition)):
+            continue  # the log directory has listed that partition
+        found = True
+        around.append((absolute, _nested(absolute, place)))
+        yield place
     if not found:
-        raise SourceError(f"{path}: no Kafka log directory, partition or segment here or below")
+        alone = _of_a_log_directory(path)
+        if alone is None:
+            raise SourceError(f"{path}: no Kafka log directory, partition or segment here or below")
+        yield alone
+
+
+def _nested(absolute: str, place: LogDirectory | Partition) -> set[str]:
+    """Return the absolute paths of the directories in a place below which other log directories may be."""
+    paths = place.nested if isinstance(place, LogDirectory) else place.directories
+    return {f"{absolute.rstrip('/')}/{os.path.basename(each)}" for each in paths}
+
+
+def _is_apart(absolute: str, place: str, nested: set[str]) -> bool:
+    """Return True if a directory below the one at `place` is in or below one of its `nested` directories."""
+    place = place.rstrip("/") + "/"
+    return place + absolute[len(place) :].partition("/")[0] in nested
+
+
+def _of_a_log_directory(path: str) -> Partition | None:
+    """Return the partition of a directory without files of Kafka's that has a partition's name and is in a broker's
+    log directory: the broker creates an empty log there at startup."""
+    if not PARTITION.match(os.path.basename(os.path.abspath(path))):
+        return None
+    above = place_of(parent(path))
+    return partition(path, above.path) if isinstance(above, LogDirectory) and above.files else None
 
 
 def place_of(directory: str) -> LogDirectory | Partition | None:
-    """Return the log directory or partition in `directory`; None if it is neither (there may be some below it)."""
+    """Return the log directory or partition in `directory`; None if it is neither (there may be some below it).
+
+    A directory's name alone makes no partition: log directories and those above have such names, too (data-0, disk-1).
+    """
     try:
         entries = sorted(items(directory), key=lambda entry: natural(entry.name))
     except OSError:
         return None
-    here = [by_name(entry.name)[0] for entry in entries]
-    at_root = any(kind in (kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT) for kind in here)
-    if at_root or any(_is_partition(entry) for entry in entries):
+    here = {by_name(entry.name)[0] for entry in entries}
+    if here & AT_ROOT or any(_is_partition(entry) for entry in entries):
         return _log_directory(directory, entries)
     own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
-    if any(kind in (kinds.SEGMENT, *BESIDE) for kind in here) or (own and entries):
+    files = [entry.name for entry in entries if not entry.is_directory]
+    if here & {kinds.SEGMENT, *BESIDE} or (own and _has_files_of_a_partition(files)):
         return partition(directory)
     return None
 
@@ -158,12 +200,16 @@ def _is_partition(entry: Item) -> bool:
     if not (PARTITION.match(entry.name) and entry.is_directory):
         return False
     try:
-        kinds_in = {by_name(name)[0] for name in names(entry.path)}
-    except OSError:
-        return True
-    return not kinds_in & {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT} and bool(
-        kinds_in & {kinds.SEGMENT, *BESIDE, kinds.PARTITION_METADATA, kinds.EPOCH_CHECKPOINT}
-    )
+        return _has_files_of_a_partition(names(entry.path))
+    except OSError:  # reported by the walk, which goes on
+        return False
+
+
+def _has_files_of_a_partition(names_in: Iterable[str]) -> bool:
+    """Return True if one of the file names is one of Kafka's for files of a partition, or is one with another number
+    (0.log), and none is that of a log directory's file."""
+    here = {by_name(name)[0] or bool(NUMBERED.match(name)) for name in names_in if name != BOOTSTRAP} - {False}
+    return bool(here - {kinds.CLEAN_SHUTDOWN}) and not here & AT_ROOT
 
 
 def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
@@ -172,7 +218,7 @@ def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
         if entry.name == LOCK:
             continue
         if not entry.is_directory:
-            at = target(entry.path, source=directory)
+            at = target(entry.path, source=directory)._replace(topic=None, partition=None)  # whatever its own name
             if at.kind is None or not is_live(entry.name) or entry.name != ENDINGS.sub("", entry.name):
                 found.others.append(at)
             else:
@@ -181,7 +227,18 @@ def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
             found.partitions.append(partition(entry.path, directory))
         elif entry.name not in (REMOTE_CACHE, CLEAN_MARK):
             found.unknown.append(entry.path)
+    found.nested = [each.path for each in found.partitions if each.directories]
+    if not any(at.kind in AT_ROOT for at in found.files.values()):  # not what a broker takes for its log directory
+        found.partitions = [each for each in found.partitions if each.refused or _may_be_partition(each)]
+        found.nested += found.unknown
     return found
+
+
+def _may_be_partition(place: Partition) -> bool:
+    """Return True unless a directory named topic-partition, outside of a broker's log directory, contains other
+    things."""
+    files = [os.path.basename(at.path) for at in place.files()]
+    return _has_files_of_a_partition(files) or not (files or place.directories)
 
 
 def partition(directory: str, source: str = "") -> Partition:
@@ -202,7 +259,9 @@ def partition(directory: str, source: str = "") -> Partition:
         return found
     segments: dict[str, Segment] = {}
     for entry in entries:
-        if not entry.is_directory:
+        if entry.is_directory:
+            found.directories.append(entry.path)
+        else:
             _sort_in(found, segments, entry.name, target(entry.path, source=found.source))
     for segment in segments.values():
         if segment.log is not None:

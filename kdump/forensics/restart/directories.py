@@ -59,22 +59,25 @@ def _failure(path: str) -> str:
 def _log_directories(path: str, several: bool) -> list[LogDirectory]:
     """Return the one log directory at or below `path`. `several`: other paths were given too. Raises SourceError."""
     place = place_of(path)
-    if isinstance(place, LogDirectory):
-        holds_metadata = several and any(each.topic == METADATA_TOPIC for each in place.partitions)
-        if not holds_metadata and not any(name != BOOTSTRAP for name in place.files):
-            reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
-            raise SourceError(f"{path}: {reason}: it does not show how the broker was shut down; pass a log directory")
-        return [place]
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [LogDirectory(path)]  # a new disk: log.dirs may name it
     refused: list[SourceError] = []
-    below = [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
-    if not below:
+    found: list[LogDirectory] = []
+    if isinstance(place, LogDirectory):
+        found.append(place)
+    else:
+        found += [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
+    if not found:
         raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
-    if len(below) > 1:
-        said = ", ".join(each.path for each in below[:4])
-        raise SourceError(f"{path}: contains {len(below)} log directories ({said} …); pass those of one broker")
-    return below
+    if len(found) > 1:
+        said = ", ".join(each.path for each in found[:4])
+        raise SourceError(f"{path}: contains {len(found)} log directories ({said} …); pass those of one broker")
+    holds_metadata = several and any(each.topic == METADATA_TOPIC for each in found[0].partitions)
+    if not holds_metadata and not any(name != BOOTSTRAP for name in found[0].files):
+        reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
+        asked = "it does not show how the broker was shut down; pass a log directory"
+        raise SourceError(f"{found[0].path}: {reason}: {asked}")
+    return found
 
 
 def _directory(place: LogDirectory) -> DirectoryPlan:
