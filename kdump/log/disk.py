@@ -59,7 +59,7 @@ class Partition:
     unfinished: list[Target] = field(default_factory=list)
     """.swap and .cleaned files."""
     others: list[Target] = field(default_factory=list)
-    """.deleted files, and files whose names Kafka does not know."""
+    """.deleted files, files whose names Kafka does not know, and second files of one base offset (.log.gz)."""
     refused: list[str] = field(default_factory=list)
     """Why the directory could not be listed."""
     seen: Identity | None = field(default=None, compare=False)
@@ -228,7 +228,11 @@ def _sort_in(found: Partition, segments: dict[str, Segment], name: str, at: Targ
         stem = ENDINGS.sub("", name).partition(".")[0]
         segment = segments.setdefault(stem, Segment(stem, at.name_offset or 0))
         if at.kind is kinds.SEGMENT:
-            segment.log = at
+            other: Target | None = at
+            if segment.log is None or name == f"{stem}.log":
+                other, segment.log = segment.log, at
+            if other is not None:  # two files of one base offset, such as a .log and its compressed copy
+                found.others.append(other)
         else:
             segment.beside[at.kind] = at
     elif at.kind is kinds.PRODUCER_SNAPSHOT:
