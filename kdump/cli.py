@@ -6,11 +6,14 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from kdump import __version__
+from kdump.__main__ import INTERRUPTED
 from kdump.signals import run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 
@@ -62,6 +65,34 @@ class Lazy(click.Group):
         end_with_reader(name not in TO_THE_END)
         return name, command, rest
 
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command as click does, but exit with 130, and without a message, if it is interrupted."""
+        run = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
+        if not standalone_mode:
+            return run()
+        status: Any = 0
+        try:
+            status = run()
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        except click.Abort as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                status = INTERRUPTED
+            else:
+                click.echo("Aborted!", err=True)
+                status = 1
+        except click.ClickException as error:
+            error.show()
+            status = error.exit_code
+        sys.exit(status)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -71,6 +102,8 @@ class Lazy(click.Group):
             sys.exit(2)
         except ReaderGone:
             sys.exit(0)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
         finally:
             end_with_reader(False)  # remaining buffered output is written at exit
 

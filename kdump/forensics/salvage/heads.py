@@ -64,8 +64,8 @@ class Head:
 @dataclass
 class Place:
     """A file and its place among the others. `copy`: the number of its copy, 0 for the reference copy; `spare`: it is
-    a .deleted, .swap or .cleaned file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the names of that copy's live segments, in ascending order;
-    `beyond`: the next of them after this file's."""
+    a .deleted, .swap or .cleaned file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the
+    names of that copy's live segments, in ascending order; `beyond`: the next of them after this file's."""
 
     at: Target
     copy: int = 0
