@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.engine import choose
+from kdump.engine import check, choose
 
 __version__ = "0.1.0"
 
@@ -81,6 +81,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'kdump' has no attribute {name!r}")
     from importlib import import_module
 
+    check()
     value = globals()[name] = getattr(import_module(module), name)
     return value
 

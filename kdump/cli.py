@@ -14,6 +14,8 @@ import click
 
 from kdump import __version__
 from kdump.__main__ import INTERRUPTED
+from kdump.engine import check
+from kdump.log.named import look_at
 from kdump.signals import run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 
@@ -61,6 +63,7 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        look_at(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)
         return name, command, rest
@@ -143,6 +146,11 @@ def main() -> None:
 
 
 def _run() -> None:
+    try:
+        check()
+    except ImportError as error:
+        click.echo(f"kdump: {error}", err=True)
+        sys.exit(2)
     if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
         from kdump.commands.completing import answer
 

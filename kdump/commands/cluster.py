@@ -50,6 +50,8 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
         return None
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     known = (SUMMARY, *PARTS)
+    if not names:
+        raise click.BadParameter(f"{value!r} has no part: all, {', '.join(known)}")
     if names == ("all",):
         return known
     for name in names:
@@ -78,6 +80,8 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     snapshot, and the log behind it. Nothing is written."""
     if options["history"] and (options["parts"] is not None or options["problems"]):
         raise click.UsageError("--history goes with neither --show nor --problems")
+    if options["topics"] and options["parts"] and not {*options["parts"]} & {SUMMARY, *FOR_TOPIC}:
+        raise click.UsageError(f"--topic goes only with --show {', '.join(FOR_TOPIC)}")
     moment = as_of(options["as_of"], options["zone"])
     output = output_for(options)
     run = _Run(options, moment, output)

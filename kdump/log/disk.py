@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from kdump.log import kinds
 from kdump.log.at_work import identity
-from kdump.log.errors import Refused, SourceError, listing_error
+from kdump.log.errors import Refused, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import ENDINGS, Kind, by_name
 from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names
+from kdump.log.named import nothing_in
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
 from kdump.log.source import Identity
 
@@ -133,7 +134,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
             within.append(absolute)
             yield place
     if not found:
-        raise SourceError(f"{path}: no log directory, partition or segment of Kafka here or below")
+        raise nothing_in(path, f"{path}: no log directory, partition or segment of Kafka here or below")
 
 
 def place_of(directory: str) -> LogDirectory | Partition | None:

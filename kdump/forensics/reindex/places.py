@@ -18,6 +18,7 @@ from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT, Kind
 from kdump.log.listing import parent
+from kdump.log.named import missing
 from kdump.log.paths import Target, target
 from kdump.state.topic_config import effective
 
@@ -82,7 +83,7 @@ def _segment(at: Target, refused: Refused) -> Segment | None:
     if at.path == "-" or "://" in at.path:
         refused(SourceError(f"{at.path}: a segment's name gives its base offset: copy it to a file of that name"))
     elif not os.path.exists(at.path):
-        refused(SourceError(f"{at.path}: no such file or directory"))
+        refused(missing(at.path))
     elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
         refused(SourceError(f"{at.path}: not named as a segment is (<20 digits>.log), which gives its base offset"))
     elif at.kind is not SEGMENT:
