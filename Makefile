@@ -1,22 +1,22 @@
-# What a target needs is installed in .venv by the first that needs it. PYTHON: which interpreter to build it with.
+# The first target that needs something installs it in .venv. PYTHON: the interpreter for .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Kafka's own jars, which Maven fetches, the disks that real brokers left (tests/corpus), and which trials `make test-all`
-# repeats.
+# Kafka's jars, which Maven downloads; the disks of real brokers (tests/corpus); the trials that `make test-all` repeats.
 JARS ?= build/kafka-jars
 DISKS ?= build/corpus/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
-# What is written for Spark from columns has no command of its own to be compared by (tests/test_twins.py has the others).
+# The code that writes columns for Spark has no command through which tests/test_twins.py could compare it.
 PLAIN_TOO := tests/format/test_gather.py tests/format/test_head_columns.py
-# What stands on the compiled core, for its run under the sanitizers.
+# Tests of code that uses the compiled core, to run under the sanitizers.
 SANITIZED := tests/format tests/log tests/forensics/test_carve.py tests/test_record_lines.py tests/test_rows.py tests/test_twins.py
-# Samples are drawn by the day in `make test-all`, which prints it; a day that failed is repeated by KDUMP_SEED=2026-11-22.
+# `make test-all` seeds random samples with the date, and prints it; KDUMP_SEED=2026-11-22 repeats the run of that day.
 DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 3
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
 
-# The kind of machine that `make pex` builds for: x86_64 or aarch64. CARRIED_BUILDER: a Python of the same version that runs here.
+# ARCH: the architecture that `make pex` builds for, x86_64 or aarch64. CARRIED_BUILDER: a Python of the same version that
+# runs on this machine.
 ARCH := x86_64
 MAVENS_PYTHONS := build/carried-python/org/bytedeco/cpython
 MAVENS_NAME = $(patsubst linux-aarch64,linux-arm64,linux-$(1))
@@ -26,20 +26,20 @@ CARRIED_BUILDER ?= $(if $(filter $(ARCH),$(shell uname -m)),$(CARRIED_PYTHON),$(
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-# setuptools and Cython as pyproject.toml requires them for a build; what else each group of targets needs: extras of it.
+# setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.
 BUILDERS := 'setuptools>=77' 'Cython>=3.2.1'
 TEST := avro,browse,protobuf,remote,report,test
 SPARK := delta,iceberg,spark,test-spark
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Python 3.10 or newer, and $(PYTHON) is %d.%d: make demo PYTHON=python3.12, for example" % sys.version_info[:2])
 
-# Hundreds of tests start a Python of their own, which would compile all that it imports each time.
+# Hundreds of tests start another Python process, which would compile everything that it imports each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex clean
 .NOTPARALLEL:
 
-# The runtime dependencies, and what compiles the core.
+# The runtime dependencies, and the packages that compile the core.
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c '$(TOO_OLD)'
 	@echo "Installing kdump and its dependencies into $(VENV)"
@@ -48,14 +48,14 @@ $(VENV)/.installed: pyproject.toml
 	@KDUMP_COMPILE=0 $(PIP) install --no-build-isolation --editable .
 	@touch $@
 
-# kdump, ready to run; also when a module of the core has changed, for what runs is what was compiled.
+# kdump, ready to run: recompiled if a module of the core has changed.
 $(VENV)/.ready: $(VENV)/.installed setup.py $(CORE)
 	@if [ "$$KDUMP_COMPILE" = 0 ]; then find kdump -name '*.so' -delete; \
 	else echo "Compiling the core (up to 15 seconds; KDUMP_COMPILE=0 skips it)"; fi
 	@$(BIN)/python setup.py --quiet build_ext --inplace --build-lib build/core/lib --build-temp build/core
 	@touch $@
 
-# What tests, linters, Spark, the site and the tests in a browser need besides.
+# The packages for tests, linters, Spark, the site and browser tests.
 $(VENV)/.test: EXTRAS := $(TEST)
 $(VENV)/.lint: EXTRAS := lint
 $(VENV)/.spark: EXTRAS := $(SPARK)
@@ -66,7 +66,7 @@ $(addprefix $(VENV)/,.test .lint .spark .docs .browser): $(VENV)/.installed
 	@KDUMP_COMPILE=0 $(PIP) install --no-build-isolation --editable '.[$(EXTRAS)]'
 	@touch $@
 
-# The three renderings of a real segment: transactions, as a 4.3.1 broker wrote them.
+# The three output formats for a real segment: transactions, written by a 4.3.1 broker.
 demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --limit 12'
 	@$(BIN)/kdump inspect $(DEMO) --limit 12
@@ -77,22 +77,22 @@ demo: $(VENV)/.ready
 	@echo '$$ kdump inspect $(DEMO) --hex --offset 2'
 	@$(BIN)/kdump inspect $(DEMO) --hex --offset 2
 
-# The core under AddressSanitizer and UndefinedBehaviorSanitizer, built for that in build/sanitized (tools/sanitize.py).
+# Tests the core with AddressSanitizer and UndefinedBehaviorSanitizer; tools/sanitize.py builds it in build/sanitized.
 sanitize: $(VENV)/.ready $(VENV)/.test
 	$(BIN)/python tools/sanitize.py build/sanitized -q $(SANITIZED)
 
-# The damaged disk of a page of docs/incidents, in build/incidents: make incident NAME=torn-tail
+# Creates the damaged disk of a page of docs/incidents in build/incidents: make incident NAME=torn-tail
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-# All of it with the compiled core; the same files as plain Python answer alike (tests/test_twins.py). Three processes for
-# two cores: some tests wait for a JVM, a server, or a clock.
+# Runs all tests with the compiled core; tests/test_twins.py compares it with plain Python. Three processes on two cores,
+# because some tests wait for a JVM, a server, or a clock.
 test: lint $(VENV)/.test $(VENV)/.spark
 	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 3
 	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(PLAIN_TOO)
 
-# All of every sample, all of it as plain Python, and what needs Chromium, Maven, QEMU and a real broker: some trials, held
-# against docs/broker-trials.json.
+# Also runs every sample in full, all tests with plain Python, and whatever needs Chromium, Maven, QEMU or a real broker:
+# some trials are compared with docs/broker-trials.json.
 test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex sanitize
 	$(MAKE) pex ARCH=aarch64 CARRIED_PYTHON=$(MAVENS_PYTHONS)/linux-arm64/bin/python3.11
 	$(BIN)/python -m tools.carry.emulation aarch64
@@ -108,7 +108,7 @@ test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex sanitize
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS) --compare --only $(SALVAGED)
 	$(BIN)/python -m tools.at_work $(JARS) --minutes 3
 
-# Every command over the disk of a broker that is changing it all the time.
+# Runs every command on the disk of a broker that keeps changing it.
 at-work: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(JARS)
 	$(BIN)/python -m tools.at_work $(JARS) --minutes $(or $(MINUTES),3)
 
@@ -119,14 +119,14 @@ $(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst | $(VENV)/.read
 	$(BIN)/python -m tools.corpus
 	@touch $@
 
-# The types of the libraries are in the libraries.
+# mypy needs the libraries, because they contain their types.
 lint: $(VENV)/.ready $(VENV)/.lint $(VENV)/.test $(VENV)/.spark
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Rewrites what is made from the code: references, manual pages, what shells complete; the outputs in docs/ and README.md;
-# the pictures.
+# Regenerates what derives from the code: references, manual pages, completion words, the outputs in docs/ and README.md,
+# and the pictures.
 docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(VENV)/.browser
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
@@ -142,11 +142,11 @@ docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(VENV)/.browser
 	-$(BIN)/python -m tools.report_capture
 	$(BIN)/python -m tools.capture
 
-# The documentation as a site, in build/site: open build/site/index.html. It needs no network, neither here nor there.
+# Builds the documentation as a site: open build/site/index.html. Neither building nor reading it needs a network.
 site: $(VENV)/.ready $(VENV)/.docs
 	$(BIN)/python -m tools.site build/site
 
-# Real brokers on damaged disks: what docs/findings.md quotes. See tools/broker_trials.py.
+# Starts real brokers on damaged disks; docs/findings.md quotes the results. See tools/broker_trials.py.
 trials: $(VENV)/.ready $(JARS) $(DISKS)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.remedy_trials $(JARS) $(DISKS)
@@ -154,11 +154,12 @@ trials: $(VENV)/.ready $(JARS) $(DISKS)
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.coordinator_trials $(JARS)
 
-# A wheel for the interpreter of .venv, in dist/; those of all are built by cibuildwheel (see pyproject.toml).
+# Builds a wheel for the interpreter of .venv in dist/; cibuildwheel builds those for all (see pyproject.toml).
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-# One file that runs on any Linux with glibc (docs/carry.md). CARRIED_PYTHON: the interpreter that it carries, else Maven's.
+# Builds a single file that runs on any Linux with glibc (docs/carry.md). CARRIED_PYTHON: the interpreter to include, by
+# default Maven's.
 pex: $(VENV)/.ready $(CARRIED_PYTHON) $(CARRIED_BUILDER)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2
 	nice $(BIN)/python -m tools.carry.build $(CARRIED_PYTHON) dist/kdump-linux-$(ARCH) --builder $(CARRIED_BUILDER)
@@ -168,8 +169,8 @@ $(MAVENS_PYTHONS)/%/bin/python3.11: tools/carry/python.xml
 	chmod +x $@
 	@touch $@
 
-# The table of docs/performance.md. JARS: a directory of Kafka's jars, else Maven fetches them (without Java, kdump alone).
-# BENCH: more options, as --runs 5 or --only gzip; `python -m bench --help` tells.
+# Measures the table of docs/performance.md. JARS: a directory with Kafka's jars; otherwise Maven downloads them (without
+# Java, only kdump is measured). BENCH: more options, such as --runs 5 or --only gzip; see `python -m bench --help`.
 bench: $(VENV)/.ready
 	$(BIN)/python -m bench --jars '$(wildcard $(JARS))' $(BENCH)
 

@@ -65,11 +65,11 @@ def rows(end: int) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--jars", help="directory of Kafka's jars; without it Maven fetches them, where it is there")
-    parser.add_argument("--size", type=int, default=512, help="MiB of the uncompressed segment")
-    parser.add_argument("--runs", type=int, default=3, help="measured runs of each command")
-    parser.add_argument("--only", default="", help="only rows with this in their name")
-    parser.add_argument("--dir", type=Path, default=ROOT / "build" / "bench", help="where segments are made and kept")
+    parser.add_argument("--jars", help="directory with Kafka's jars  [downloaded by Maven, if installed]")
+    parser.add_argument("--size", type=int, default=512, help="size of the uncompressed segment in MiB")
+    parser.add_argument("--runs", type=int, default=3, help="number of measured runs of each command")
+    parser.add_argument("--only", default="", help="measure only rows whose name contains this text")
+    parser.add_argument("--dir", type=Path, default=ROOT / "build" / "bench", help="directory of the segments")
     options = parser.parse_args()
     compileall.compile_dir(ROOT / "kdump", quiet=1)  # as an installation does, so that it is not measured
     kafka = find(options.jars or None, options.dir)
@@ -85,7 +85,7 @@ def main() -> None:
     for row in rows(end):
         if options.only in f"{row.what} {row.segment}":
             measured(row, paths[row.segment], counts[row.segment], kafka, options.runs)
-    print("\nThe bare limits, in one process that does nothing else:\n")
+    print("\nLower bounds, measured in one process that does nothing else:\n")
     print("| segment | size | read | read + crc32c | codec |\n|---|--:|--:|--:|--:|")
     for name, kind in kinds(options.size).items():
         if options.only in name:
@@ -97,7 +97,7 @@ def head(kafka: Kafka | None) -> None:
     version = subprocess.run([*KDUMP, "--version"], capture_output=True, text=True).stdout.strip()
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     print(f"{now}, {_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}; {version}; ", end="")
-    print(f"kafka-dump-log {VERSION}\n" if kafka else "no kafka-dump-log: it needs Java, and Maven or --jars\n")
+    print(f"kafka-dump-log {VERSION}\n" if kafka else "without kafka-dump-log, which needs Java, and Maven or --jars\n")
 
 
 def _processor() -> str:

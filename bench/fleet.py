@@ -121,9 +121,9 @@ def scanned(spark: Any, root: Path, out: Path, records: bool) -> tuple[float, Us
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.fleet", description=__doc__)
-    parser.add_argument("--mib", type=int, default=2048, help="size of the fleet")
+    parser.add_argument("--mib", type=int, default=2048, help="size of the fleet in MiB")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--sources", default=",".join(SOURCES), help="whose batches each broker has")
+    parser.add_argument("--sources", default=",".join(SOURCES), help="partition of each broker's batches")
     options = parser.parse_args()
     from kdump.spark.session import session
 
@@ -135,26 +135,24 @@ def main() -> None:
         fleet(root / "warm", 1, 8 * MIB)
         scanned(spark, root / "warm", root / "warm-out", True)
         brokers = len(os.listdir(root / "fleet"))
-        print(f"a fleet of {brokers} brokers, {options.mib} MiB, {records:,} records, on {options.master}")
+        print(f"fleet of {brokers} brokers, {options.mib} MiB, {records:,} records, on {options.master}")
         alone = verify(root / "fleet")
-        print(f"kdump verify         {options.mib / alone:8,.0f} MiB a second of a processor")
+        print(f"kdump verify         {options.mib / alone:8,.0f} MiB per CPU second")
         clock, used = scanned(spark, root / "fleet", root / "out", False)
         share = alone / used.seconds
         speed = options.mib / used.seconds
-        print(f"kdump scan           {speed:8,.0f} MiB: {share:.0%} of that; {clock:.1f} s by the clock")
+        print(f"kdump scan           {speed:8,.0f} MiB per CPU second: {share:.0%} of that; took {clock:.1f} s")
         before = used.seconds
         clock, used = scanned(spark, root / "fleet", root / "out-records", True)
         alone_records = max(0.01, used.seconds - before)
-        print(
-            f"records to Parquet   {records / alone_records:8,.0f} records a second of a processor, two do twice that"
-        )
-        print(f"with the check       {records / clock:8,.0f} records a second by the clock")
+        print(f"records to Parquet   {records / alone_records:8,.0f} records per CPU second")
+        print(f"with the check       {records / clock:8,.0f} records per second of elapsed time")
         for mib in (16, 128, 512):
             segment(root / f"one-{mib}" / "orders-0", mib * MIB)
             spark.stop()
             spark = session(options.master)
             _, used = scanned(spark, root / f"one-{mib}", root / f"one-out-{mib}", True)
-            print(f"a worker's peak for a partition of {mib:4} MiB: {used.peak} MiB")
+            print(f"peak memory of a worker for a partition of {mib:4} MiB: {used.peak} MiB")
     spark.stop()
 
 

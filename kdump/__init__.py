@@ -1,10 +1,9 @@
-"""kdump reads Kafka's files straight from a broker's disk, with no broker running."""
+"""kdump reads Kafka's files directly from a broker's disk, with no broker running."""
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.engine import check, choose
-
-__version__ = "0.1.0"
+from kdump.engine import check_choice, choose
+from kdump.version import __version__ as __version__
 
 choose()
 
@@ -81,7 +80,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'kdump' has no attribute {name!r}")
     from importlib import import_module
 
-    check()
+    check_choice()
     value = globals()[name] = getattr(import_module(module), name)
     return value
 

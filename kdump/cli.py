@@ -12,35 +12,33 @@ from typing import Any
 
 import click
 
-from kdump import __version__
-from kdump.__main__ import INTERRUPTED
-from kdump.engine import check
-from kdump.log.named import look_at
-from kdump.signals import run_until_terminated
+from kdump.engine import check_choice
+from kdump.signals import INTERRUPTED, run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
+from kdump.version import __version__
 
 COMMANDS = {
-    "ls": "Show log directories at a glance: whose they are, what each partition holds.",
+    "ls": "List log directories: cluster and node IDs, and the contents of each partition.",
     "inspect": "Show batches, records or annotated bytes of segments.",
-    "browse": "Look around in a terminal: a tree, a table and annotated bytes that follow each other.",
-    "schema": "Show the fields of any layout or message: type, position, bits, meaning, versions.",
-    "verify": "Tell sound from broken: segments, indexes, snapshots, checkpoints.",
-    "stats": "Show partitions in numbers: batch fill, compression, keys, values, rates, top keys.",
-    "diff": "Compare replicas or copies of a partition: where they part, and in which leader epochs.",
-    "groups": "Show groups, their members and committed offsets, and how far they are behind.",
-    "cluster": "Show brokers, topics, configs, ACLs … out of the KRaft metadata log.",
-    "transactions": "Show transactions: committed, aborted, open, hanging; what holds the last stable offset back.",
-    "producers": "Show producers: epochs, sequences, gaps; what a broker that starts would know of them.",
-    "retention": "Say why a segment is not deleted, not compacted; what holds it, and when it goes.",
-    "restart-plan": "Foretell a broker's next start: does it start, what is recovered, cut, lost, deleted.",
-    "salvage": "Write what is sound of damaged partitions anew, with a ledger of what was lost.",
-    "reindex": "Rebuild the indexes of segments as a broker does; say what is wrong with the old ones.",
-    "carve": "Find batches in anything: an image of a disk, a core dump, a truncated backup, freed blocks.",
-    "report": "Write a page for the post-mortem: verdict, maps, charts, findings with their bytes; one HTML file.",
-    "scan": "Read a fleet of disks with Spark: tables, and where replicas differ.",
-    "query": "Ask the tables of a scan by SQL.",
+    "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
+    "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
+    "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
+    "stats": "Show partition statistics: batch fill, compression, keys, values, rates, top keys.",
+    "diff": "Compare replicas or copies of a partition: where they diverge, and in which leader epochs.",
+    "groups": "Show groups, their members, committed offsets and lag.",
+    "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log.",
+    "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
+    "producers": "Show producers: epochs, sequences and gaps, and the state that a broker would load at startup.",
+    "retention": "Explain why segments are not deleted or compacted, and when they will be.",
+    "restart-plan": "Predict a broker's next startup: whether it starts, what it recovers, truncates, loses, deletes.",
+    "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
+    "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
+    "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
+    "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
+    "scan": "Read a fleet of disks into tables with Spark, and report where replicas differ.",
+    "query": "Query the tables of a scan with SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
-    "completion": "Print the script by which bash, zsh or fish complete kdump's words.",
+    "completion": "Print the shell completion script for bash, zsh or fish.",
 }
 """Commands and their help in `kdump --help`. Each is the function `command` in kdump.commands.<name, - as _>."""
 TO_THE_END = frozenset(("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "scan"))
@@ -63,6 +61,8 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        from kdump.log.named import look_at
+
         look_at(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)
@@ -100,7 +100,7 @@ class Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except MemoryError:
-            text = "not enough memory: --max-decompressed-size bounds what a batch may take"
+            text = "not enough memory: limit how much of a batch is decompressed with --max-decompressed-size"
             click.echo(f"kdump: {text}", err=True)
             sys.exit(2)
         except ReaderGone:
@@ -129,7 +129,7 @@ def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP)
 def cli() -> None:
-    """kdump reads Kafka's files straight from a broker's disk, with no broker running, and writes nothing there."""
+    """kdump reads Kafka's files directly from a broker's disk. It needs no running broker, and writes nothing there."""
 
 
 def main() -> None:
@@ -147,7 +147,7 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        check()
+        check_choice()
     except ImportError as error:
         click.echo(f"kdump: {error}", err=True)
         sys.exit(2)

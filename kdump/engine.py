@@ -28,7 +28,7 @@ def choose() -> None:
         sys.meta_path.insert(0, Plain)
 
 
-def check() -> None:
+def check_choice() -> None:
     """Raise ImportError if KDUMP_ENGINE is set to a core that does not exist."""
     engine = os.environ.get("KDUMP_ENGINE") or COMPILED
     if engine not in (COMPILED, PLAIN):

@@ -15,6 +15,8 @@ from types import FrameType
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals sent by a supervisor, at shutdown or by a closing terminal. (SIGINT already raises KeyboardInterrupt.)"""
 
+INTERRUPTED = 130
+"""Exit status after an interrupt, as in a shell: 128 plus the number of SIGINT."""
 CLEANUP = 2.0
 """Seconds for the cleanup, in which further signals are ignored."""
 AGAIN = 0.01

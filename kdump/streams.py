@@ -51,7 +51,7 @@ class Lossy(io.FileIO):
     def _report(self, error: OSError) -> None:
         if self._reported_as:
             reason = "closed" if error.errno == errno.EBADF else error.strerror
-            sys.stderr.write(f"kdump: {self._reported_as}: {reason}; nothing more is shown\n")
+            sys.stderr.write(f"kdump: {self._reported_as}: {reason}; the remaining output is discarded\n")
             sys.stderr.flush()
 
 

@@ -336,7 +336,7 @@ changed(
 )  # fmt: skip
 changed(
     "value-bit-below-recovery-point", "crc-mismatch", "crash-1", ("clicks-0", 11263, 40),
-    "a bit flips below the recovery point of a disk that is to be recovered", bit(100),
+    "a bit flips below the recovery point, after an unclean shutdown", bit(100),
 )  # fmt: skip
 changed(
     "value-bit-above-recovery-point", "crc-mismatch", "crash-1", ("clicks-0", 138377, 20),
@@ -344,7 +344,7 @@ changed(
 )  # fmt: skip
 changed(
     "value-bit-last-segment", "crc-mismatch", "crash-1", ("clicks-0", 400457, 20),
-    "a bit flips in the last segment of a disk that is to be recovered", bit(100),
+    "a bit flips in the last segment, after an unclean shutdown", bit(100),
 )  # fmt: skip
 changed(
     "attributes-bit", "crc-mismatch", "clean-1", ("kafkapython-snappy-0", 0, 1),
@@ -357,13 +357,13 @@ changed(
 )  # fmt: skip
 appended(
     "crc-magic-1-inner", "crc-mismatch", "legacy", "v1-client010-snappy-0",
-    "a message inside a wrapper has a wrong checksum, the wrapper a right one",
+    "a message inside a wrapper has a wrong checksum, but the wrapper's is right",
     lambda log: wrapper(1, flip(message(1, b"inner"), 8 * 13), "snappy", offset=log.end),
 )  # fmt: skip
 
 changed(
     "length-too-small", "batch-length-invalid", "clean-1", LIBRDKAFKA,
-    "batchLength is 48, one less than the smallest", field(False, batchLength=48), *LOST,
+    "batchLength is 48, one less than the minimum", field(False, batchLength=48), *LOST,
 )  # fmt: skip
 changed(
     "length-contradicted", "batch-length-invalid", "clean-1", ("aiokafka-none-0", 0, 1),
@@ -375,29 +375,29 @@ changed(
 )  # fmt: skip
 changed(
     "length-past-the-end", "batch-length-invalid", "clean-1", ("kafkapython-none-0", 0, 1),
-    "batchLength is 2 GB with sound batches behind", field(False, batchLength=0x7F000000), *LOST,
+    "batchLength is 2 GB, with valid batches after it", field(False, batchLength=0x7F000000), *LOST,
 )  # fmt: skip
 changed(
     "length-too-small-recovery", "batch-length-invalid", "crash-1", LIBRDKAFKA,
-    "batchLength is 48 on a disk that is to be recovered", field(False, batchLength=48), *LOST,
+    "batchLength is 48, after an unclean shutdown", field(False, batchLength=48), *LOST,
 )  # fmt: skip
 changed(
     "length-too-small-magic-0", "batch-length-invalid", "legacy", ("v0-broker28-none-0", 0, 60),
-    "messageSize of a message v0 is 13, one less than the smallest", put(8, struct.pack(">i", 13)), GAP,
+    "messageSize of a message v0 is 13, one less than the minimum", put(8, struct.pack(">i", 13)), GAP,
 )  # fmt: skip
 
-appended("torn-clean", "batch-truncated", "clean-1", "franz-gzip-0", "a batch cut short at the end", first(200))
+appended("torn-clean", "batch-truncated", "clean-1", "franz-gzip-0", "a truncated batch at the end", first(200))
 appended(
     "torn-crash", "batch-truncated", "crash-1", "franz-gzip-0",
-    "a batch cut short at the end of a disk that is to be recovered", first(200), severity="warning",
+    "a truncated batch at the end, after an unclean shutdown", first(200), severity="warning",
 )  # fmt: skip
 appended(
     "torn-earlier-segment", "batch-truncated", "crash-1", ("clicks-0", 28000),
-    "a batch cut short at the end of a segment before the last, above the recovery point", first(200),
+    "a truncated batch at the end of a segment before the last, above the recovery point", first(200),
 )  # fmt: skip
 changed(
     "last-batch-cut", "batch-truncated", "clean-1", ("franz-snappy-0", 0, 2),
-    "the last batch lacks its last 100 bytes, and index, snapshot and checkpoints know it whole", cut(100),
+    "the last batch lacks its last 100 bytes, but index, snapshot and checkpoints include it", cut(100),
     "time-index-mismatch", "snapshot-mismatch", "checkpoint-beyond-log",
 )  # fmt: skip
 appended("tail-clean", "trailing-bytes", "clean-1", "franz-lz4-0", "10 bytes of a batch at the end", first(10))
@@ -406,7 +406,7 @@ appended(
 )  # fmt: skip
 appended(
     "tail-crash", "trailing-bytes", "crash-1", "franz-lz4-0",
-    "10 bytes of a batch at the end of a disk that is to be recovered", first(10), severity="warning",
+    "10 bytes of a batch at the end, after an unclean shutdown", first(10), severity="warning",
 )  # fmt: skip
 
 
@@ -426,7 +426,7 @@ for disk, partition in (("clean-1", "kafkapython-gzip-0"), ("crash-1", "kafkapyt
 appended("zeros-clean", "zero-padding", "clean-1", "prealloc-0", "4096 zeros at the end", lambda _: bytes(4096))
 appended(
     "zeros-crash", "zero-padding", "crash-1", "prealloc-0",
-    "4096 zeros at the end of a disk that is to be recovered", lambda _: bytes(4096), severity="info",
+    "4096 zeros at the end, after an unclean shutdown", lambda _: bytes(4096), severity="info",
 )  # fmt: skip
 appended(
     "zeros-earlier-segment", "zero-padding", "crash-1", ("clicks-0", 190793),
@@ -441,7 +441,7 @@ changed(
 )  # fmt: skip
 changed(
     "magic-3-recovery", "magic-unknown", "crash-1", ("librdkafka-gzip-0", 0, 1),
-    "magic is 3 on a disk that is to be recovered", field(False, magic=3), *LOST,
+    "magic is 3, after an unclean shutdown", field(False, magic=3), *LOST,
 )  # fmt: skip
 appended(
     "base-offset-negative", "offset-invalid", "clean-1", "librdkafka-snappy-0", "baseOffset is -1",
@@ -512,7 +512,7 @@ appended(
 )  # fmt: skip
 appended(
     "codec-unknown", "decompression-failed", "clean-1", "kafkajs-gzip-0",
-    "the codec id is 5", lambda log: log.next(attributes=5),
+    "the codec ID is 5", lambda log: log.next(attributes=5),
 )  # fmt: skip
 
 
@@ -557,11 +557,11 @@ appended(
 )  # fmt: skip
 appended(
     "delta-beyond-last", "offset-delta-invalid", "clean-1", "franz-lz4-0",
-    "a record's offset lies behind the batch's last", records(TWO(0), TWO(5)),
+    "a record's offset is above the batch's last", records(TWO(0), TWO(5)),
 )  # fmt: skip
 appended(
     "delta-negative", "offset-delta-invalid", "clean-1", "franz-snappy-0",
-    "a record's offset lies before the batch", records(TWO(-3), TWO(1)),
+    "a record's offset is below the batch's first", records(TWO(-3), TWO(1)),
 )  # fmt: skip
 
 changed(
@@ -691,15 +691,16 @@ appended(
 
 BACK = "offset-not-monotonic"
 appended(
-    "offset-back", BACK, "clean-1", "orders-none-0", "offset 100 again, behind 299", lambda log: log.next(offset=100)
+    "offset-back", BACK, "clean-1", "orders-none-0", "offset 100 again, after 299", lambda log: log.next(offset=100)
 )  # fmt: skip
 appended(
     "offset-back-recovery", BACK, "crash-1", "orders-none-0",
-    "offset 100 again, on a disk that is to be recovered", lambda log: log.next(offset=100, partitionLeaderEpoch=0),
+    "offset 100 again, after an unclean shutdown", lambda log: log.next(offset=100, partitionLeaderEpoch=0),
 )  # fmt: skip
 changed(
     "offset-bit", BACK, "clean-1", ("aiokafka-lz4-0", 0, 1),
-    "a bit flips in a baseOffset, outside every checksum: 44 for 40", lambda data: rebase(data, 44), GAP, points_at=2,
+    "a bit flips in a baseOffset, which no checksum covers: 44 instead of 40",
+    lambda data: rebase(data, 44), GAP, points_at=2,
 )  # fmt: skip
 appended(
     "gap", GAP, "clean-1", "librdkafka-lz4-0", "ten offsets are missing before the last batch",
@@ -750,7 +751,7 @@ def overlap(root: Path) -> None:
 
 done(
     "overlap", "segment-overlap", "clean-1", f"librdkafka-snappy-0/{80:020}.log",
-    "a second segment from 80 on holds what the first one holds too", overlap, BACK, severity="error",
+    "a second segment from 80 on contains the same records as the first one", overlap, BACK, severity="error",
 )  # fmt: skip
 
 
@@ -767,7 +768,7 @@ def overlap_stale(root: Path) -> None:
 
 done(
     "overlap-stale", "segment-overlap", "clean-1", f"librdkafka-gzip-0/{80:020}.log",
-    "a second segment from 80 on holds three of the forty records of the first one", overlap_stale, BACK, *LOST,
+    "a second segment from 80 on contains three of the forty records of the first one", overlap_stale, BACK, *LOST,
     "sequence-duplicate", severity="error",
 )  # fmt: skip
 
@@ -783,7 +784,7 @@ changed(
 )  # fmt: skip
 changed(
     "epoch-unknown", EPOCHS, "clean-1", ("kafkajs-gzip-0", 0, 2),
-    "the last batch has leader epoch 5, which the checkpoint lacks", field(False, partitionLeaderEpoch=5),
+    "the last batch has leader epoch 5, which is not in the checkpoint", field(False, partitionLeaderEpoch=5),
     severity="warning",
 )  # fmt: skip
 edited(
@@ -792,7 +793,7 @@ edited(
 )  # fmt: skip
 edited(
     "epochs-falling", EPOCHS, "clean-1", "kafkapython-zstd-0/leader-epoch-checkpoint",
-    "the checkpoint's start offsets fall", lambda _: b"0\n3\n0 0\n1 60\n2 50\n", position=13, severity="warning",
+    "the checkpoint's start offsets decrease", lambda _: b"0\n3\n0 0\n1 60\n2 50\n", position=13, severity="warning",
 )  # fmt: skip
 for disk in ("clean-1", "crash-1"):
     appended(
@@ -801,23 +802,23 @@ for disk in ("clean-1", "crash-1"):
     )  # fmt: skip
 
 appended(
-    "sequence-gap", "sequence-gap", "clean-1", "orders-snappy-0", "305 for 300", lambda log: log.same_producer(305),
-    severity="warning",
+    "sequence-gap", "sequence-gap", "clean-1", "orders-snappy-0", "sequence 305 instead of 300",
+    lambda log: log.same_producer(305), severity="warning",
 )  # fmt: skip
 appended(
-    "sequence-gap-old", "sequence-gap", "clean-1", "kafkajs-gzip-0", "125 for 120, two days later",
+    "sequence-gap-old", "sequence-gap", "clean-1", "kafkajs-gzip-0", "sequence 125 instead of 120, two days later",
     lambda log: log.same_producer(
         125, baseTimestamp=log.last.maxTimestamp + 2 * DAY_MS, maxTimestamp=log.last.maxTimestamp + 2 * DAY_MS
     ),
     severity="info",
 )  # fmt: skip
 appended(
-    "sequence-gap-compacted", "sequence-gap", "clean-1", ("users-0", 254), "9 for 1 in a compacted log",
-    lambda log: log.same_producer(9), severity="info",
+    "sequence-gap-compacted", "sequence-gap", "clean-1", ("users-0", 254),
+    "sequence 9 instead of 1, in a compacted log", lambda log: log.same_producer(9), severity="info",
 )  # fmt: skip
 appended(
-    "sequence-again", "sequence-duplicate", "clean-1", "orders-zstd-0", "299 again", lambda log: log.same_producer(299),
-    severity="warning",
+    "sequence-again", "sequence-duplicate", "clean-1", "orders-zstd-0", "sequence 299 again",
+    lambda log: log.same_producer(299), severity="warning",
 )  # fmt: skip
 appended(
     "sequence-new-epoch", "sequence-epoch-start", "clean-1", "orders-gzip-0",
@@ -826,7 +827,7 @@ appended(
 )  # fmt: skip
 appended(
     "producer-epoch-falls", "producer-epoch-decreased", "clean-1", "orders-lz4-0",
-    "a batch of producer epoch 0 behind one of epoch 1",
+    "a batch of producer epoch 0 after one of epoch 1",
     lambda log: [log.same_producer(0, producerEpoch=1), log.same_producer(300, offset=log.end + 1)],
     "sequence-gap", "sequence-duplicate", severity="warning",
 )  # fmt: skip
@@ -859,7 +860,8 @@ in_payments(
     12430, "warning",
 )  # fmt: skip
 in_payments(
-    "data-outside-transaction", "transaction-invalid", "a batch outside the transaction that its producer has open",
+    "data-outside-transaction", "transaction-invalid",
+    "a non-transactional batch while its producer's transaction is open",
     lambda log: log.next(**IN_TRANSACTION), None, "error",
 )  # fmt: skip
 in_payments(
@@ -868,7 +870,7 @@ in_payments(
 )  # fmt: skip
 appended(
     "transaction-unknown", "transaction-hanging", "clean-1", "aiokafka-zstd-0",
-    "a transaction of producer 77, of which the coordinator knows nothing",
+    "a transaction of producer 77 that is not in the coordinator's log",
     lambda log: log.next(attributes=0x10, producerId=77, producerEpoch=0, baseSequence=0), *OPEN, severity="warning",
 )  # fmt: skip
 
@@ -881,11 +883,11 @@ edited(
     severity="warning",
 )  # fmt: skip
 edited(
-    "index-falls", "index-not-sorted", "clean-1", INDEX, "an entry says that offset 7 is in the last batch",
+    "index-falls", "index-not-sorted", "clean-1", INDEX, "an entry for offset 7 points to the last batch",
     entry(INDEX_ENTRY, 1, relativeOffset=7, position=21980), position=8,
 )  # fmt: skip
 edited(
-    "index-inside-batch", "index-mismatch", "clean-1", INDEX, "an entry points one byte behind a batch's start",
+    "index-inside-batch", "index-mismatch", "clean-1", INDEX, "an entry points one byte after a batch's start",
     entry(INDEX_ENTRY, 1, position=11007), position=8,
 )  # fmt: skip
 edited(
@@ -893,17 +895,17 @@ edited(
     entry(INDEX_ENTRY, 0, relativeOffset=50), position=0,
 )  # fmt: skip
 edited(
-    "index-past-the-end", "index-beyond-log", "clean-1", INDEX, "the last entry points behind the log",
+    "index-past-the-end", "index-beyond-log", "clean-1", INDEX, "the last entry points past the end of the log",
     entry(INDEX_ENTRY, 3, position=99999), position=24,
 )  # fmt: skip
 edited(
     "index-inside-batch-recovery", "index-mismatch", "crash-1", f"clicks-0/{11263:020}.index",
-    "an entry points one byte behind a batch's start, below the recovery point",
+    "an entry points one byte after a batch's start, below the recovery point",
     lambda data: entry(INDEX_ENTRY, 5, position=INDEX_ENTRY.read(data, 40).position + 1)(data), position=40,
 )  # fmt: skip
 edited(
     "index-inside-batch-above", "index-mismatch", "crash-1", f"clicks-0/{138377:020}.index",
-    "an entry points one byte behind a batch's start, above the recovery point",
+    "an entry points one byte after a batch's start, above the recovery point",
     lambda data: entry(INDEX_ENTRY, 5, position=INDEX_ENTRY.read(data, 40).position + 1)(data), position=40,
 )  # fmt: skip
 edited(
@@ -923,7 +925,7 @@ edited(
 )  # fmt: skip
 edited(
     "time-index-offset", "time-index-mismatch", "clean-1", TIME_INDEX,
-    "an entry's offset lies two batches behind the right one",
+    "an entry's offset is two batches after the right one",
     entry(TIME_INDEX_ENTRY, 0, relativeOffset=179), position=0,
 )  # fmt: skip
 edited(
@@ -951,7 +953,7 @@ edited(
     entry(TXN_INDEX_ENTRY, 2, version=1), position=68,
 )  # fmt: skip
 edited(
-    "txn-swapped", "txn-index-invalid", "clean-1", TXN_INDEX, "entries 1 and 2 change places",
+    "txn-swapped", "txn-index-invalid", "clean-1", TXN_INDEX, "entries 1 and 2 are swapped",
     swapped(34, 1), position=68,
 )  # fmt: skip
 edited(
@@ -996,11 +998,11 @@ for topic, name, what, change in (
     edited(name, "snapshot-invalid", "clean-1", f"orders-{topic}-0/{300:020}.snapshot", what, change)
 edited(
     "snapshot-bit-recovery", "snapshot-invalid", "crash-1", f"orders-gzip-0/{300:020}.snapshot",
-    "a bit flips, on a disk that is to be recovered", lambda data: flip(data, 8 * 30),
+    "a bit flips, after an unclean shutdown", lambda data: flip(data, 8 * 30),
 )  # fmt: skip
 edited(
     "snapshot-sequence", "snapshot-mismatch", "clean-1", f"orders-gzip-0/{300:020}.snapshot",
-    "lastSequence is 298 for 299", producer(0, lastSequence=298), position=10,
+    "lastSequence is 298 instead of 299", producer(0, lastSequence=298), position=10,
 )  # fmt: skip
 edited(
     "snapshot-behind", "snapshot-mismatch", "clean-1", f"orders-zstd-0/{300:020}.snapshot",
@@ -1015,7 +1017,7 @@ for file, name in ((RECOVERY, "recovery"), (REPLICATION, "replication"), (START,
         f"{name}-version", "checkpoint-invalid", "clean-1", file, "version 7", lambda data: b"7" + data[1:]
     )  # fmt: skip
     edited(
-        f"{name}-count", "checkpoint-invalid", "clean-1", file, "one entry more announced than there are",
+        f"{name}-count", "checkpoint-invalid", "clean-1", file, "the count is one more than the entries",
         lambda data: b"0\n%d\n" % (int(data.split()[1]) + 1) + data.split(b"\n", 2)[2], position=2,
     )  # fmt: skip
 for file, name, old, new in (
@@ -1025,7 +1027,7 @@ for file, name, old, new in (
     (CLEANER, "cleaner", b"sessions 0 254\n", b"sessions 0 254 254\n"),
 ):
     edited(
-        f"{name}-line", "checkpoint-invalid", "clean-1", file, "a line that is none", line(old, new), position=find(old)
+        f"{name}-line", "checkpoint-invalid", "clean-1", file, "an invalid line", line(old, new), position=find(old)
     )  # fmt: skip
 edited(
     "recovery-not-utf-8", "checkpoint-invalid", "clean-1", RECOVERY, "a topic's name that is not UTF-8",
@@ -1033,11 +1035,11 @@ edited(
 )  # fmt: skip
 EPOCH_FILE = "orders-none-0/leader-epoch-checkpoint"
 edited("epoch-version", "checkpoint-invalid", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n")
-edited("epoch-count", "checkpoint-invalid", "clean-1", EPOCH_FILE, "2 entries announced, 1 there",
+edited("epoch-count", "checkpoint-invalid", "clean-1", EPOCH_FILE, "the count is 2, with 1 entry",
        lambda _: b"0\n2\n0 0\n", position=2)  # fmt: skip
 edited("epoch-negative", "checkpoint-invalid", "clean-1", EPOCH_FILE, "a negative start offset",
        lambda _: b"0\n2\n0 0\n1 -5\n", position=8)  # fmt: skip
-edited("epoch-line", "checkpoint-invalid", "clean-1", EPOCH_FILE, "a line that is none", lambda _: b"0\n1\n0 zero\n",
+edited("epoch-line", "checkpoint-invalid", "clean-1", EPOCH_FILE, "an invalid line", lambda _: b"0\n1\n0 zero\n",
        position=4)  # fmt: skip
 
 BEYOND = "checkpoint-beyond-log"
@@ -1046,7 +1048,8 @@ edited(
     line(b"trimmed 0 17\n", b"trimmed 0 60\n"), position=find(b"trimmed 0 17\n"),
 )  # fmt: skip
 edited(
-    "start-beyond-recovery", BEYOND, "crash-1", START, "the log start 60 of a log that ends at 50, not shut down",
+    "start-beyond-recovery", BEYOND, "crash-1", START,
+    "the log start 60 of a log that ends at 50, after an unclean shutdown",
     line(b"trimmed 0 17\n", b"trimmed 0 60\n"), position=find(b"trimmed 0 17\n"),
 )  # fmt: skip
 edited(
@@ -1055,7 +1058,7 @@ edited(
 )  # fmt: skip
 edited(
     "recovery-beyond-crash", BEYOND, "crash-1", RECOVERY,
-    "the recovery point 400 of a log that ends at 300, not shut down",
+    "the recovery point 400 of a log that ends at 300, after an unclean shutdown",
     line(b"orders-none 0 300\n", b"orders-none 0 400\n"), position=find(b"orders-none 0 300\n"), severity="warning",
 )  # fmt: skip
 edited(
@@ -1075,7 +1078,7 @@ for name, what, change in (
     ("partition-metadata-version", "version 9", line(b"version: 0", b"version: 9")),
     ("partition-metadata-empty", "an empty file", lambda _: b""),
     (
-        "partition-metadata-other-id", "the topic id of another topic",
+        "partition-metadata-other-id", "the topic ID of another topic",
         line(b"LwBeI2NwS1e94oOXZaaFig", b"AwBeI2NwS1e94oOXZaaFig"),
     ),
 ):  # fmt: skip
@@ -1087,14 +1090,14 @@ for name, what, change in (
     ("meta-no-node-id", "no node.id", line(b"node.id=1\n", b"")),
     ("meta-node-id", "the node.id of another broker", line(b"node.id=1\n", b"node.id=7\n")),
     (
-        "meta-directory-id", "a directory.id that the metadata log does not know",
+        "meta-directory-id", "a directory.id that is not in the metadata log",
         line(b"NC0LDPpABlNgsHloSKd7mg", b"AC0LDPpABlNgsHloSKd7mg"),
     ),
 ):  # fmt: skip
     edited(name, "meta-properties-invalid", "clean-1", META, what, change)
 QUORUM = f"{METADATA}/quorum-state"
 for disk in ("clean-0", "clean-1"):
-    edited(f"quorum-garbage-{disk}", "quorum-state-invalid", disk, QUORUM, "no JSON", lambda _: b"garbage")
+    edited(f"quorum-garbage-{disk}", "quorum-state-invalid", disk, QUORUM, "not JSON", lambda _: b"garbage")
 edited(
     "quorum-version", "quorum-state-invalid", "clean-0", QUORUM, "data_version 9",
     line(b'"data_version":0', b'"data_version":9'),
@@ -1145,11 +1148,11 @@ for disk in ("clean-0", "clean-1"):
         lambda data: data[:-5], position=lambda data: len(data) - len(split(data)[-1]),
     )  # fmt: skip
     edited(
-        f"kraft-snapshot-zeros-{disk}", "zero-padding", disk, SNAPSHOT, "512 zeros behind the snapshot",
+        f"kraft-snapshot-zeros-{disk}", "zero-padding", disk, SNAPSHOT, "512 zeros after the snapshot",
         behind(bytes(512)), position=len,
     )  # fmt: skip
     edited(
-        f"kraft-snapshot-junk-{disk}", "junk-bytes", disk, SNAPSHOT, "text behind the snapshot",
+        f"kraft-snapshot-junk-{disk}", "junk-bytes", disk, SNAPSHOT, "text after the snapshot",
         behind(JUNK * 2), position=len,
     )  # fmt: skip
 
@@ -1166,7 +1169,7 @@ def two_directories(root: Path) -> None:
 
 done(
     "two-directories", "partition-duplicate", "clean-1", "orders-none-0",
-    "a second log directory, beside the first, has the same partition", two_directories, severity="error",
+    "a second log directory has the same partition", two_directories, severity="error",
 )  # fmt: skip
 done(
     "lost-and-found", "directory-unknown", "clean-1", "lost+found", "fsck's directory on the broker's disk",
@@ -1189,7 +1192,7 @@ done(
 for kind in ("cleaned", "swap"):
     done(
         f"compaction-{kind}", "compaction-interrupted", "clean-1", f"users-0/{ZERO}.log.{kind}",
-        f"the cleaner's .{kind} files beside the segment",
+        f"the cleaner's .{kind} files next to the segment",
         lambda root, kind=kind: [
             shutil.copy(root / f"users-0/{ZERO}{suffix}", root / f"users-0/{ZERO}{suffix}.{kind}")
             for suffix in (".log", ".index", ".timeindex")
@@ -1197,7 +1200,7 @@ for kind in ("cleaned", "swap"):
         severity="warning",
     )  # fmt: skip
 done(
-    "file-notes", "file-unknown", "clean-1", "orders-none-0/notes.txt", "somebody's notes",
+    "file-notes", "file-unknown", "clean-1", "orders-none-0/notes.txt", "a text file",
     lambda root: (root / "orders-none-0/notes.txt").write_text("do not delete\n"), severity="info",
 )  # fmt: skip
 done(
@@ -1206,7 +1209,7 @@ done(
     severity="info",
 )  # fmt: skip
 done(
-    "directory-file", "file-unknown", "clean-1", "notes.txt", "somebody's notes beside the partitions",
+    "directory-file", "file-unknown", "clean-1", "notes.txt", "a text file next to the partitions",
     lambda root: (root / "notes.txt").write_text("do not delete\n"), severity="info",
 )  # fmt: skip
 
@@ -1230,7 +1233,7 @@ done(
     lambda root: (root / META).unlink(), severity="error",
 )  # fmt: skip
 edited(
-    "meta-cluster-id", "meta-properties-invalid", "clean-1", META, "the id of another cluster",
+    "meta-cluster-id", "meta-properties-invalid", "clean-1", META, "the ID of another cluster",
     line(b"FN96DRb6S3GeSIQS03itlw", b"AN96DRb6S3GeSIQS03itlw"),
 )  # fmt: skip
 done(
@@ -1239,7 +1242,7 @@ done(
 )  # fmt: skip
 done(
     "directory-future-beside", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
-    "a -future directory beside the live one in one log directory",
+    "a -future directory next to the live one in one log directory",
     lambda root: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-future"), severity="error",
 )  # fmt: skip
 for checkpoint, name in ((RECOVERY, "recovery"), (REPLICATION, "replication"), (START, "start"), (CLEANER, "cleaner")):

@@ -44,7 +44,7 @@ DATA = st.none() | st.sampled_from([b"", b"k", b"key-1", b"\xff\0", b"v" * 40])
 
 @st.composite
 def records(draw: st.DrawFn, number: int) -> bytes:
-    """Record `number` of a batch: its deltas are correct, or arbitrary."""
+    """Return record `number` of a batch: its deltas are correct, or arbitrary."""
     delta = number if draw(st.integers(0, 3)) else draw(INT32)
     timestamp = draw(st.sampled_from([0, 1, -1]) | INT64)
     headers = draw(st.lists(st.tuples(st.sampled_from([b"", b"h"]), DATA), max_size=2))
@@ -66,7 +66,7 @@ HEADER: dict[str, st.SearchStrategy[int]] = {
 
 @st.composite
 def batches(draw: st.DrawFn, following: int) -> bytes:
-    """A v2 batch at offset `following`, or at any offset."""
+    """Return a v2 batch at offset `following`, or at any offset."""
     offset = following if draw(st.integers(0, 3)) else draw(INT64)
     payload = [draw(records(number)) for number in range(draw(st.integers(0, 3)))]
     codec = draw(st.sampled_from(["none", "none", "none", "gzip", "zstd"]))
@@ -83,7 +83,8 @@ def batches(draw: st.DrawFn, following: int) -> bytes:
 
 @st.composite
 def messages(draw: st.DrawFn, following: int) -> bytes:
-    """A message of v0 or v1, or a wrapper with up to three messages inside, at offset `following` or at any offset."""
+    """Return a message of v0 or v1, or a wrapper with up to three messages inside, at offset `following` or at any
+    offset."""
     magic = draw(st.sampled_from([0, 1]))
     offset = following if draw(st.booleans()) else draw(INT64)
     when = draw(st.just(BASE) | INT64)
@@ -97,7 +98,7 @@ def messages(draw: st.DrawFn, following: int) -> bytes:
 
 @st.composite
 def segments(draw: st.DrawFn, name: int) -> bytes:
-    """Up to five batches or messages: those of a healthy log from offset `name`, except for some numbers."""
+    """Return up to five batches or messages: those of a healthy log from offset `name`, except for some numbers."""
     parts, offset = [], name
     for _ in range(draw(st.integers(1, 5))):
         parts.append(draw(batches(offset) if draw(st.integers(0, 3)) else messages(offset)))
@@ -150,8 +151,8 @@ Disk = dict[str, bytes]
 
 @st.composite
 def disks(draw: st.DrawFn) -> Disk:
-    """A log directory with one partition: one or two segments, and some of the small files; and `other`, a segment
-    whose name is not an offset."""
+    """Return a log directory with one partition: one or two segments, and some of the small files; and `other`, a
+    segment whose name is not an offset."""
     found: Disk = {"other": draw(segments(draw(st.sampled_from([0, 1 << 62, LONG - 2]))))}
     for base in sorted(set(draw(st.lists(NAMES, min_size=1, max_size=2)))):
         found[f"t-0/{name_of(base)}.log"] = draw(segments(min(base, LONG - 1)))

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-BEFORE = ("kdump.engine", "kdump.__main__")
+BEFORE = ("kdump.engine", "kdump.version", "kdump.__main__")
 """Imported before the first line of `main`."""
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -1,4 +1,4 @@
-"""Amounts and small charts as people read them."""
+"""Amounts and small charts in human-readable form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers are declared once: keys, their order and their objects derive from the fields of a class."""
+"""Answers are declared once: keys, their order and their JSON objects derive from the fields of a class."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Header(NamedTuple):
 
 
 class Read:
-    """No NamedTuple: what a reader makes of bytes."""
+    """Not a NamedTuple, but a class that a reader creates from bytes."""
 
     flags: Annotated[int | None, layout(Header, "").field("flags")]
     size: Annotated[int, Doc("its length", BYTES)]

@@ -1,5 +1,5 @@
 """Every command that takes a log directory, while a broker changes it (tests/broker_at_work.py): no error is found on a
-healthy disk, nothing ends with 2, and what went away is noted."""
+healthy disk, no command ends with status 2, and notes list what disappeared."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tools.trials.working import commands
 pytestmark = pytest.mark.sampled
 
 SLOW = ("scan", "verify --jobs 2", "report")
-"""tools/at_work.py has them: Spark, processes of their own, charts."""
+"""Left to tools/at_work.py: they need Spark, separate processes or charts."""
 NAMES = [name for name, _ in commands([Path("d1")], Path("out")) if name not in SLOW]
 DRAWS = 12
-"""Of each command."""
+"""Runs of each command."""
 CALLS = 400
-"""Of the system, by about the shortest command: the broker comes in at some of the first."""
+"""Calls that about the shortest command makes: the broker takes its first steps among these."""
 
 
 def arguments(name: str, root: Path, out: Path) -> list[str]:
-    """Those of a command over the log directory."""
+    """Return the arguments of a command for the log directory."""
     return dict(commands([root], out))[name]
 
 
@@ -56,7 +56,7 @@ def test_a_broker_at_work(name: str, draw: int, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("draw", sample(range(24), 8, "at work, damaged"))
 def test_damage_is_found_all_the_same(draw: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a segment that a broker appends to, and in one that it does not touch."""
+    """The damage is in a segment to which a broker appends, and in one that it does not touch."""
     root = disk(tmp_path)
     for name, byte in (("orders-none-0", 5000), ("users-0", 100)):
         path = root / name / f"{0:020}.log"
@@ -98,12 +98,12 @@ def test_what_keeps_changing_is_noted(tmp_path: Path, monkeypatch: pytest.Monkey
     *findings, summary = map(json.loads, result.stdout.splitlines())
     assert result.exit_code == 0
     assert not [row for row in findings if row["severity"] == "error"]
-    assert summary["notes"] == [f"{path}: kept changing while this ran; it was not judged"]
+    assert summary["notes"] == [f"{path}: kept changing during the check; doubtful findings in it are not reported"]
 
 
 @pytest.mark.parametrize("command", ["verify", "transactions", "producers", "retention", "restart-plan", "diff"])
 def test_a_quiet_disk_is_looked_at_once(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Damaged as it may be."""
+    """The disk may also be damaged."""
     root = disk(tmp_path)
     for path in (*root.glob("*/*.log"), *root.glob("*/*.txnindex"), *root.glob("*/leader-epoch-checkpoint")):
         path.write_bytes(path.read_bytes()[:-3] + b"xyz")
@@ -124,7 +124,7 @@ def test_a_quiet_disk_is_looked_at_once(command: str, tmp_path: Path, monkeypatc
 def test_a_disk_that_was_copied_just_now(
     command: str, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every file is in doubt, and nothing changes: the answer is that of an old disk."""
+    """All files are new, so their state is doubtful, but nothing changes: the answer is that for an old disk."""
     root = disk(tmp_path)
     for name in ("payments-0", "users-0"):
         path = root / name / f"{0:020}.log"
@@ -148,7 +148,7 @@ def test_a_disk_that_was_copied_just_now(
 
 @pytest.mark.parametrize("draw", sample(range(40), 8, "at work, quiet again"))
 def test_what_the_model_leaves_is_healthy(draw: int, tmp_path: Path) -> None:
-    """Otherwise the errors would be the model's."""
+    """Otherwise the errors would be those of the model."""
     root = disk(tmp_path)
     broker = Broker(root, seeded(f"quiet {draw}"))
     broker.work(6)

@@ -1,4 +1,4 @@
-"""`kdump carve` as its user meets it."""
+"""`kdump carve` on the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ run = partial(command.run, "carve")
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """Two segments, and a batch in the value of another."""
+    """A file with two segments, and a batch inside a value of another."""
     path = tmp_path / "image"
     nested = craft.one(craft.one(b"inside", 9), 3)
     parts = [segment("clean-1/orders-zstd-0").read_bytes(), nested, segment("clean-1/users-0").read_bytes()]
@@ -38,7 +38,7 @@ objects = partial(command.objects, "carve", types=TYPES)
 
 
 def test_json(image: Path) -> None:
-    """Batches as inspect has them, the run behind its last batch, what is nested behind it."""
+    """Batches have the objects of inspect; a run follows its last batch, and a nested batch follows its outer one."""
     told = objects(image)
     assert [each["type"] for each in told] == [
         *["batch"] * 5,
@@ -62,14 +62,14 @@ def test_json(image: Path) -> None:
 
 def test_tables(image: Path) -> None:
     listed = run(image).stdout
-    assert "run 1: 5 batches, 7,658 bytes at 777, offsets 0..299" in listed
+    assert "run 1: 5 batches, 7,658 bytes at byte 777, offsets 0..299" in listed
     assert "nested: the batch at" in listed
     assert "16 batches (1 nested) in 3 runs" in listed
     rows = run(image, "--runs").stdout.splitlines()
     assert rows[0].split()[:3] == ["run", "position", "bytes"]
     assert [row.split()[0] for row in rows[1:4]] == ["1", "2", "3"]
     both = run(image, image).stdout
-    assert both.count(f"{image}:\n") == 1  # a title where another file begins
+    assert both.count(f"{image}:\n") == 1  # a heading before each file
 
 
 def test_exit_statuses_and_pipes(image: Path, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_exit_statuses_and_pipes(image: Path, tmp_path: Path) -> None:
 
 
 def test_the_examples_of_the_help(tmp_path: Path) -> None:
-    """In a place of its own: one of them writes."""
+    """They run in a temporary directory, because one of them writes."""
     for name in ("clean-1", "indexed-1"):
         (tmp_path / name).symlink_to(FIXTURES / name)
     for example, said in command.examples(EXAMPLES, tmp_path):
@@ -103,7 +103,7 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
     "damage", sample(DAMAGES, 3, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
 )
 def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Every kind of file, damaged; what is found is sound."""
+    """Every kind of file is damaged; the batches that are found are valid."""
     dice = seeded(damage.__name__)
     for number, path in enumerate(sorted(path for path in FIXTURES.rglob("*") if path.is_file())):
         data = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""`kdump cluster` as its user meets it."""
+"""`kdump cluster` on the command line."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def test_paths(tmp_path: Path) -> None:
 
 
 def test_what_the_factory_made() -> None:
-    """factory.sh: one controller, two brokers; ledger on both; on live-1 both ran, on clean-1 both were shut down."""
+    """factory.sh starts one controller and two brokers, with ledger on both brokers. Both were running for live-1, and
+    shut down for clean-1."""
     live = objects(DISKS / "kafka-4.3/live-1")
     [cluster] = [each for each in live if each["type"] == "cluster"]
     assert (cluster["topics"], cluster["offlinePartitions"], cluster["underReplicatedPartitions"]) == (44, 0, 0)
@@ -138,7 +139,7 @@ def test_what_the_factory_made() -> None:
     [ledger] = [each for each in live if each["type"] == "clusterPartition" and each["topic"] == "ledger"]
     assert (ledger["leader"], ledger["replicas"], ledger["isr"]) == (1, [1, 2], [1, 2])
     assert [each["voterId"] for each in live if each["type"] == "clusterVoter"] == [0]
-    # The unclean election of the factory: broker 2 takes over what broker 1 led.
+    # The factory's unclean election: broker 2 becomes the leader of what broker 1 led.
     changes = objects(DISKS / "kafka-4.3/clean-0", "--history", "--topic", "ledger")
     leaders = [field["new"] for each in changes for field in each["fields"] if field["name"] == "leader"]
     assert leaders[0] == 1
@@ -164,7 +165,7 @@ def test_as_of(tmp_path: Path) -> None:
     assert (now["leader"], now["isr"], now["eligibleLeaderReplicas"]) == (-1, [], [1])
     result = run(CLEAN / "__cluster_metadata-0" / CHECKPOINT, "--as-of", "300")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "does not go back to that moment" in result.stderr
+    assert "does not go back that far" in result.stderr
     assert "oldest snapshot ends at offset 327" in result.stderr
     result = run(CLEAN / "__cluster_metadata-0" / CHECKPOINT, "--as-of", "300", "--history")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -187,7 +188,7 @@ def test_history_behind_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / f"{3:020}-0000000001.checkpoint").write_bytes(snapshot(topic("a", "A")))
     (tmp_path / f"{3:020}.log").write_bytes(log([topic("b", "B")], offset=3))
     result = run(tmp_path, "--history")
-    assert "what came before offset 3 is in a snapshot" in result.stderr
+    assert "no history before offset 3" in result.stderr
     assert len(result.stdout.splitlines()) == 2
 
 
@@ -220,10 +221,10 @@ def test_damage_is_in_the_json_too(tmp_path: Path) -> None:
     assert [each["topic"] for each in found if each["type"] == "clusterTopic"] == ["a", "b"]
     notes = [each["message"] for each in found if each["type"] == "note"]
     assert [note.split(":")[0] for note in notes] == ["at offset 1", "at offset 2"]
-    # A flood of them is counted on stderr.
+    # Very many of them are only counted on stderr.
     root = disk(tmp_path, *[framed(99, b"")] * 60)
     result = run(root)
-    assert "… 40 such notes more" in result.stderr
+    assert "… and 40 more such notes" in result.stderr
 
 
 def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tab, in the shells themselves: a line is typed into a terminal, completed, and looked at."""
+"""Completion in the shells themselves: types a line and Tab into a terminal, and reads the result."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LINES = [
 
 
 class Terminal:
-    """A shell in a terminal of its own."""
+    """A shell in a pseudo-terminal."""
 
     def __init__(self, shell: str, directory: Path) -> None:
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
@@ -67,7 +67,7 @@ class Terminal:
         os.write(self.terminal, text.encode())
 
     def until(self, wanted: str) -> str:
-        """What is written until this is."""
+        """Return the output up to this text."""
         said, end = "", time.monotonic() + 20
         while wanted not in said:
             assert time.monotonic() < end, said
@@ -76,9 +76,9 @@ class Terminal:
         return said
 
     def completed(self, text: str) -> str:
-        """The words that a line has once Tab has been pressed behind it, with a space between."""
+        """Return the words of a line after Tab was pressed at its end, separated by spaces."""
         self.send(f"{text}\t")
-        # The line becomes the arguments of printf, which says the words as the shell takes them.
+        # The line becomes the arguments of printf, which prints the words as the shell parses them.
         self.send("\x01printf '<%s' '<'; printf '%s ' \x05; printf '>%s' '>'\n")
         return self.until(">>").rpartition("<<")[2].partition(">>")[0].strip().removesuffix("/")
 
@@ -112,7 +112,7 @@ def words(line: str) -> list[str]:
 def test_what_is_offered() -> None:
     assert words("") == list(COMMANDS)
     assert words("-") == ["--version", "--help"]
-    assert words("verify --json --js") == []  # once is enough
+    assert words("verify --json --js") == []  # a flag is offered only once
     assert words("inspect --key a --key") == ["--key", "--key-regex", "--key-format", "--key-schema"]
     assert words("verify -- --js") == ["--js"]  # a file may have that name
     assert words("browse x ") == []

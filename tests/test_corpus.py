@@ -1,4 +1,4 @@
-"""The packed disks: unpacked as they were packed, and guarded."""
+"""The packed disks are unpacked without changes, and protected."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_packing_is_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_session_that_changed_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the next one unpacks it again."""
+    """The next session unpacks it again."""
     place = tmp_path / "corpus"
     place.mkdir()
     session = SimpleNamespace(config=SimpleNamespace(), exitstatus=pytest.ExitCode.OK)
@@ -78,7 +78,8 @@ def test_a_session_that_changed_it_fails(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same each time, spread over all, another start for another name; all of them with KDUMP_SEED."""
+    """The samples are the same each time and evenly spread, with different starts for different names; KDUMP_SEED
+    selects all."""
     monkeypatch.setattr(conftest, "SEED", "")
     drawn = {tuple(sample(range(12), 4, name)) for name in "abcdefgh"}
     assert drawn == {tuple(sample(range(12), 4, name)) for name in "abcdefgh"}

@@ -1,4 +1,4 @@
-"""`kdump inspect` of every file of every disk, sound and damaged: exit 0 or 2, and never a traceback."""
+"""`kdump inspect` of every file of every disk, healthy and damaged: exit status 0 or 2, and never a traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdump.cli import cli
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 
 LARGE = 300_000
-"""Bytes above which a file is left out of the damaged runs, and its like tested through the smaller ones."""
+"""Larger files are left out of the damaged runs, where smaller ones of the same kinds stand for them."""
 
 
 def flip_bits(data: bytearray, dice: random.Random) -> None:
@@ -55,7 +55,7 @@ FORMS += [["--hex", "--decoder", "cluster-metadata"], ["--records", "--value-for
 
 
 def files() -> list[Path]:
-    """The files of brokers: not README.md, and not the schemas of a client."""
+    """Return the files of brokers, without README.md and the schemas of a client."""
     found = sorted(path for root in (FIXTURES, DISKS) for path in root.rglob("*") if path.is_file())
     return [path for path in found if path.suffix not in (".md", ".avsc", ".desc")]
 
@@ -94,7 +94,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
 
 
 def test_read_only_and_unchanged(tmp_path: Path) -> None:
-    """A copy without write permission reads the same, and nothing appears beside it."""
+    """A copy without write permission gives the same output, and no file appears in its directory."""
     source = FIXTURES / "clean-1" / "payments-0"
     copy = tmp_path / "payments-0"
     shutil.copytree(source, copy)

@@ -1,4 +1,4 @@
-"""`kdump diff` as its user meets it."""
+"""`kdump diff` on the command line."""
 
 from __future__ import annotations
 
@@ -73,11 +73,12 @@ def test_exit_statuses(tmp_path: Path) -> None:
 
 
 def test_log_directories(tmp_path: Path) -> None:
-    """Partition by partition; a partition on one side alone is a difference between copies of one disk only."""
+    """They are compared partition by partition; a partition on one side only is a difference only between copies of one
+    disk."""
     (diff,) = [each for each in objects(FIXTURES / "diverged-1", FIXTURES / "clean-2") if each["type"] == "diff"]
     assert (diff["topic"], diff["partition"], diff["firstDivergentOffset"]) == ("ledger", 0, 50)
     result = run(FIXTURES / "clean-2", FIXTURES / "clean-2")
-    assert (result.exit_code, result.stdout) == (0, "2 partitions in two or more: 2 same\n")
+    assert (result.exit_code, result.stdout) == (0, "2 partitions compared: 2 same\n")
     assert (
         "ledger-0: the same: offsets 0..64, 65 records"
         in run(FIXTURES / "clean-2", FIXTURES / "clean-2", "--all").stdout
@@ -98,7 +99,7 @@ def test_log_directories(tmp_path: Path) -> None:
 def test_one_partition_twice_below_a_path() -> None:
     result = run(FIXTURES, FIXTURES / "clean-2")
     assert result.exit_code == 2
-    assert "give one of them" in result.stderr
+    assert "pass one of them" in result.stderr
 
 
 def test_control_characters_stay_out(tmp_path: Path) -> None:
@@ -114,7 +115,8 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Every file of a disk damaged: an answer, never a traceback, and never that both are the same."""
+    """Every file of a disk is damaged: there is an answer, never a traceback, and it is never that both are the
+    same."""
     disks = [DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"]
     dice = seeded(damage.__name__)
     for disk in sample(disks, 2, damage.__name__):
@@ -137,7 +139,7 @@ def test_the_examples_of_the_help() -> None:
 
 
 def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:
-    """Two large copies of which one is recompressed: a few windows, whatever their size."""
+    """Two large copies, one of them recompressed, take a few windows, whatever their size."""
     value = random.Random(1).randbytes(900)
     parts = {codec: [] for codec in ("none", "lz4")}
     for offset in range(0, 30_000, 100):
@@ -157,7 +159,7 @@ def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
-    """A producer sent them again to another leader: nothing differs, and yet a broker would cut them off."""
+    """A producer sent the same records again to another leader: no record differs, but a broker would truncate them."""
     parts = craft.split((FIXTURES / "clean-1" / "trimmed-0" / FIRST).read_bytes())
     for name, epoch in (("a", 0), ("b", 3)):
         (tmp_path / name / "t-0").mkdir(parents=True)
@@ -166,8 +168,8 @@ def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
         (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join(data))
     result = run(tmp_path / "a", tmp_path / "b")
     assert result.exit_code == 0
-    assert "legal: 6 batches within offsets 20..49, the same but for their leader epoch" in result.stdout
-    assert "B elected: A cuts at offset 20 and loses its offsets 20..49" in result.stdout
+    assert "legal: 6 batches within offsets 20..49 differ only in their leader epoch" in result.stdout
+    assert "B elected: A truncates to offset 20 and loses its offsets 20..49" in result.stdout
 
 
 def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Every command that README.md and docs/ show is run, and its output is compared, character by character.
+"""Runs every command in README.md and docs/, and compares its output, character by character.
 
-A fenced block of the kind `console` holds commands behind `$ `, each with its exact output (both streams). They run in
-fixtures/, in a pipe, 80 columns wide where it matters. KDUMP_REWRITE=1 writes the outputs anew.
+A fenced block of the kind `console` contains commands after `$ `, each with its exact output (both streams). They run
+in fixtures/, with output to a pipe, 80 columns wide where it matters. KDUMP_REWRITE=1 writes the outputs again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DISK = re.compile(r"^(?:DISK|The disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
 """In the page of an incident: what was done to its disk."""
 WRITTEN = re.compile(r"\bwritten \d{4}-[0-9T:.-]+Z")
-"""A copy of the repository has other file times."""
+"""The file times differ in a copy of the repository."""
 MARKDOWN_ONLY = ("make ", "git ", "pip ")
-"""Commands that set kdump up: the tests themselves have run through them."""
+"""Commands that install kdump, which whoever runs the tests has already done."""
 
 
 def disk_of(name: str) -> str:
-    """The line on the disk of an incident, out of what damages it."""
+    """Return the line about the disk of an incident, from the code that damages it."""
     said = " ".join(str(INCIDENTS[name].__doc__).split())
     text = f"The disk: `make incident NAME={name}` lays it out. {said}"
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
@@ -42,7 +42,7 @@ def commands(block: str) -> list[str]:
 
 
 def executed(block: str, directory: Path) -> str:
-    """The block as it should be: each command followed by what it prints."""
+    """Return the block as it should be: each command followed by its output."""
     if any(command.startswith(MARKDOWN_ONLY) for command in commands(block)):
         return block
     out = []
@@ -78,7 +78,7 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_fork_prints_what_a_shell_shows(line: str) -> None:
-    """Most lines are run by a fork of one process (tests/shell.py), and not each by a Python of its own."""
+    """Most lines are run by a fork of one process (tests/shell.py), without starting Python for each."""
     forked, shell = (
         each for each in (run_forked(line.split(), ROOT / "fixtures"), run_in_bash(f"kdump {line}", ROOT / "fixtures"))
     )

@@ -1,6 +1,6 @@
-"""`kdump dump-log` against kafka-dump-log 4.3.1, byte for byte: every file of the oracle, and the golden outputs of the
-cases in tests/dump_log_cases.py (see tests/dump_log_golden.py). Where Kafka's tool ends with an exception, the whole
-lines that it had printed are the first that kdump prints."""
+"""Compares `kdump dump-log` with kafka-dump-log 4.3.1, byte for byte: for every file of the oracle, and the golden
+outputs of the cases in tests/dump_log_cases.py (see tests/dump_log_golden.py). If Kafka's tool ends with an exception,
+kdump's output starts with the complete lines printed before it."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ ORACLE_DECODERS = {
     ".checkpoint": "--cluster-metadata-decoder",
     "__share_group": "--share-group-state-decoder",
 }
-"""As the oracle was made; every other .log with --print-data-log."""
+"""Decoder options of the oracle, by a part of the path. Every other .log was dumped with --print-data-log."""
 EXEMPT: dict[str, str] = {}
-"""Files of the oracle whose standard output kdump does not print, and why. There is none."""
+"""Files of the oracle for which kdump's output differs, and why. There are none."""
 GAPS = {
     "users-0": ["  66 is followed by 193", "  193 is followed by 239"],
     "sessions-0": ["  193 is followed by 239"],
 }
-"""All that is to be told of the sound disks: what compaction has left out of two segments. Kafka's tool tells more,
-all of it false: what comes first in a segment, and the entries of indexes by other releases and of padding."""
+"""All messages about the healthy disks: compaction has removed records from two segments. Kafka's tool prints more
+messages, all of them wrong: about the start of a segment, and about index entries of other releases and of padding."""
 
 
 def dump(*arguments: str | Path) -> Result:
@@ -110,13 +110,13 @@ def test_golden(case: Case, window: str, built: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_differs_does() -> None:
-    """Each exemption of a status is one: kdump's and Kafka's are different."""
+    """For each exempted status, the status of kdump really differs from Kafka's."""
     for case in cases():
         assert case.status is None or case.status[0] != RUNS[case.name]["status"], case.name
 
 
 def test_kafka_names_what_is_told(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What kdump finds in a damaged index Kafka's tool finds too, in the same words."""
+    """What kdump finds in a damaged index, Kafka's tool reports too, in the same words."""
     monkeypatch.chdir(built)
     names = ("index-wrong", "timeindex-wrong")
     result = dump("--files", ",".join(f"{name}/{SEGMENT}.{name.partition('-')[0]}" for name in names))
@@ -129,13 +129,16 @@ def test_kafka_names_what_is_told(built: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (
             "length-zero",
-            "502: a length of 0 bytes, below the least, 14; the checksum holds for another length",
+            "502: a length of 0 bytes, below the minimum, 14; the checksum matches for a different length",
         ),
-        ("length-long", "of which 1512 are there; the checksum holds for another length (kdump inspect shows it)"),
-        ("zeros-behind", "zeros where a batch should begin"),
+        (
+            "length-long",
+            "of which only 1512 are there; the checksum matches for a different length (run kdump inspect to see it)",
+        ),
+        ("zeros-behind", "zeros where a batch should start"),
         ("codec-unknown", "position 502: "),
-        ("count-more", "position 502: 9 records claimed"),
-        ("magic-negative", "position 502: magic -128 is unknown; the next sound batch begins at 794"),
+        ("count-more", "position 502: recordCount is 9"),
+        ("magic-negative", "position 502: magic -128 is unknown; the next valid batch starts at byte 794"),
     ],
 )
 def test_damage_is_told_with_its_place(name: str, said: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +147,7 @@ def test_damage_is_told_with_its_place(name: str, said: str, built: Path, monkey
 
 
 def test_goes_on_behind_damage(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch whose length is wrong is found by its checksum; one that cannot be read is the only one left out."""
+    """A batch with a wrong length is found by its checksum; only an unreadable batch is left out."""
     monkeypatch.chdir(built)
     sound = dump("--files", f"payments-0/{SEGMENT}.log", "--max-bytes", "1700").stdout.splitlines()
     for name, lost in (("length-zero", False), ("length-negative", False), ("magic-negative", True)):
@@ -192,7 +195,7 @@ def test_a_large_record_is_written_in_pieces(
     large: int,
     damage: int | None,
 ) -> None:
-    """Cut anywhere, and without what it does not show, it is the line of a small one."""
+    """However it is split, and without the parts that are not shown, its line is the same as for a small record."""
     path = tmp_path_factory.mktemp("large") / f"{0:020}.log"
     if magic == 2:
         parts = [craft.record(i, *record) for i, record in enumerate(made)]
@@ -215,7 +218,7 @@ def test_a_large_record_is_written_in_pieces(
         patch.setattr(legacy, "KEEP", large)
         found = dump(*words)
     assert found.stdout_bytes == expected.stdout_bytes
-    if codec == "none" or damage is None:  # else the codec's error may come first
+    if codec == "none" or damage is None:  # otherwise the codec's error may come first
         assert found.stderr == expected.stderr
     assert found.exit_code == expected.exit_code
 
@@ -223,7 +226,7 @@ def test_a_large_record_is_written_in_pieces(
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """No traceback, no other status, and nothing but the file itself in its directory afterwards."""
+    """There is no traceback, no other exit status, and no new file in its directory."""
     dice = seeded(damage.__name__)
     options = [["--print-data-log"], ["--deep-iteration"], [], ["--verify-index-only"], ["--index-sanity-check"]]
     options += [[option] for option in ORACLE_DECODERS.values()]
@@ -245,7 +248,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
 
 
 def test_a_preallocated_index_of_an_empty_segment(tmp_path: Path) -> None:
-    """Kafka's tool ends with NoSuchElementException where it looks for the first batch."""
+    """Kafka's tool ends with NoSuchElementException when it looks for the first batch."""
     (tmp_path / f"{0:020}.log").touch()
     index = tmp_path / f"{0:020}.index"
     index.write_bytes(bytes(80))
@@ -266,7 +269,7 @@ def test_a_decoder_class_by_its_old_name() -> None:
 
 
 def test_a_read_only_directory(tmp_path: Path) -> None:
-    """Kafka's tool creates the .index that a .timeindex lacks, and opens indexes for writing."""
+    """Kafka's tool creates a missing .index for a .timeindex, and opens indexes for writing."""
     build(tmp_path)
     directory = tmp_path / "payments-0"
     (directory / f"{SEGMENT}.index").unlink()
@@ -287,7 +290,7 @@ def test_a_read_only_directory(tmp_path: Path) -> None:
 
 
 def in_terminal(*arguments: str | Path) -> str:
-    """What a terminal gets."""
+    """Return what is written to a terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-m", "kdump", "dump-log", *map(str, arguments)])
@@ -300,7 +303,7 @@ def in_terminal(*arguments: str | Path) -> str:
 
 
 def test_a_terminal_gets_no_control_character(built: Path) -> None:
-    """In a pipe the bytes of a value are exact; a terminal gets them escaped, each record on its line."""
+    """In a pipe, the bytes of a value are exact; on a terminal they are escaped, and each record stays on its line."""
     said = in_terminal("--files", built / "utf8" / f"{SEGMENT}.log", "--print-data-log")
     assert not {character for character in said if ord(character) < 32 or ord(character) == 127} - {"\n"}
     assert "\\x1b[31m" in said

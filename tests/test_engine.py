@@ -1,4 +1,4 @@
-"""Which core runs, and that the same files do without a compiler, and without Cython."""
+"""Selection of the core, and that the same files work without a compiler and without Cython."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tests.conftest import ROOT, segment
 from tools.carry.build import BUILDERS
 
 UTILITY = "kdump._cyutility"
-"""What the compiled modules share: there is no Python file of it."""
+"""The module that the compiled modules share: it has no Python file."""
 CORE = (
     *(candidates, columns, gather, head_columns, heads, message_set, runs, sound, snappy_tags),
     *(cells, record_lines, tally),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
-"""A compiler that is done at once."""
+"""A compiler that creates empty files, and takes no time."""
 INSPECT = ("inspect", str(segment("clean-1/orders-zstd-0")), "--records", "--json")
 
 
 def kdump(*arguments: str, path: str = "", **environment: str) -> str:
-    """What kdump prints, in a process of its own; `path` is put in front of sys.path."""
+    """Return the output of kdump in a process of its own, with `path` at the start of sys.path."""
     code = f"import sys; sys.path.insert(0, {path!r}) if {path!r} else None; from kdump.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, env=os.environ | environment, check=True, cwd="/"
@@ -43,7 +43,7 @@ def kdump(*arguments: str, path: str = "", **environment: str) -> str:
 
 
 def test_the_engine_that_is_asked_for_runs() -> None:
-    """`make test` and `make test-all` run the suite under both engines: KDUMP_ENGINE says which this is."""
+    """`make test` and `make test-all` run the suite with both engines; KDUMP_ENGINE selects one."""
     wanted = os.environ.get("KDUMP_ENGINE") or COMPILED
     assert running() == wanted
     for module in CORE:
@@ -53,7 +53,7 @@ def test_the_engine_that_is_asked_for_runs() -> None:
 
 @pytest.mark.skipif(os.environ.get("KDUMP_ENGINE") == PLAIN, reason="nothing is compiled")
 def test_what_is_compiled_is_what_is_there() -> None:
-    """Each of the core's modules is compiled, and since it was last changed; and nothing else is."""
+    """Each module of the core is compiled, after its last change, and nothing else is."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     compiled = {path.with_name(path.name[: -len(suffix)]): path for path in (ROOT / "kdump").rglob(f"*{suffix}")}
     names = {".".join(path.relative_to(ROOT).parts) for path in compiled}
@@ -66,7 +66,7 @@ def test_what_is_compiled_is_what_is_there() -> None:
 
 
 def extensions(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict[str, list[str]]:
-    """What setup.py says is to be compiled, and from what; it builds nothing."""
+    """Return what setup.py would compile, and from which files, without building anything."""
     said: dict[str, Any] = {}
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("setuptools.setup", lambda **options: said.update(options))
@@ -77,7 +77,7 @@ def extensions(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict[str,
 
 
 def test_setup_compiles_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every module that begins with `# cython:`, and in front of them what they share."""
+    """Every module that begins with `# cython:` is compiled, after the module that they share."""
     found = extensions(monkeypatch)
     core = {module.__name__: [f"{module.__name__.replace('.', '/')}.py"] for module in CORE}
     assert found == {UTILITY: ["kdump/_cyutility.c"]} | core
@@ -88,7 +88,8 @@ def test_setup_compiles_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_makefile_builds_with_what_a_build_requires() -> None:
-    """pyproject.toml says what; pip cannot be asked for that alone, so the Makefile and the single file repeat it."""
+    """pyproject.toml declares the requirements. pip cannot install only these, so the Makefile and the single file
+    repeat them."""
     project = (ROOT / "pyproject.toml").read_text()
     requires = re.search(r"^\[build-system\]\nrequires = \[(.*)\]$", project, re.MULTILINE)
     assert requires
@@ -110,7 +111,7 @@ def test_both_say_the_same() -> None:
 
 
 def test_both_say_the_same_where_some_files_are_decoded() -> None:
-    """Decoded records go one by one, others from columns to lines, and all in the order of the files."""
+    """Decoded records are written one by one, others from columns to lines, and all in the order of the files."""
     files = [
         str(segment(f"clean-1/{name}"))
         for name in ("orders-zstd-0", "__consumer_offsets-0", "payments-0", "__transaction_state-0", "orders-none-0")
@@ -121,17 +122,17 @@ def test_both_say_the_same_where_some_files_are_decoded() -> None:
 
 
 def test_without_cython(tmp_path: Path) -> None:
-    """The plain core asks nothing of Cython, whether it is installed or not."""
+    """The plain core does not use Cython, whether or not it is installed."""
     (tmp_path / "cython.py").write_text("raise ImportError('there is none')")
     assert kdump(*INSPECT, path=str(tmp_path), KDUMP_ENGINE=PLAIN) == kdump(*INSPECT)
 
 
 def built(tmp_path: Path, compiler: str, command: str) -> subprocess.CompletedProcess[str]:
-    """What setup.py installs from a copy of the sources with that compiler, in `tmp_path`/lib."""
+    """Run setup.py with that compiler on a copy of the sources, which installs into `tmp_path`/lib."""
     copy = tmp_path / "copy"
     leave_out = shutil.ignore_patterns("*.so", "__pycache__")
     for name in ("kdump", "man", "pyspark_kdump", "build/core/kdump"):
-        if (ROOT / name).exists():  # the C code as it was generated saves generating it
+        if (ROOT / name).exists():  # the existing C code saves generating it
             shutil.copytree(ROOT / name, copy / name, ignore=leave_out)
     for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
         shutil.copy2(ROOT / name, copy)
@@ -142,7 +143,7 @@ def built(tmp_path: Path, compiler: str, command: str) -> subprocess.CompletedPr
 
 
 def test_without_a_compiler(tmp_path: Path) -> None:
-    """What setup.py installs where there is no compiler: the same modules, as Python."""
+    """Without a compiler, setup.py installs the same modules, as Python."""
     done = built(tmp_path, "/bin/false", "build")
     assert done.returncode == 0, done.stderr
     assert "kdump: the core stays plain Python: " in done.stderr
@@ -152,7 +153,7 @@ def test_without_a_compiler(tmp_path: Path) -> None:
 
 
 def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
-    """Modules of the core call each other's C functions, so that one that does not compile takes the others with it."""
+    """Modules of the core call each other's C functions, so if one does not compile, none is used."""
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\ncase "$*" in *sound*) exit 1;; esac\n' + MAKES_WHAT_IS_ASKED_FOR)
     compiler.chmod(0o755)

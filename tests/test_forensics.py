@@ -1,4 +1,4 @@
-"""`kdump transactions` and `kdump producers` as their user meets them."""
+"""`kdump transactions` and `kdump producers` on the command line."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ def test_json_has_the_declared_keys(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_kind_of_path(command: str, tmp_path: Path) -> None:
-    """A file, a directory, a log directory, a directory above, several, a pipe, a renamed file: the same rows."""
+    """A file, a partition directory, a log directory, a directory above it, several paths, a pipe, a renamed file: all
+    give the same rows."""
     shutil.copytree(PAYMENTS.parent, tmp_path / "disk" / "payments-0")
     renamed = tmp_path / "segment.bin"
     shutil.copy(PAYMENTS, renamed)
 
     def of(*paths: Path) -> list[str]:
-        named = () if renamed in paths else ("--topic", "payments")  # its name does not say which topic it has
+        named = () if renamed in paths else ("--topic", "payments")  # its name does not contain the topic
         result = run(command, *paths, "--json", *NOW, *named)
         assert result.exit_code == 0, result.stderr
         kind = command.rstrip("s")
@@ -92,7 +93,7 @@ def test_exit_statuses(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [*COMMANDS, "inspect"])
 def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
-    """Each as it stands, with a real disk in the place of /var/lib/kafka."""
+    """The examples run as they are, with a real disk instead of /var/lib/kafka."""
     text = CliRunner().invoke(cli, [command, "--help"]).stdout
     examples = [
         line.strip() for line in text.split("Examples:")[1].split("Exit status")[0].splitlines() if line.strip()
@@ -152,13 +153,13 @@ def test_differences_and_damage_are_shown(tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes() + flip(data(3, 4), 8 * 66) + data(4, 5))
     for options in ([], ["--list"]):
         text = run("transactions", tmp_path, "--now", "1700000000000", *options).stdout
-        assert "the marker is ABORT, its coordinator had decided COMMIT" in text
+        assert "the marker is ABORT, but its coordinator decided COMMIT" in text
         assert "crc-mismatch" in text
         assert "\x1b" not in text
-    assert "1 damaged stretch could not be taken into account" in text
+    assert "1 damaged byte range could not be considered" in text
     for command, columns in (("transactions", "state"), ("producers", "epoch")):
         said = run(command, tmp_path, "--now", "1700000000000", "--columns", columns).stderr
-        assert "not shown: without --columns" in said
+        assert "not shown; omit --columns" in said
 
 
 @pytest.mark.parametrize("command", COMMANDS)

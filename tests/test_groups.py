@@ -1,4 +1,4 @@
-"""`kdump groups` as its user meets it."""
+"""`kdump groups` on the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ objects = partial(command.objects, "groups", types=TYPES)
 
 
 def disk(tmp_path: Path, *steps: Any, name: str = "__consumer_offsets-0") -> Path:
-    """A log directory with this log of a group coordinator."""
+    """Return a log directory with this log of a group coordinator."""
     folder = tmp_path / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / LOG).write_bytes(segment(*steps))
@@ -67,14 +67,14 @@ def test_json_says_all_of_it() -> None:
         "groupOffset",
     ]
     [position] = [each for each in found if each["type"] == "groupOffset" and each["groupId"] == "tx-group"]
-    # The fixture has this partition: 300 records, and a high watermark that nobody wrote down.
+    # The fixture has this partition: 300 records, and no checkpointed high watermark.
     assert (position["offset"], position["logEndOffset"], position["lag"], position["remark"]) == (70, 300, 230, "")
     assert [each["type"] for each in objects(CLEAN, "--members", "--group", "tx-group")] == ["group"]
     assert {each["type"] for each in objects(CLEAN, "--offsets")} == {"group", "groupOffset", "groupShare"}
 
 
 def test_the_lag_is_that_of_the_whole_disk() -> None:
-    """What the factory left: orders-zstd has 300 records, payments 120, of which the groups read 42 and 120."""
+    """In the factory, orders-zstd got 300 records and payments 120, of which the groups read 42 and 120."""
     found = {each["groupId"]: each for each in objects(DISKS / "kafka-4.3/clean-1") if each["type"] == "group"}
     assert {name: (each["lag"], each["lagUnknown"], each["remarks"]) for name, each in found.items()} == {
         "group-classic": (258, 0, 0),
@@ -108,11 +108,11 @@ def test_remarks(tmp_path: Path) -> None:
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log(known))
     found = {(each["topic"], each["partition"]): each for each in objects(root) if each["type"] == "groupOffset"}
     assert {at: (each["lag"], each["remark"].split(":")[0]) for at, each in found.items()} == {
-        ("t", 0): (7, "below the log start"),
-        ("t", 1): (0, "above the log end by 20"),
+        ("t", 0): (7, "2 below the log start offset"),
+        ("t", 1): (0, "20 above the log end offset"),
         ("t", 2): (None, "no such partition"),
-        ("gone", 0): (None, "topic unknown to the cluster"),
-        ("u", 0): (10, "below the log start"),
+        ("gone", 0): (None, "topic not in the cluster's metadata"),
+        ("u", 0): (10, "5 below the log start offset"),
     }
     assert (found["u", 0]["logStartOffset"], found["u", 0]["highWatermark"]) == (25, 28)
 
@@ -120,13 +120,13 @@ def test_remarks(tmp_path: Path) -> None:
 def test_a_topic_that_was_made_anew_and_one_that_is_being_deleted(tmp_path: Path) -> None:
     key, value = commit("g", "t", 0, 3, version=4)
     assert value is not None
-    tagged = value[:-1] + b"\x01\x00\x10" + b"X" * 16  # the topic id
+    tagged = value[:-1] + b"\x01\x00\x10" + b"X" * 16  # the topic ID
     root = disk(tmp_path, (key, tagged), commit("g", "gone", 0, 1))
     (root / f"gone-0.{'0' * 32}-delete").mkdir()
     (root / "__cluster_metadata-0").mkdir()
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log([topic("t", "T"), partition("T", 0, [1])]))
     found = {each["topic"]: each["remark"] for each in objects(root) if each["type"] == "groupOffset"}
-    assert found["t"] == "committed for a topic of this name that was deleted; there is a new one"
+    assert found["t"] == "committed for a deleted topic of the same name"
     assert found["gone"] == "topic deleted"
 
 
@@ -157,15 +157,15 @@ def test_as_of() -> None:
     assert "kdump: as of offset 60" in result.stderr
     member = next(json.loads(line) for line in result.stdout.splitlines() if '"groupMember"' in line)
     assert (member["groupId"], member["memberEpoch"], member["state"]) == ("group-consumer", 2, "STABLE")
-    # By time, the same: what is known of the partitions today says nothing of then.
+    # Given a time, the result is the same: the current partitions say nothing about an earlier time.
     by_time = run(CLEAN, "--as-of", "2026-11-21T07:58:42.950Z", "--json")
     assert [json.loads(line)["groupId"] for line in by_time.stdout.splitlines()][:2] == ["group-classic"] * 2
     assert all(json.loads(line).get("lag") is None for line in by_time.stdout.splitlines())
     shares = run(CLEAN, "--as-of", "89")
     assert "share-one" in shares.stdout
-    assert "an offset of __consumer_offsets says nothing" in shares.stderr
+    assert "an offset in __consumer_offsets does not apply" in shares.stderr
     late = run(CLEAN / "__consumer_offsets-0", "--as-of", "5000")
-    assert "ends at offset 90: this is how it was then" in late.stderr
+    assert "ends at offset 90; this is the state at its end" in late.stderr
 
 
 def test_history() -> None:
@@ -204,7 +204,7 @@ def test_an_offset_is_one_of_a_single_partition(tmp_path: Path) -> None:
     assert [each["offsetsPartition"] for each in objects(root) if each["type"] == "group"] == [0, 7]
     result = run(root, "--as-of", "0")
     assert result.exit_code == 2
-    assert "an offset is one of a single partition, and 2" in result.stderr
+    assert "an offset applies to a single partition, but 2" in result.stderr
 
 
 def test_segments_one_by_one_are_one_log(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         assert result.exit_code == 2, path
         assert result.stdout == ""
         assert "kdump: " in result.stderr
-    assert "no __consumer_offsets here" in run(CLEAN / "payments-0").stderr
+    assert "no __consumer_offsets found" in run(CLEAN / "payments-0").stderr
     both = run(CLEAN, tmp_path / "none")
     assert (both.exit_code, bool(both.stdout)) == (2, True)
 

@@ -1,4 +1,4 @@
-"""What messages and documents say to install exists by that name."""
+"""Checks that the packages to install that messages and documents name exist."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tools.manual import DISTRIBUTION
 
 INSTALL = re.compile(r"\bpip3? install\b(?!`)")
 END = re.compile(r"""\\n|[`"]|&&|[|;)]|\n\n| \#""")
-"""What ends the arguments: of a string, of a word of code in a text, of one of several commands."""
+"""Ends the arguments: the end of a string, of inline code, or of one of several commands."""
 FILLED_IN = re.compile(r"\$?\{[^}]*\}|\$\([^)]*\)")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-t", "--target", "--python", "-m", "--wheel-dir"}
 TOOLS = {"s3fs", "ziglang"}
-"""Published packages that no extra of kdump names, but a document or a target of the Makefile."""
+"""Published packages that are in no extra of kdump, but in a document or a Makefile target."""
 SKIPPED = {"build", "dist", "node_modules"}
 SUFFIXES = {"", ".1", ".c", ".cfg", ".in", ".json", ".md", ".py", ".sh", ".svg", ".toml", ".txt", ".xml", ".yml"}
 
 
 def texts() -> Iterator[Path]:
-    """The source and document files of the repository, but for what is built and real bytes."""
+    """Yield the source and document files of the repository, except for build outputs and fixtures."""
     for top in sorted(ROOT.iterdir()):
         hidden = top.name.startswith(".") and top.name != ".ci"
         if hidden or top.name in SKIPPED or top.name.endswith(".egg-info"):
@@ -41,19 +41,19 @@ def texts() -> Iterator[Path]:
 
 
 def installs(text: str) -> Iterator[str]:
-    """The arguments of each `pip install` in a text."""
+    """Yield the arguments of each `pip install` in a text."""
     for found in INSTALL.finditer(text):
         rest = text[found.end() : found.end() + 400].replace("\\\n", " ")
         rest = FILLED_IN.sub("", rest)
         before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        if before.count("`") % 2 == 0:  # in code within a text, the command may go on in the next line
+        if before.count("`") % 2 == 0:  # inline code may continue on the next line
             rest = rest.partition("\n")[0]
         end = END.search(rest)
         yield " ".join(rest[: end.start() if end else None].split())
 
 
 def names(arguments: str) -> Iterator[str]:
-    """The packages among the arguments: no options, and no paths."""
+    """Yield the packages among the arguments, without options and paths."""
     words = iter(shlex.split(arguments))
     for word in words:
         if word in WITH_VALUE:
@@ -63,7 +63,7 @@ def names(arguments: str) -> Iterator[str]:
 
 
 def declared() -> dict[str, set[str]]:
-    """What pyproject.toml requires, by extra; empty for what kdump always needs."""
+    """Return the requirements in pyproject.toml by extra; those of kdump itself have an empty name."""
     found: dict[str, set[str]] = {}
     for line in requires(DISTRIBUTION) or ():
         each = Requirement(line)
@@ -110,7 +110,7 @@ def test_it_sees_them(text: str, found: list[str]) -> None:
 
 
 def test_what_is_said_to_be_installed_is_published() -> None:
-    """Or will be by then: only the checklist of a release installs kdump itself, when it is out."""
+    """Or will be published: only the release checklist installs kdump itself, after its release."""
     known = {canonicalize_name(Requirement(each).name) for needed in declared().values() for each in needed} | TOOLS
     seen = 0
     for path in texts():
@@ -123,7 +123,7 @@ def test_what_is_said_to_be_installed_is_published() -> None:
 
 
 def test_an_extra_is_not_one_of_somebody_elses_package() -> None:
-    """kdump[spark], without the name that it has in the registry."""
+    """An example is kdump[spark], without kdump's name in the registry."""
     extra = re.compile(rf"(?<![\w-])kdump\[({'|'.join(filter(None, declared()))})\]")
     assert extra.search("pip install 'kdump[spark]'")
     assert not [path for path in texts() if path != Path(__file__) and extra.search(path.read_text(encoding="utf-8"))]

@@ -1,4 +1,4 @@
-"""`kdump inspect` as its users meet it: choosing, showing, refusing."""
+"""`kdump inspect` on the command line: selecting, showing, and rejecting."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def run(*arguments: str | Path, data: bytes | None = None) -> Result:
 
 
 def objects(*arguments: str | Path) -> list[dict[str, Any]]:
-    """What --json prints; nothing if nothing matches, which the exit status tells, too (see tests/test_typos.py)."""
+    """Return the objects that --json prints; none if nothing matches, which also sets the exit status (see
+    tests/test_typos.py)."""
     result = run(*arguments, "--json")
     said = result.stderr.splitlines()[-1:] or [""]
     if result.exit_code == 1 or (result.exit_code == 2 and "does not exist" in said[0]):
@@ -59,7 +60,7 @@ def records(*arguments: str | Path) -> list[dict[str, Any]]:
 
 
 def in_terminal(columns: int, *arguments: str | Path, environment: dict[str, str] | None = None) -> str:
-    """What a terminal of that width gets."""
+    """Return what is written to a terminal of that width."""
     pid, terminal = pty.fork()
     if pid == 0:
         base = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
@@ -83,7 +84,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-# Choosing: each filter against all records, chosen here by hand.
+# Selecting: each filter is compared with all records, filtered here.
 
 
 @pytest.mark.parametrize("path", [PAYMENTS, UPGRADED, segment("clean-1/orders-zstd-0")], ids=lambda p: p.parent.name)
@@ -121,7 +122,7 @@ def test_time_is_echoed_and_ends_with_the_day() -> None:
 
 
 def test_old_timestamps_are_not_pruned_by_the_first(tmp_path: Path) -> None:
-    """baseTimestamp is no minimum: the second record is older than the first."""
+    """baseTimestamp is not the minimum: the second record is older than the first."""
     batch = craft.batch([craft.record(0, timestamp=0), craft.record(1, timestamp=-5000)])
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(batch)
@@ -194,7 +195,7 @@ def test_last_through_a_pipe_and_with_a_filter() -> None:
     "path", sample([p for p in each_segment() if p.values[0].with_suffix(".index").exists()], 3, "index")
 )  # type: ignore[union-attr]
 def test_the_index_changes_nothing(path: Path, tmp_path: Path) -> None:
-    """With the index, without it, and with one that lies, a range gives the same."""
+    """A range gives the same result with the index, without it, and with a false one."""
     offsets = [batch["lastOffset"] for batch in objects(path)]
     liar = tmp_path / path.name
     shutil.copy(path, liar)
@@ -220,7 +221,7 @@ TIMED = [path for path in each_segment() if path.values[0].with_suffix(".timeind
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", sample(TIMED, 2, "time"))
 def test_the_time_index_does_not_change_the_answer(path: Path, tmp_path: Path) -> None:
-    """With the time index, without it, and with one that lies, a range of time gives the same."""
+    """A time range gives the same result with the time index, without it, and with a false one."""
     times = sorted({batch["maxTimestamp"] for batch in objects(path) if batch["maxTimestamp"] is not None})
     dice = seeded(path.name)
     liars = [path]
@@ -285,7 +286,7 @@ def test_a_partition_is_read_in_the_order_of_offsets(tmp_path: Path) -> None:
     assert [b["baseOffset"] for b in found] == [b["baseOffset"] for b in objects(PAYMENTS)]
     assert {b["file"] for b in objects(directory, "--offset", "0")} == {str(directory / f"{0:020}.log")}
     assert [r["offset"] for r in records(directory, "--last", "70")] == list(range(50, 120))
-    below = objects(tmp_path, "--position", "0..")  # without an option, its overview
+    below = objects(tmp_path, "--position", "0..")  # without options, its overview
     assert [b["baseOffset"] for b in below] == [b["baseOffset"] for b in found]
 
 
@@ -338,7 +339,8 @@ def test_colour_only_where_it_is_wanted() -> None:
 
 
 def test_damage_stands_in_its_place(tmp_path: Path) -> None:
-    """A bad checksum, junk, padding and a torn tail, each where it is, with every good batch around them."""
+    """A wrong checksum, junk, padding and a torn tail are shown at their positions, with every valid batch around
+    them."""
     data = PAYMENTS.read_bytes()
     batches = craft.split(data)
     parts = [
@@ -360,14 +362,14 @@ def test_damage_stands_in_its_place(tmp_path: Path) -> None:
     table = run(path).stdout.splitlines()
     assert [line.split()[0] for line in table[1:]] == ["0", "153", "!", "306", "junk:", "602", "padding:", "torn:"]
     hexdump = run(path, "--hex").stdout
-    assert "WRONG: the bytes give 0x" in hexdump
+    assert "WRONG: computed 0x" in hexdump
     assert run(path, "--records").exit_code == 0
     damaged = [r for r in records(path) if r.get("damaged")]
     assert [r["offset"] for r in damaged] == [1]
 
 
 def test_a_broken_payload_shows_what_is_sound(tmp_path: Path) -> None:
-    """Records before the first bad byte are shown, then a finding that says what and where."""
+    """Records before the first bad byte are shown, followed by a finding with reason and position."""
     good = [craft.record(i, key=b"k%d" % i, value=b"v" * 10) for i in range(5)]
     path = tmp_path / f"{0:020}.log"
     broken = good[3][:-1] + b"\x55"  # an impossible number of headers
@@ -419,11 +421,11 @@ def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
     text = run(path, "--hex", "--offset", "41").stdout
     for words in (
         "attributes           0x0014         zstd, CreateTime, transactional",
-        "isTransactional: transactional (1: part of a transaction: a read_committed consumer gets it once",
+        "isTransactional: transactional (1: part of a transaction; a read_committed consumer receives",
         "CRC-32C of bytes 21..",
         "sequence 12 to 14",
         "bytes of zstd at 61..",
-        "positions marked + count in what it decompresses to",
+        "positions marked + are in the decompressed payload",
         "record 1: offset 41",
         "offset 41",
     ):
@@ -431,7 +433,7 @@ def test_transactional_zstd_is_explained_to_a_newcomer(tmp_path: Path) -> None:
 
 
 def test_every_layout_position_in_the_hexdump_is_right() -> None:
-    """Each line's bytes are the file's at the position it names, and together they are the whole batch."""
+    """The bytes in each line are those of the file at that position, and together they are the whole batch."""
     data = PAYMENTS.read_bytes()
     covered: set[int] = set()
     for line in run(PAYMENTS, "--hex", "--full", "--producer-id", "10").stdout.splitlines():
@@ -453,7 +455,7 @@ def test_the_delete_horizon_is_not_a_timestamp() -> None:
     assert record["timestampDelta"] < 0
 
 
-# Bare bytes and format strings.
+# Raw bytes and format strings.
 
 
 def test_extract() -> None:
@@ -484,7 +486,7 @@ def test_extract_null() -> None:
 
 
 def test_extract_does_not_write_to_a_terminal() -> None:
-    assert "send it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
+    assert "redirect it to a file" in in_terminal(80, PAYMENTS, "--offset", "10", "--extract", "value")
 
 
 def test_format_string(tmp_path: Path) -> None:
@@ -496,7 +498,7 @@ def test_format_string(tmp_path: Path) -> None:
     assert out == b"topic.with-dash 7 0 -1 2 \x00\x00\x00\x02||\x00\xff|h=1,n=NULL|1700000000000%A\n"
 
 
-# Refusing.
+# Rejecting.
 
 
 @pytest.mark.parametrize(
@@ -505,19 +507,19 @@ def test_format_string(tmp_path: Path) -> None:
         (["--json", "--hex"], "choose one of"),
         (["--format", "json", "--hex"], "choose one of"),
         (["--json", "-f", "%k"], "choose one of"),
-        (["--columns", "position", "--json"], "--columns is for tables"),
-        (["--columns", "nope"], "no column 'nope'"),
+        (["--columns", "position", "--json"], "--columns applies only to tables"),
+        (["--columns", "nope"], "unknown column 'nope'"),
         (["--limit", "1", "--last", "1"], "choose one of --limit and --last"),
         (["--follow", "--limit", "1"], "--follow does not end"),
         (["--offset", "5..3"], "ends before it begins"),
-        (["--offset", ".."], "is no range"),
+        (["--offset", ".."], "is not a range"),
         (["--offset", "-4"], "negative"),
-        (["--time", "yesterday"], "is no time"),
+        (["--time", "yesterday"], "is not a time"),
         (["--time", "2026-11-21..2026-11-20"], "ends before it begins"),
         (["--key-regex", "("], "--key-regex"),
-        (["--tz", "Mars"], "is no time zone"),
+        (["--tz", "Mars"], "is not a time zone"),
         (["-f", "%y"], "unknown token %y"),
-        (["--max-batch-size", "lots"], "is no size"),
+        (["--max-batch-size", "lots"], "is not a size"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -564,7 +566,7 @@ def test_no_segment(data: bytes, tmp_path: Path) -> None:
     entries = [json.loads(line) for line in result.stdout.splitlines()]
     assert {entry["kind"] for entry in entries} <= {"junk", "torn", "padding"}
     assert sum(entry["size"] for entry in entries) == len(data)
-    assert "is it a segment?" in result.stderr
+    assert "if this is not a segment" in result.stderr
 
 
 def test_empty_and_devices() -> None:
@@ -580,7 +582,7 @@ def test_a_cut_gzip_file_shows_what_came_out(tmp_path: Path) -> None:
     result = run(path, "--json")
     assert result.exit_code == 2
     assert len(result.stdout.splitlines()) > 5
-    assert "cannot be read on" in result.stderr
+    assert "cannot read further" in result.stderr
 
 
 def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,7 +599,7 @@ def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch
     monkeypatch.setattr(JsonView, "batch", and_grow)
     result = run(path, "--json", "--limit", "9")
     assert len(result.stdout.splitlines()) == 3
-    assert f"grew by {3 * len(data[3])} bytes while it was read" in result.stderr
+    assert f"grew by {3 * len(data[3])} bytes while being read" in result.stderr
 
 
 def test_a_url() -> None:
@@ -607,7 +609,7 @@ def test_a_url() -> None:
 def test_progress_only_for_a_person_who_waits(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bar on stderr when that is a terminal, the rows go elsewhere, and it takes long enough."""
+    """There is a progress bar if stderr is a terminal, the rows are written elsewhere, and it takes long enough."""
     monkeypatch.setattr("kdump.render.progress.PATIENCE", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     output = Output()
@@ -620,7 +622,7 @@ def test_progress_only_for_a_person_who_waits(
         assert progress._bar is None
 
 
-# What a review found.
+# Problems found in a review.
 
 
 def write(path: Path, *batches: bytes) -> Path:
@@ -643,7 +645,7 @@ def test_a_cut_zstd_file_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "00000000000000000000.log.zst", packed[: len(packed) - 9])
     result = run(path, "--json")
     assert result.exit_code == 2
-    assert "cannot be read on" in result.stderr
+    assert "cannot read further" in result.stderr
 
 
 def test_nothing_is_cut_in_a_pipe(tmp_path: Path) -> None:
@@ -658,7 +660,7 @@ def test_a_broken_inner_message(tmp_path: Path) -> None:
     found = objects(path, "--records")
     assert [entry.get("damaged") or entry.get("code") for entry in found] == [None, True, "crc-mismatch"]
     assert "! crc-mismatch" in run(path, "--records").stdout
-    assert "the bytes give another" in run(path, "--hex").stdout
+    assert "the computed checksum differs" in run(path, "--hex").stdout
 
 
 def test_a_wrapper_offset_below_its_inner_ones(tmp_path: Path) -> None:
@@ -715,7 +717,7 @@ def test_what_our_own_limits_hide_has_no_consequence(tmp_path: Path) -> None:
     path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, value=bytes(9000))], "gzip"))
     finding = objects(path, "--records", "--max-decompressed-size", "1k")[-1]
     assert finding["code"] == "decompression-failed"
-    assert "kdump could not look inside" in finding["consequence"]
+    assert "kdump could not decode it" in finding["consequence"]
 
 
 def test_local_time_has_its_summer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -739,7 +741,8 @@ def test_what_cannot_be_read_at_all(path: str, words: str, monkeypatch: pytest.M
 
 
 def test_follow_reads_anew_what_was_cut_or_preallocated(tmp_path: Path) -> None:
-    """Truncated and written anew, then zeros written over in place: only what is on the disk is shown."""
+    """The file is truncated and written again, then overwritten in place with zeros: only what is on the disk is
+    shown."""
     path = write(tmp_path / f"{0:020}.log", craft.one(b"old0", 0), craft.one(b"old1", 1))
     lines: list[bytes] = []
     with kdump(path, "--json", "--records", "--follow", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -763,7 +766,7 @@ def test_follow_reads_anew_what_was_cut_or_preallocated(tmp_path: Path) -> None:
 
 
 def test_a_rare_match_comes_out_at_once(tmp_path: Path) -> None:
-    """A row that was found is written while the search goes on, and not lost when it is broken off."""
+    """A matching row is written while the search continues, and not lost if it is interrupted."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with kdump(fifo, "--key", "rare", stdout=subprocess.PIPE) as process, fifo.open("wb") as file:
@@ -778,7 +781,7 @@ def test_a_rare_match_comes_out_at_once(tmp_path: Path) -> None:
     assert process.returncode == 130
 
 
-# As a process.
+# As a separate process.
 
 
 def kdump(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
@@ -786,7 +789,7 @@ def kdump(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def test_a_closed_pipe_ends_it_at_once(tmp_path: Path) -> None:
-    """`| head -1` on a huge file: the first line comes, and the process does not read on."""
+    """With `| head -1` on a huge file, the first line is printed, and the process stops reading."""
     path = tmp_path / f"{0:020}.log"
     data = b"".join(craft.split(PAYMENTS.read_bytes())[:6])
     with path.open("wb") as file:
@@ -817,7 +820,7 @@ def wait_for(lines: list[bytes], stream: Any, count: int) -> None:
 
 
 def test_follow(tmp_path: Path) -> None:
-    """Batches come as they are completed, through the roll to the next segment; a torn tail waits."""
+    """Batches are shown when they are complete, also those in a new segment; a torn tail is not shown yet."""
     directory = tmp_path / "payments-0"
     directory.mkdir()
     data = craft.split(PAYMENTS.read_bytes())
@@ -849,8 +852,8 @@ def test_version_and_help() -> None:
 
 
 def test_keys_are_those_of_the_declarations(tmp_path: Path) -> None:
-    """Every object has the keys of its declaration, in their order, without only those that are optional: written
-    quickly or plainly, decoded or not."""
+    """Every object has the keys of its declaration, in their order; only optional keys may be missing. This holds for
+    the fast and the plain writers, with and without decoding."""
     from kdump.render.all_answers import TYPES
 
     torn = tmp_path / f"{0:020}.log"

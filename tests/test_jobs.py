@@ -1,4 +1,4 @@
-"""inspect --jobs: the same lines in the same order, however many threads write them."""
+"""inspect --jobs: the same lines in the same order, with any number of threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import ROOT, segment
 
 
 class Parts:
-    """An output that keeps what it gets."""
+    """An output that stores what is written to it."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -40,7 +40,7 @@ def output() -> Parts:
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_order(jobs: int, output: Parts) -> None:
-    """Whoever is ready first; and what is too much to be held waits for its turn."""
+    """Tasks finish in any order; those with more output than may be buffered wait for their turn."""
     ordered = Ordered(output, jobs)  # type: ignore[arg-type]
     expected = []
 
@@ -57,7 +57,7 @@ def test_order(jobs: int, output: Parts) -> None:
 
 
 def test_no_more_is_under_way_than_there_are_threads(output: Parts) -> None:
-    """Memory is bounded: one at each thread, and as many waiting."""
+    """Memory is bounded: one task per thread, and as many waiting."""
     ordered = Ordered(output, 2)  # type: ignore[arg-type]
     gate = threading.Event()
     begun = []
@@ -99,7 +99,7 @@ def test_an_error_is_raised_to_who_submits(output: Parts) -> None:
 
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three segments of several windows each: every codec, control batches, and damage of all kinds."""
+    """Three segments of several windows each, with every codec, control batches, and damage of all kinds."""
     directory = tmp_path_factory.mktemp("jobs") / "topic-0"
     directory.mkdir()
     names = (
@@ -162,7 +162,7 @@ def test_a_closed_pipe_is_a_good_end(partition: Path) -> None:
 
 
 def test_an_interrupt_ends_it(partition: Path) -> None:
-    """While threads write into a pipe that nobody empties."""
+    """The threads are writing to a pipe that no one reads."""
     command = [sys.executable, "-m", "kdump", "inspect", *[str(partition)] * 20, "--records", "--json", "--jobs", "3"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.stdout is not None
@@ -177,9 +177,9 @@ def test_an_interrupt_ends_it(partition: Path) -> None:
 
 
 def test_a_full_disk_is_told_once(partition: Path) -> None:
-    """By whichever thread finds it full; and the run goes on."""
+    """The first thread that cannot write reports it, and the run continues."""
     command = [sys.executable, "-m", "kdump", "inspect", str(partition), "--records", "--json", "--jobs", "2"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0
-    assert done.stderr == b"kdump: standard output: No space left on device; nothing more is shown\n"
+    assert done.stderr == b"kdump: standard output: No space left on device; the remaining output is discarded\n"

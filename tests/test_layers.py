@@ -1,4 +1,4 @@
-"""Data goes one way, and the command line starts without what only some commands need."""
+"""Data flows in one direction, and the command line starts without modules that only some commands need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kdump ls`: what it says of real disks is what the other commands, kafka-dump-log and the files themselves say."""
+"""`kdump ls`: its output for real disks is compared with the other commands, kafka-dump-log and the files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_path_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("disk", HEALTHY, ids=lambda disk: disk.name)
 def test_a_healthy_disk(disk: Path) -> None:
-    """Totals are verify's, checkpoints are the files', sizes are those of the files."""
+    """Totals equal those of verify; checkpoints and sizes equal those of the files."""
     found = objects(disk)
     directory, rows = found[0], of_type(found, "partitionLog")
     assert len(rows) == len(found) - 1
@@ -128,7 +128,7 @@ def test_a_healthy_disk(disk: Path) -> None:
 
 @pytest.mark.parametrize("name", ORACLE_DISKS)
 def test_the_oracle_says_the_same(name: str) -> None:
-    """Each segment's batches, offsets, formats, codecs and largest timestamp, by kafka-dump-log."""
+    """Batches, offsets, formats, codecs and largest timestamp of each segment are compared with kafka-dump-log."""
     disk = DISKS / ORACLE_DISKS[name]
     count = 0
     for row in of_type(objects("--segments", disk), "logSegment"):
@@ -172,14 +172,14 @@ def test_what_is_unusual_about_a_disk() -> None:
     assert crashed["cleanShutdown"] is False
     code, out, err = ls(HEALTHY[3])
     assert (code, err) == (0, "")
-    assert "no clean shutdown: it runs, or has crashed" in out
+    assert "no clean shutdown: the broker is running or has crashed" in out
     assert "gone-0 (delete)" in out
     live = of_type(objects(HEALTHY[4], "--topic", "prealloc"), "partitionLog")[0]
     assert (live["padding"], live["damage"], live["logEndOffset"]) == (1045922, None, 30)
     tiered = of_type(objects(HEALTHY[8], "--topic", "tiered"), "partitionLog")[0]
     assert (tiered["logStartOffset"], tiered["localLogStartOffset"]) == (110377, 215209)
     assert tiered["deletedSize"] > 4_000_000
-    assert "here from 215209 on; 4.0 MiB .deleted" in ls(HEALTHY[8])[1]
+    assert "on this disk from 215209 on; 4.0 MiB .deleted" in ls(HEALTHY[8])[1]
     assert "no clean shutdown" not in ls(HEALTHY[0])[1]  # a controller's
 
 
@@ -203,7 +203,7 @@ def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
         assert ls(partitions[0], partitions[-1])[0] == 0
 
 
-# --- Choosing ---------------------------------------------------------------------------------------------------------
+# --- Selecting --------------------------------------------------------------------------------------------------------
 
 
 def names(*arguments: str | Path) -> list[str]:
@@ -331,7 +331,7 @@ def test_columns() -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """The log directory of a broker that shut down cleanly."""
+    """The log directory of a broker after a clean shutdown."""
     return Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "clean-2"))
 
 
@@ -340,13 +340,13 @@ def row_of(disk: Path, topic: str = "ledger", code: int = 0) -> dict[str, Any]:
 
 
 def test_a_torn_end(disk: Path) -> None:
-    """Damage where a start does not cut it off, and only told where it does."""
+    """It is damage if a startup does not truncate it, and only mentioned if it does."""
     log = disk / "ledger-0" / f"{0:020}.log"
     log.write_bytes(log.read_bytes()[:-10])
-    assert row_of(disk)["damage"].endswith("bytes of a torn batch at the end")
+    assert row_of(disk)["damage"].endswith("bytes of an incomplete batch at the end")
     code, out, err = ls(disk)
     assert (code, err.count("kdump verify")) == (0, 1)
-    assert "high watermark above the end; DAMAGED" in out
+    assert "high watermark above the log end; DAMAGED" in out
     (disk / ".kafka_cleanshutdown").unlink()
     assert (row_of(disk)["damage"], row_of(disk)["torn"] > 0) == (None, True)
     assert ls(disk)[2] == ""
@@ -368,7 +368,7 @@ def test_damaged_small_files(disk: Path) -> None:
     assert code == 0
     assert "\x1b" not in out + err
     assert "not named topic-partition: lost+found, x\\x1b[31m" in out
-    assert "damaged, or not to be read: " in out
+    assert "damaged or unreadable: " in out
     assert row_of(disk)["highWatermark"] == 65, "what can be read is"
 
 
@@ -482,8 +482,8 @@ INDEXES = ("ledger-0/00000000000000000000.index", "ledger-0/00000000000000000000
 
 
 def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
-    """Under the name of a segment or of a small file: to open it would wait for a writer for ever, or here for a signal
-    that ends the process."""
+    """It has the name of a segment or of a small file. Opening it would wait forever for a writer, or here until a
+    signal ends the process."""
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
     shutil.rmtree(disk / "__cluster_metadata-0")

@@ -1,4 +1,5 @@
-"""docs/cli.md and the manual pages are what click knows, and roff takes them without a word."""
+"""Checks that docs/cli.md and the manual pages are generated from click's declarations, and that roff reports no
+warning for them."""
 
 from __future__ import annotations
 
@@ -46,5 +47,5 @@ def test_a_page_reads_well() -> None:
     assert not done.stderr
     assert "       kdump inspect [OPTIONS] PATH..." in lines
     assert any(line.startswith("       -o, --offset A..B") for line in lines)
-    assert r"              Records by a format string as in kcat: '%o %k %s\n'." in lines
+    assert r"              Write records by a format string as in kcat: '%o %k %s\n'." in lines
     assert lines.index("EXIT STATUS") < lines.index("ENVIRONMENT") < lines.index("EXAMPLES") < lines.index("SEE ALSO")

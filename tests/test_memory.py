@@ -1,4 +1,4 @@
-"""Peak memory is a few windows, whatever the size of the file, of the batch or of a record; and one value where that is
+"""Peak memory is a few windows, whatever the size of the file, of a batch or of a record; and one value, if it is
 shown."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests import craft, hostile
 from tests.conftest import segment
 
 LIMIT = 100 * 1024
-"""KiB resident."""
+"""Resident memory in KiB."""
 MIB = 1 << 20
 
 MEASURE = """
@@ -26,7 +26,8 @@ code = subprocess.call(sys.argv[2:])
 with open(sys.argv[1], "w") as out:
     print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=out)
 """
-"""Runs a command and tells its exit status and its peak. (A child of the test itself would have inherited its peak.)"""
+"""Runs a command and reports its exit status and peak memory. (A child of the test itself would inherit the test's
+peak.)"""
 
 
 CAT = """
@@ -41,11 +42,13 @@ with open(sys.argv[1], "rb") as file:
         file.seek(position)
         position += sys.stdout.buffer.write(file.read(1 << 20))
 """
-"""As cat; but the holes of a file stay out of the page cache, which is what takes the time."""
+"""Does the same as cat, but keeps the holes of a file out of the page cache, because filling it takes most of the
+time."""
 
 
 def inspect(path: Path, piped: bool) -> Iterator[bytes]:
-    """The lines of `kdump inspect --records --json`, given the file or a pipe from it, which stays below the limit."""
+    """Yield the lines of `kdump inspect --records --json`, given the file or a pipe from it, and check the memory
+    limit."""
     measured = path.with_suffix(".peak")
     command = [sys.executable, "-c", MEASURE, str(measured), sys.executable, "-m", "kdump", "inspect"]
     command += ["-" if piped else str(path), "--records", "--json"]
@@ -65,7 +68,7 @@ def inspect(path: Path, piped: bool) -> Iterator[bytes]:
 
 @pytest.fixture(scope="module")
 def sparse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """4 GiB: real batches, a hole, and real batches again at the end."""
+    """A file of 4 GiB: real batches, a hole, and real batches again at the end."""
     path = tmp_path_factory.mktemp("sparse") / f"{0:020}.log"
     first = segment("clean-1/orders-zstd-0").read_bytes()
     behind = [craft.rebase(batch, 1000 + 100 * i) for i, batch in enumerate(craft.split(first))]
@@ -93,7 +96,7 @@ COUNT = 200 * MIB // 4096
 
 @pytest.fixture(scope="module")
 def records() -> list[bytes]:
-    """200 MiB of them."""
+    """A file with 200 MiB of records."""
     value = os.urandom(64).hex().encode() * 32
     return [craft.record(i, b"%d" % i, value[:-60]) for i in range(COUNT)]
 
@@ -146,12 +149,12 @@ NOTHING_SHOWN = {
 }
 """Commands that show no key, value or header. DIR is a log directory, LOG a segment in it."""
 SHOWN_ALL_THE_SAME = {("header-key", "dump-log --deep-iteration"): 90}
-"""MiB of a header's key that such a command shows."""
+"""Size in MiB of a header's key that such a command does show."""
 QUICK = ["verify", "stats", "retention --keys", "transactions", "ls"]
 TOGETHER = ["value-none", "value-zstd", "value-snappy-block", "headers-million", "key", "control", "wrapper-0-gzip"]
-"""Hostile inputs of a log directory on which `make test` tries the quick commands."""
+"""Hostile inputs, put into one log directory, on which `make test` runs the quick commands."""
 DRAWING = 170 * 1024
-"""KiB that the engine takes by which `report` draws, whatever the disk."""
+"""Memory in KiB that the drawing engine of `report` takes, whatever the disk."""
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +173,8 @@ def disks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(path: Path, out: Path, *words: str, limit: int | None = None) -> tuple[int, int, str]:
-    """Exit status, peak in KiB and stderr of a command, its standard output thrown away; `limit`: bytes of address
-    space."""
+    """Return exit status, peak memory in KiB and stderr of a command; its standard output is discarded. `limit`: bytes
+    of address space."""
     bound = "" if limit is None else f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({limit},) * 2)"
     paths = {"OUT": str(out), "DIR": str(path), "TWIN": str(path)}
     if "LOG" in words:
@@ -237,7 +240,7 @@ def test_a_report_holds_no_value(name: str, disks: Path, tmp_path: Path) -> None
 
 
 SHOWN = {"value-none": 90, "value-zstd": 250, "value-snappy-block": 200, "message-1": 90, "wrapper-0-gzip": 100}
-"""MiB of the value in a hostile input."""
+"""Size in MiB of the value in a hostile input."""
 QUICK_SHOWN = [("value-none", "dump-log"), ("value-none", "table"), ("value-none", "hexdump"), ("value-zstd", "json")]
 SHOWING = {
     "table": "inspect --records LOG",
@@ -273,7 +276,7 @@ def test_a_value_is_held_once_where_it_is_shown(name: str, command: str, disks: 
     ],
 )
 def test_no_header_is_an_object(name: str, words: str, disks: Path, tmp_path: Path) -> None:
-    """Eight million headers take 16 MB."""
+    """Eight million headers take only 16 MB."""
     status, peak, said = run(hostile.make(name, disks), tmp_path, *words.split())
     assert status == 0, said
     assert peak < LIMIT
@@ -325,7 +328,7 @@ def test_no_memory_is_one_line(name: str, command: str, disks: Path, tmp_path: P
     words = WITH_LITTLE[command].split()
     status, _, said = run(hostile.make(name, disks), tmp_path, *words, limit=110 * MIB)
     assert status == 2
-    # CPython itself reports a buffer that it could not release for want of memory.
+    # CPython itself reports a buffer that it could not release because memory is exhausted.
     lines = [line for line in said.splitlines() if not line.startswith("SystemError: deallocated bytearray object")]
     assert len(lines) == 1
     assert lines[0].startswith("kdump: not enough memory")

@@ -1,13 +1,13 @@
-"""kdump's JSON against kafka-dump-log's own words, field by field, for every file of record batches that it dumped.
+"""Compares kdump's JSON with kafka-dump-log's output, field by field, for every file of record batches that it dumped.
 
-The mapping, stated once:
-- kafka-dump-log leaves a null key and a null payload out; JSON has null there.
-- It shows bytes that are not valid UTF-8 with U+FFFD; JSON has base64, which is decoded and shown the same way here. A
-  run of them counts as one, for Java and Python cut broken bytes differently.
-- It decodes the keys and values of Kafka's own topics (it was given the decoder), which inspect does not: there only
+These differences are expected:
+- kafka-dump-log leaves out a null key and a null payload, which are null in the JSON.
+- It prints U+FFFD for bytes that are not valid UTF-8. The JSON has base64, which is decoded here and shown in the same
+  way. Consecutive replacement characters count as one, because Java and Python split invalid bytes differently.
+- It decodes the keys and values of Kafka's own topics (it ran with the decoder's option), but inspect does not: only
   their sizes are compared.
-- It prints -1 for the timestamp of magic 0; JSON has null.
-- A line of its output ends where a value has a line feed; values are compared up to there.
+- It prints -1 for the timestamp of magic 0, which is null in the JSON.
+- A line of its output ends at a line feed in a value; values are compared up to there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH_NUMBERS = {
     **{name: name for name in ("baseOffset", "lastOffset", "baseSequence", "lastSequence", "producerId")},
     **{name: name for name in ("producerEpoch", "partitionLeaderEpoch", "position", "size", "magic", "crc")},
 }
-"""kafka-dump-log's names for numbers of a batch, and ours."""
+"""Names of a batch's numbers in kafka-dump-log and in the JSON."""
 
 
 def logs() -> list[Any]:
@@ -50,7 +50,7 @@ def objects(path: Path, *options: str) -> list[dict[str, Any]]:
 
 
 def entries(words: Path) -> tuple[list[str], list[str]]:
-    """The oracle's lines about batches, and those about records, each with what a line feed in a value split off."""
+    """Return the oracle's lines about batches, and those about records, each including the parts after line feeds."""
     batches: list[str] = []
     records: list[str] = []
     for line in words.read_bytes().decode("utf-8", "replace").split("\n"):
@@ -161,7 +161,7 @@ def test_records(words: Path, path: Path) -> None:
 
 
 def invalid(path: Path, *options: str) -> tuple[list[int], int]:
-    """Where `verify --crc` finds a wrong checksum, and how many batches it saw."""
+    """Return the positions at which `verify --crc` finds a wrong checksum, and the number of batches that it read."""
     result = CliRunner().invoke(cli, ["verify", "--crc", "--json", *options, str(path)], catch_exceptions=False)
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     return [row["position"] for row in rows if row.get("code") == "crc-mismatch"], rows[-1]["batches"]
@@ -169,7 +169,7 @@ def invalid(path: Path, *options: str) -> tuple[list[int], int]:
 
 @pytest.mark.parametrize(("words", "path"), logs())
 def test_verify_crc_agrees_with_isvalid(words: Path, path: Path, tmp_path: Path) -> None:
-    """Batch by batch; then again with the last byte of one batch changed, which only that batch may show."""
+    """Compare batch by batch, then again with the last byte of one batch changed: only that batch may have an error."""
     said = [dict(FIELD.findall(line)) for line in entries(words)[0]]
     wrong = [int(theirs["position"]) for theirs in said if theirs["isvalid"] == "false"]
     assert invalid(path) == (wrong, len(said))

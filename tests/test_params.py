@@ -51,7 +51,7 @@ def test_moments(text: str, start: int, width: int) -> None:
     "text", ["yesterday", "2026-13-01", "2026-11", "2h", "2026-11-20T25", "12:00", "2026", "20261120", "2026-W47-6"]
 )
 def test_no_moments(text: str) -> None:
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a time"):
         moment(text, timezone.utc, end=False, now=NOW)
 
 

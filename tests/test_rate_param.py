@@ -34,5 +34,5 @@ def test_a_default_is_bytes_a_second() -> None:
 
 @pytest.mark.parametrize("text", ["", "/s", "0", "0M/s", "fast", "-5M", "1.5M", "50M/h", "50MB/s/s", "5T"])
 def test_no_rates(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no rate"):
+    with pytest.raises(click.BadParameter, match="is not a rate"):
         RateParam().convert(text, None, None)

@@ -1,4 +1,4 @@
-"""Lines written from columns are those of the plain writer, for any record, and in pieces of any size."""
+"""Lines written from columns equal those of the plain writer, for any record, in pieces of any size."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> 
 
 @given(st.lists(RECORD, min_size=1, max_size=8))
 def test_any_room(parts: list[bytes]) -> None:
-    """However little room there is, and for a line that is longer than all of it."""
+    """However small the buffer, and also for a line that is longer than the buffer."""
     batch = only(craft.batch([*parts, craft.record(value=b"\x01" * 3000)]))
     for room in (0, 700, 3000):
         assert quick(AT, batch, room) == plain(AT, batch)
@@ -96,7 +96,7 @@ def test_any_room(parts: list[bytes]) -> None:
 
 @given(st.lists(RECORD, min_size=1, max_size=3), st.booleans(), st.integers(1, 5))
 def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None:
-    """Any key, value and header is cut anywhere."""
+    """Keys, values and headers are split anywhere."""
     data = craft.batch(content)
     batch = only(data if sound else craft.overwrite(data, 17, b"\1\2\3\4"))
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The pages that are made from the code are what the code says."""
+"""Checks that generated pages are up to date."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_tables_of_the_format() -> None:
     assert format_reference.page(written) == written
     told = {match[2] for match in format_reference.MARK.finditer(written)}
     layouts = {struct.name for struct in structs() if struct.schema is None}
-    assert layouts - told == {"RecordHeader", "ConsumerProtocolPrefix"}  # told with RecordV2; and in docs/messages.md
+    assert layouts - told == {"RecordHeader", "ConsumerProtocolPrefix"}  # with RecordV2, and in messages.md
     assert set(TEXT_FIELDS) <= told
 
 

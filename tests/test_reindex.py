@@ -1,4 +1,4 @@
-"""`kdump reindex` as its user meets it."""
+"""`kdump reindex` on the command line."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_only_what_there_is_to_say_is_shown_of_a_directory() -> None:
 
 
 def test_the_examples_of_the_help(tmp_path: Path) -> None:
-    """In a place of its own: one of them writes."""
+    """They run in a temporary directory, because one of them writes."""
     for name in ("clean-1", "clean-2", "indexed-1"):
         (tmp_path / name).symlink_to(FIXTURES / name)
     for example, said in command.examples(EXAMPLES, tmp_path):
@@ -82,7 +82,7 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
     "damage", sample(DAMAGES, 3, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
 )
 def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Every file of a partition, and of a compacted and a legacy one, damaged in turn."""
+    """Every file of a normal, of a compacted and of a legacy partition is damaged in turn."""
     dice = seeded(damage.__name__)
     sources = [PAYMENTS, FIXTURES / "clean-1" / "users-0", FIXTURES / "clean-2" / "__cluster_metadata-0"]
     sources += sorted(path for path in (FIXTURES / "legacy").iterdir() if path.is_dir())[:6]
@@ -103,15 +103,15 @@ def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Ran
 
 
 OF_INDEXES = ("index-", "time-index-", "txn-index-")
-"""How the codes of the recipes begin that are about what this command says."""
+"""Prefixes of the codes that this command reports."""
 LEGAL = ("index-zeros-deleted", "index-alone")
-"""Recipes of those that leave nothing wrong: in a partition that is being deleted, and without a segment."""
+"""Recipes among them that leave no wrong index: one in a partition that is being deleted, and one without a segment."""
 
 
 @pytest.mark.every_disk
 @pytest.mark.parametrize("damage", [*RECIPES, *DOUBTS], ids=lambda damage: damage.name)
 def test_every_damaged_disk(damage: Damage, tmp_path: Path) -> None:
-    """No traceback, of this and of kdump carve; and what is wrong with an index is said."""
+    """Neither this command nor kdump carve prints a traceback, and a wrong index is reported."""
     root = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(root)
     for form in (["--full"], ["--json", "--past-damage"]):

@@ -1,5 +1,5 @@
-"""`kdump report`: the page is whole and inert, its charts are its charts, and its numbers are those of the other
-commands."""
+"""`kdump report`: the page is complete and inert, its charts are equal to the written ones, and its numbers equal those
+of the other commands."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ ALERT = "<script>alert(1)</script>"
 BREAKOUT = "</script><img src=x onerror=alert(2)>"
 ODD = "\u2028\u2029\x1b[31m\x00\x85\u202e'\"&`{{7*7}}"
 VOID = {"meta", "link", "input", "br", "hr", "img", "path", "line", "rect"}
-"""Elements that have no end, of HTML; and those of SVG that end themselves."""
+"""Elements of HTML without end tags, and those of SVG that close themselves."""
 
 
 class Page(HTMLParser):
-    """What is in a page: elements in order with their attributes, and the text of each kind of them."""
+    """Contents of a page: elements in order with their attributes, and the text of each kind of element."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Page(HTMLParser):
         return [attrs["id"] for _, attrs in self.elements if attrs.get("id")]  # type: ignore[misc]
 
     def scripts(self, kind: str) -> list[str]:
-        """Texts of the scripts of that type."""
+        """Return the texts of the scripts of that type."""
         types = iter(attrs.get("type") or "code" for attrs in self.all("script"))
         return [text for text in (text for tag, text in self.texts if tag == "script") if next(types) == kind]
 
@@ -100,7 +100,7 @@ def read(path: Path, **options: Any) -> PostMortem:
 
 
 def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
-    """The page without the pictures, which take most of its time."""
+    """Return the page without its charts, which take most of the time."""
     monkeypatch.setattr(page, "svg", lambda each: '<svg width="900"></svg>')
     monkeypatch.setattr(page, "javascript", lambda: "window.vegaEmbed = null;")
     names = Names(made)
@@ -110,7 +110,7 @@ def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with a batch overwritten, and one cut short."""
+    """A log directory with one batch overwritten, and one truncated."""
     root = tmp_path_factory.mktemp("damaged") / "disk-1"
     shutil.copytree(FIXTURES / "disk-1", root)
     log = root / "orders-none-0" / FIRST
@@ -122,7 +122,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def written(damaged: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """The report of it, and its charts."""
+    """Its report, and the charts."""
     out = tmp_path_factory.mktemp("report")
     said = report(damaged, "--out", out / "report.html", "--charts", out / "charts", "--chart-format", "svg")
     assert said.stdout.startswith("DAMAGED: 2 errors")
@@ -193,7 +193,7 @@ def test_the_hole_is_on_the_map(written: tuple[str, Path]) -> None:
     rows = json.loads(specs["map-finding"])["data"]["values"]
     (hole,) = (row for row in rows if row["is"] == "error" and row["segment"].startswith("orders-none-0"))
     assert 35 < hole["a"] < 14_000 / 27_501 * 100 < hole["b"] < 65
-    assert [row for row in json.loads(specs["map-codec"])["data"]["values"] if row["is"] == "not a sound batch"]
+    assert [row for row in json.loads(specs["map-codec"])["data"]["values"] if row["is"] == "not a valid batch"]
     (gap,) = {
         row["offsets"]
         for name, spec in specs.items()
@@ -222,9 +222,9 @@ def test_each_error_has_its_bytes_and_what_follows(written: tuple[str, Path]) ->
     assert len(stories) == 2
     wrong = [text for tag, text in made.texts if tag == "span" and "WRONG" in text]
     assert any("WRONG: one flipped bit" in text for text in wrong)
-    assert "bit 4 of the byte at 14000 is 1, 0x75 should be" in made.text
+    assert "bit 4 of byte 14000 is 1, 0x75 should be" in made.text
     assert any("baseOffset" in text for tag, text in made.texts if tag == "span")
-    assert written[0].count("<dt>So</dt>") == written[0].count("<dt>Do</dt>") >= 2
+    assert written[0].count("<dt>Impact</dt>") == written[0].count("<dt>Action</dt>") >= 2
 
 
 # --- Hostile bytes ----------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_each_error_has_its_bytes_and_what_follows(written: tuple[str, Path]) ->
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory in which everything that has a name would like to be a script."""
+    """A log directory in which everything with a name contains a script."""
     root = tmp_path_factory.mktemp("hostile") / f"disk {ALERT.replace('/', '')}"
     values = [ALERT, BREAKOUT, ODD, "<!--", "]]>", "javascript:alert(3)"]
     rows = [
@@ -288,7 +288,7 @@ def test_text_in_a_script_of_json_cannot_end_it() -> None:
 
 
 def compared(path: Path, **options: Any) -> None:
-    """What the report says is what the other commands say."""
+    """Compare the report with the output of the other commands."""
     made = read(path, **options)
     verify = CliRunner().invoke(cli, ["verify", "--json", str(path)])
     *findings, summary = map(json.loads, verify.stdout.splitlines())
@@ -301,7 +301,7 @@ def compared(path: Path, **options: Any) -> None:
     for each in facts:
         told.update(each.codes)
         assert Counter((finding.severity, finding.code) for finding in each.findings) <= each.codes
-    now = {"timestamp-in-future", "transaction-open"}  # may hang on the clock
+    now = {"timestamp-in-future", "transaction-open"}  # may depend on the clock
     assert {key: n for key, n in told.items() if key[1] not in now} == {
         key: n for key, n in counted.items() if key[1] not in now
     }
@@ -324,7 +324,7 @@ def compared(path: Path, **options: Any) -> None:
 
 
 def strips(facts: Any) -> None:
-    """The cells of each segment cover it."""
+    """Check that the cells of each segment cover it."""
     for segment in facts.segments:
         position = 0
         for cell in segment.cells:
@@ -445,7 +445,7 @@ def test_every_damage_is_in_the_page(recipe: Any, tmp_path: Path, monkeypatch: p
 
 
 def test_many_partitions_make_no_large_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is kept of 60 of them: first of those with errors."""
+    """Only 60 of them are kept with all details, those with errors first."""
     source = FIXTURES / "clean-1" / "orders-none-0" / FIRST
     bad = flip(source.read_bytes(), 80_000)
     for number in range(150):
@@ -489,10 +489,10 @@ def test_many_batches_make_few_cells(tmp_path: Path) -> None:
 def test_it_writes_over_nothing_and_not_onto_the_disk(damaged: Path, tmp_path: Path) -> None:
     (tmp_path / "there.html").write_text("mine")
     said = report(damaged, "--out", tmp_path / "there.html", status=2)
-    assert "nothing is written over it" in said.stderr
+    assert "is not overwritten" in said.stderr
     assert (tmp_path / "there.html").read_text() == "mine"
     said = report(damaged, "--out", damaged / "report.html", status=2)
-    assert "nothing is written there" in said.stderr
+    assert "refusing to write" in said.stderr
     (tmp_path / "charts").mkdir()
     (tmp_path / "charts" / "x").write_text("")
     said = report(damaged, "--out", tmp_path / "new.html", "--charts", tmp_path / "charts", status=2)
@@ -540,7 +540,7 @@ def test_empty_and_odd_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_extreme_numbers(tmp_path: Path) -> None:
-    """Times and offsets that no browser can count with are told, and stop nothing."""
+    """Times and offsets beyond the numbers of a browser are reported, and stop nothing."""
     odd = [batch([record()], offset=i, maxTimestamp=time) for i, time in enumerate(((1 << 63) - 1, 1 << 61, -5, 0))]
     far = [batch([record()], offset=offset) for offset in (4, 1 << 62, (1 << 63) - 2)]
     wide = batch([record()], offset=(1 << 63) - 1, lastOffsetDelta=(1 << 31) - 1, producerId=(1 << 63) - 1)

@@ -1,5 +1,5 @@
-"""The page of `kdump report` in a real browser: Chromium without a window, driven by Playwright. It is the system's
-(Debian: apt-get install chromium), or the one that KDUMP_CHROMIUM names. KDUMP_SCREENSHOTS=DIR keeps what was seen."""
+"""The page of `kdump report` in a real browser: headless Chromium, driven by Playwright. It uses the system's Chromium
+(Debian: apt-get install chromium), or the one in KDUMP_CHROMIUM. KDUMP_SCREENSHOTS=DIR keeps screenshots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.test_report import ALERT, FIRST, hostile
 
 pytestmark = pytest.mark.browser
 __all__ = ["hostile"]
-"""A fixture of the other tests."""
+"""A fixture of other tests."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CARD = "document.querySelectorAll('figure.chart')"
@@ -50,7 +50,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Tab:
-    """A page that is open. `said`: what the console had to say; `asked`: what it wanted of the network."""
+    """An open page. `said`: messages on the console; `asked`: URLs that it requested."""
 
     def __init__(self, browser: Any, path: Path, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
@@ -69,14 +69,14 @@ class Tab:
         dialog.dismiss()
 
     def look_everywhere(self) -> None:
-        """Each chart comes into sight, and is drawn."""
+        """Scroll to each chart, so that it is drawn."""
         for each in self.page.query_selector_all("figure.chart"):
             if each.is_visible():
                 each.scroll_into_view_if_needed()
         self.until(f"Array.from({CARD}).every(e => !e.clientWidth || e.classList.contains('is-live'))")
 
     def until(self, true: str) -> None:
-        """Wait for it. (Playwright's own way evaluates text in the page, which its policy forbids.)"""
+        """Wait for a condition. (Playwright's own function evaluates text in the page, which its policy forbids.)"""
         for _ in range(600):
             if self.page.evaluate(true):
                 return
@@ -84,7 +84,7 @@ class Tab:
         raise AssertionError(f"never: {true}")
 
     def shot(self, name: str, **options: Any) -> bytes:
-        """A picture of the page."""
+        """Return a screenshot of the page."""
         self.page.evaluate("window.scrollTo(0, 0)")
         data: bytes = self.page.screenshot(full_page=True, **options)
         folder = os.environ.get("KDUMP_SCREENSHOTS")
@@ -151,7 +151,7 @@ def test_the_wheel_zooms_with_a_key_and_scrolls_without(tab: Tab) -> None:
     tab.page.wait_for_selector("#over-offsets-1.is-live")
     box = tab.page.locator("#over-offsets-1 .live svg").bounding_box()
     assert box is not None
-    at = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.7  # in the lower of the two plots
+    at = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.7  # in the lower of the two charts
     tab.page.mouse.move(*at)
     before, top = marks(tab), tab.page.evaluate("window.scrollY")
     tab.page.mouse.wheel(0, 120)
@@ -191,7 +191,7 @@ def test_hostile_values_do_nothing(chromium: Any, hostile: Path, tmp_path: Path)
 
 
 def test_an_injected_script_is_not_run(written: Path, chromium: Any, tmp_path: Path) -> None:
-    """Should anything ever get through, the page's policy stops it."""
+    """If a script ever got into the page, the page's policy would block it."""
     broken = tmp_path / "broken.html"
     injected = "<h1><script>window.ran = 1</script><img src=x onerror='window.ran = 1'>"
     broken.write_text(written.read_text("utf-8").replace("<h1>", injected, 1), "utf-8")

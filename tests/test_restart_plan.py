@@ -1,4 +1,4 @@
-"""`kdump restart-plan` as its user meets it, and the rules that it replays, one by one."""
+"""`kdump restart-plan` on the command line, and the rules that it replays, one by one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ run = partial(command.run, "restart-plan")
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """A broker's log directory that can be changed."""
+    """A writable copy of a broker's log directory."""
     return Path(shutil.copytree(DISK, tmp_path / "broker-2"))
 
 
@@ -95,7 +95,7 @@ def test_statuses(crashed: Path) -> None:
     assert run(crashed / "nothing").exit_code == 2
     assert run(crashed, "-q", "--json").exit_code == 2
     assert run(FIXTURES).exit_code == 2
-    assert "name those of one broker" in run(FIXTURES).stderr
+    assert "pass those of one broker" in run(FIXTURES).stderr
 
 
 def test_a_torn_tail_is_no_loss(crashed: Path) -> None:
@@ -201,7 +201,7 @@ def test_strays(disk: Path) -> None:
     assert run(disk).exit_code == 1
     shutil.copytree(DISK / "ledger-0", disk / "ledger-7")
     said = run(disk).stdout
-    assert "SETS ASIDE all 2 partitions as strays" in said
+    assert "MAKES all 2 partitions STRAY" in said
     assert "the topic ledger has no partition 7" in said
 
 
@@ -209,7 +209,7 @@ def test_strays(disk: Path) -> None:
 
 
 def second(disk: Path, **changes: str) -> Path:
-    """Another log directory of the same broker, without partitions."""
+    """Add another log directory of the same broker, without partitions."""
     other = disk.with_name("second")
     other.mkdir()
     text = (disk / "meta.properties").read_text()
@@ -226,7 +226,7 @@ def second(disk: Path, **changes: str) -> Path:
 
 def test_one_partition_in_two_directories(disk: Path) -> None:
     other = second(disk)
-    assert run(disk, other).exit_code == 1  # the cluster does not know the second id
+    assert run(disk, other).exit_code == 1  # the cluster does not know the second ID
     shutil.copytree(disk / "ledger-0", other / "ledger-0")
     found = kdump.restart_plan([str(disk), str(other)])
     assert (found.verdict, found.allStops[0].exception.split(":")[0]) == ("stopped", "IllegalStateException")
@@ -302,7 +302,7 @@ def test_names_of_directories(name: str, parsed: Any) -> None:
     ],
 )
 def test_offset_checkpoints(tmp_path: Path, text: str, wrong: bool | None) -> None:
-    """CheckpointFile.read: None is sound; a number that is none is no IOException."""
+    """CheckpointFile.read: a missing file is valid, and a number that does not parse is not an IOException."""
     path = tmp_path / "x"
     path.write_bytes(text.encode())
     if wrong is None:
@@ -326,7 +326,7 @@ def test_epochs() -> None:
 
 
 def test_index_lookup() -> None:
-    """AbstractIndex.largestLowerBoundSlotFor, with and without zeros behind the entries."""
+    """AbstractIndex.largestLowerBoundSlotFor, with and without zeros after the entries."""
     rows = b"".join(struct.pack(">ii", 10 * i, 100 * i) for i in range(1, 3000))
     index = OffsetIndex(1000, rows)
     assert index.last_offset == 1000 + 29990
@@ -337,7 +337,7 @@ def test_index_lookup() -> None:
 
 
 def test_offsets_that_go_back_empty_the_segment(crashed: Path) -> None:
-    """An index entry is due after 4096 bytes: there recovery meets an offset below the last one."""
+    """An index entry is due after 4096 bytes: there, recovery reads an offset below the last one."""
     big = [craft.batch([craft.record(value=bytes(5000))], offset=offset) for offset in (0, 1, 2, 1, 3)]
     put(crashed, *big)
     found = ledger(crashed)
@@ -363,7 +363,7 @@ def test_a_missing_index_has_its_segment_recovered(disk: Path) -> None:
 
 
 def test_one_that_is_recovered_twice_is_cut_once(crashed: Path) -> None:
-    """Its index is missing, and it lies above the recovery point: the segments behind it stay."""
+    """Its index is missing, and it is above the recovery point: the segments after it stay."""
     (crashed / "recovery-point-offset-checkpoint").unlink()
     first, following = own(crashed)[:2]
     base = craft.BATCH_HEADER.read(following).baseOffset
@@ -388,7 +388,7 @@ def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
     assert found.logEndIfRecovered == found.logEndOffset == 65
     result = run(disk)
     assert result.exit_code == 1
-    assert "LOSES WHAT IS APPENDED to 1 partition" in result.stdout
+    assert "LOSES NEW RECORDS of 1 partition" in result.stdout
 
 
 @pytest.mark.parametrize(("text", "kind"), [("0\n1\n0 zero\n", "exit"), ("0\n2\n0 0\n", "offline")])
@@ -427,7 +427,7 @@ def test_log_start_beyond_the_end(disk: Path) -> None:
 
 
 def test_every_byte_of_the_last_batch_cut_off(crashed: Path) -> None:
-    """However a segment ends, recovery leaves whole batches."""
+    """Whatever the end of a segment, recovery keeps complete batches."""
     whole = (crashed / "ledger-0" / FIRST).read_bytes()
     batches = own(crashed)
     ends = [sum(map(len, batches[:number])) for number in range(len(batches) + 1)]
@@ -439,11 +439,11 @@ def test_every_byte_of_the_last_batch_cut_off(crashed: Path) -> None:
         assert not any(cut.batches for cut in found.cuts)
 
 
-# --- what stands where something else has to be, and what cannot be read ---
+# --- files and directories in each other's place, and unreadable ones ---
 
 
 def test_a_directory_in_the_place_of_a_file(disk: Path) -> None:
-    """Held against a broker: restart-trials.json, index-directory and epoch-directory."""
+    """Compared with a broker: see index-directory and epoch-directory in restart-trials.json."""
     for name in (ZERO + ".index", ZERO + ".timeindex", "leader-epoch-checkpoint"):
         path = disk / "ledger-0" / name
         kept = path.read_bytes()
@@ -457,7 +457,7 @@ def test_a_directory_in_the_place_of_a_file(disk: Path) -> None:
         path.write_bytes(kept)
     (disk / "ledger-0" / FIRST).unlink()
     (disk / "ledger-0" / FIRST).mkdir()
-    assert kdump.restart_plan([str(disk)]).verdict == "stopped"  # a new segment of that name cannot be made
+    assert kdump.restart_plan([str(disk)]).verdict == "stopped"  # a new segment of that name cannot be created
 
 
 @pytest.mark.parametrize(
@@ -494,7 +494,7 @@ def test_quorum_state(disk: Path, change: Callable[[str], str], exception: str |
 
 
 def test_what_kdump_has_no_right_to_read_is_no_verdict(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker runs as somebody else: meta.properties that kdump cannot open stops nobody."""
+    """The broker runs as another user: a meta.properties that only kdump cannot open does not stop it."""
 
     def refuse(path: str, *args: Any, **named: Any) -> Any:
         if path.endswith("meta.properties"):
@@ -508,7 +508,7 @@ def test_what_kdump_has_no_right_to_read_is_no_verdict(disk: Path, monkeypatch: 
     assert any("Permission denied" in text for text in plan.unread)
     result = run(disk)
     assert result.exit_code == 2
-    assert "not all: the rest may change that" in " ".join(result.output.split())
+    assert "unreadable files may change this" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("name", [ZERO + ".index", f"{65:020}.snapshot", ZERO + ".txnindex"])
@@ -522,12 +522,12 @@ def test_huge_sparse_files_are_not_read(disk: Path, name: str) -> None:
 
 
 def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> None:
-    """Their checksums are not looked at."""
+    """Their checksums are not verified."""
     first, *rest = own(crashed)
     put(crashed, craft.flip(first, 8 * (len(first) - 2)))
     put(crashed, *rest[:-1], craft.flip(rest[-1], 8 * (len(rest[-1]) - 2)), name=f"{50:020}.log")
-    (crashed / f"ledger-0/{50:020}.index").touch()  # else it is recovered by itself
+    (crashed / f"ledger-0/{50:020}.index").touch()  # otherwise it is recovered for its own reasons
     (crashed / "recovery-point-offset-checkpoint").unlink()
     said = run(crashed).output
-    assert "SOUND" not in said
-    assert "with deleted segments (by headers alone)" in said
+    assert "VALID" not in said
+    assert "from headers alone) is lost with deleted segments" in said or "from headers alone) are lost with" in said

@@ -1,4 +1,4 @@
-"""`kdump retention` as its user meets it."""
+"""`kdump retention` on the command line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_json_has_the_declared_keys_of_every_type() -> None:
 
 
 def test_the_record_of_the_future_is_found_within_its_batch(tmp_path: Path) -> None:
-    """Two hours ahead, the third of four records, in the second batch; what is behind it waits."""
+    """The timestamp is two hours ahead, in the third of four records in the second batch; later segments wait for
+    it."""
     old, ahead = CLOCK - 30 * 86_400_000, CLOCK + 7_200_000
     stamps = [old, old + 1, ahead, old + 2]
     rows = [record(i, value=b"v", timestamp=stamp - old) for i, stamp in enumerate(stamps)]
@@ -64,8 +65,8 @@ def test_the_record_of_the_future_is_found_within_its_batch(tmp_path: Path) -> N
     assert (hold["segments"], hold["until"]) == (3, ahead + 604_800_001)
     assert [each["waitsFor"] for each in found["retentionSegment"]] == [None, 0, 0]
     text = run(folder, *NOW).stdout
-    assert text.startswith("payments-0: held by a timestamp of the future; 3 segments")
-    assert "2 later segments that are old enough wait for it" in text
+    assert text.startswith("payments-0: held by a timestamp in the future; 3 segments")
+    assert "2 later segments that are due wait for it" in text
     assert run(folder, *NOW, "--config", "retention.ms=-1").exit_code == 0
 
 
@@ -86,7 +87,7 @@ def test_a_segment_is_shown_in_its_partition(tmp_path: Path) -> None:
 def test_an_open_transaction_holds_the_cleaner_when_it_is_old(
     tmp_path: Path, now: str, state: str, status: int, against: bool
 ) -> None:
-    """The last transaction of payments-0 has no marker; the log is cut behind it."""
+    """The last transaction of payments-0 has no marker; the log is truncated after it."""
     folder = partition(tmp_path, *cut(40, 75))
     result = run(folder, *COMPACT, "--json", "--now", now)
     assert result.exit_code == status
@@ -123,11 +124,11 @@ def test_checkpoints_count(tmp_path: Path) -> None:
     reset = told(tmp_path / "users-0")["retention"][0]
     assert (reset["firstDirtyOffset"], reset["wouldClean"]) == (0, True)
     assert "above the log end" in reset["resetBecause"]
-    assert "is not believed" in run(tmp_path / "users-0", *NOW).stdout
+    assert "the broker ignores cleaner-offset-checkpoint" in run(tmp_path / "users-0", *NOW).stdout
 
 
 def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
-    """Without a horizon, with one that has passed, and one to come; --headers does not look."""
+    """There is no horizon, one that has passed, or one in the future; --headers does not read them."""
     dead = [record(0, b"k", None), record(1, b"l", b"v"), record(2, b"m", None)]
     stamped = {"attributes": 0x40, "maxTimestamp": CLOCK - 5}
     log = batch(dead, offset=0, maxTimestamp=CLOCK - 5)
@@ -138,7 +139,7 @@ def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
     assert (found["tombstones"], found["tombstonesDue"], found["tombstonesUnstamped"]) == (5, 2, 2)
     assert found["nextDeleteHorizonMs"] == CLOCK + 1
     text = run(folder, *COMPACT, *NOW).stdout
-    assert "5 tombstones, 0 transaction markers: 2 with a delete horizon that has passed" in text
+    assert "5 tombstones, 0 transaction markers: the next cleaning removes 2" in text
     (found,) = told(folder, *COMPACT, "--headers")["retention"]
     assert found["tombstones"] is None
     (found,) = told(folder)["retention"]
@@ -146,7 +147,7 @@ def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
 
 
 def test_keys_that_do_not_fit_the_cleaners_map(tmp_path: Path) -> None:
-    """Four keys, of which three fit: it stops before the batch that has the fourth."""
+    """Of four keys, three fit: the cleaner stops before the batch with the fourth."""
     rows = [(b"a", 0), (b"b", 1), (b"a", 2), (b"c", 3), (b"d", 4), (b"a", 5)]
     log = b"".join(batch([record(0, key, b"v")], offset=offset) for key, offset in rows)
     folder = partition(tmp_path, log, one(b"x", 6))
@@ -156,14 +157,14 @@ def test_keys_that_do_not_fit_the_cleaners_map(tmp_path: Path) -> None:
     (found,) = told(folder, *COMPACT, "--keys", *small)["retention"]
     assert (found["keys"], found["keysFit"], found["droppedRecords"]) == (3, False, 1)
     text = run(folder, *COMPACT, "--keys", *small, *NOW).stdout
-    assert "drop 1 of 6 records" in text
-    assert "it needs several cleanings" in text
+    assert "remove 1 of 6 records" in text
+    assert "several cleanings are needed" in text
     (found,) = told(folder, *COMPACT)["retention"]
     assert (found["keys"], found["droppedRecords"]) == (None, None)
 
 
 def test_what_an_aborted_transaction_wrote_is_dropped(tmp_path: Path) -> None:
-    """And its keys replace nothing."""
+    """And its keys do not replace earlier records."""
     mine = batch([record(0, b"a", b"v")], offset=0)
     theirs = batch([record(0, b"a", b"w")], offset=1, attributes=0x10, producerId=5, producerEpoch=0, baseSequence=0)
     for commit, dropped in ((True, 1), (False, 1)):
@@ -177,20 +178,20 @@ def test_what_an_aborted_transaction_wrote_is_dropped(tmp_path: Path) -> None:
 
 def test_damage_that_the_cleaner_cannot_read(tmp_path: Path) -> None:
     parts = [one(b"a" * 50, n) for n in range(4)]
-    broken = flip(parts[0] + parts[1], 8 * (len(parts[0]) + 10))  # the length of the second
+    broken = flip(parts[0] + parts[1], 8 * (len(parts[0]) + 10))  # the length of the second batch
     folder = partition(tmp_path, parts[0] + parts[1], parts[2], parts[3])
     (folder / LOG).write_bytes(broken)
     found = told(folder, *COMPACT, status=1)
     (hold,) = found["retentionHold"]
     assert (hold["hold"], hold["position"], hold["file"]) == ("damage", len(parts[0]), str(folder / LOG))
-    # A wrong checksum by itself stops no cleaner.
+    # A wrong checksum alone does not stop the cleaner.
     (folder / LOG).write_bytes(flip(parts[0] + parts[1], 8 * (len(parts[0]) + 70)))
     assert told(folder, *COMPACT)["retentionHold"] == []
     assert told(folder)["retentionHold"] == []
 
 
 def test_the_high_watermark_of_several_replicas(tmp_path: Path) -> None:
-    """Without metadata nobody says that there is one replica alone."""
+    """Without metadata, it is unknown whether there is only one replica."""
     folder = partition(tmp_path, *cut(40))
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 60\n")
     found = told(folder, "--config", "retention.ms=1", status=1)
@@ -229,7 +230,7 @@ def test_metadata_that_is_damaged_is_told(tmp_path: Path) -> None:
     log = tmp_path / "__cluster_metadata-0" / LOG
     log.write_bytes(flip(log.read_bytes(), 8 * (log.stat().st_size - 100)))
     notes = told(tmp_path / "payments-0")["note"]
-    assert [each["message"].split(",")[0] for each in notes] == ["the metadata could not be read whole"]
+    assert [each["message"].split(",")[0] for each in notes] == ["the metadata could not be read completely"]
 
 
 def test_the_cleaner_can_be_off() -> None:
@@ -283,7 +284,8 @@ def test_tables(tmp_path: Path) -> None:
 
 
 def test_a_tier(tmp_path: Path) -> None:
-    """The broker's own __remote_log_metadata says that the tier has the offsets below the active segment's."""
+    """According to the broker's own __remote_log_metadata, remote storage has the offsets below those of the active
+    segment."""
     source, disk = DISKS / "kafka-4.3-tiered" / "disk", tmp_path / "disk"
     shutil.copytree(source, disk)
     for path in (disk, *disk.rglob("*")):
@@ -295,7 +297,7 @@ def test_a_tier(tmp_path: Path) -> None:
     )
     short = ("--config", "local.retention.ms=1")
     late = run(disk / "tiered-0", "--now", "2026-11-22", *short)
-    assert "the next check rolls the active segment, which goes when the tier has it" in late.stdout
+    assert "the next check rolls the active segment, which is deleted once remote storage has it" in late.stdout
     # As if the last copied segment were still here, and then one that was not copied.
     active = next(disk.glob("tiered-0/*215209.log"))
     for base in (162793, 215209):
@@ -329,7 +331,8 @@ TRIALS = json.loads((FIXTURES.parent / "docs" / "retention-trials.json").read_te
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_a_real_broker_did(case: Case, tmp_path: Path) -> None:
-    """docs/retention-trials.json: the segments that went, and how far the cleaner came, are what is foretold."""
+    """The segments that were deleted, and how far the cleaner got, according to docs/retention-trials.json, are as
+    predicted."""
     (trial,) = (each for each in TRIALS if each["name"] == case.name)
     made = case.make(CLOCK)
     write(tmp_path / "t-0", made)
@@ -351,7 +354,7 @@ def test_every_trial_is_as_foretold() -> None:
     assert [each["name"] for each in TRIALS if not each["agrees"]] == []
 
 
-# --- what could not be taken into account ---
+# --- what could not be considered ---
 
 
 def test_checkpoints_that_cannot_be_read(tmp_path: Path) -> None:
@@ -376,8 +379,8 @@ def test_metadata_that_cannot_be_read_is_told_with_its_reason(tmp_path: Path) ->
     for path in (disk / "__cluster_metadata-0").glob("*.checkpoint"):
         path.write_bytes(path.read_bytes()[:100])
     said = " ".join(run(disk, "--topic", "users", *NOW).stderr.split())
-    assert "no configs of its topics are here" in said
-    assert "the metadata could not be read whole" in said
+    assert "the topic's configs are not here" in said
+    assert "the metadata could not be read completely" in said
 
 
 def test_nothing_there_is_said_once(tmp_path: Path) -> None:
@@ -400,4 +403,4 @@ def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
 def test_a_config_of_the_command_line_is_never_passed_over(text: str) -> None:
     result = run(CLEAN / "users-0", "--config", text, *NOW)
     assert result.exit_code == 2
-    assert "is no value for it" in result.stderr
+    assert "is not a valid value" in result.stderr

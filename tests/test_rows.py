@@ -1,4 +1,4 @@
-"""Rows and batch objects that are written from columns are those that are written one by one."""
+"""Rows and batch objects written from columns equal those written one by one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inspect(*arguments: str | Path) -> str:
 
 
 def both(*arguments: str | Path, room: int = 1 << 20) -> str:
-    """What is written from columns, if it is what is written a row at a time."""
+    """Return what is written from columns, after comparing it with what is written row by row."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(show, "COMPILED", True)
         patch.setattr(rows, "ROOM", room)
@@ -55,7 +55,7 @@ def test_real_segments(path: Path) -> None:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes each call of the compiled functions has written."""
+    """Counts the bytes that each call of the compiled functions has written."""
     sizes: list[int] = []
     for name in ("batch_cells", "record_cells", "batches_records"):
         function = getattr(cells, name)
@@ -102,7 +102,7 @@ def segment_of(groups: list[Group], codec: str = "none") -> bytes:
 
 
 PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
-"""Batches behind which every table is laid out."""
+"""Batches after which the columns of every table have their widths."""
 
 
 @settings(max_examples=60)
@@ -154,7 +154,7 @@ def test_damaged(seed: int, tmp_path: Path) -> None:
 
 
 def test_several_files(tmp_path: Path) -> None:
-    """Each has a head of its own, and its own widths."""
+    """Each has its own heading and its own widths."""
     for number, key in ((0, b"short"), (1, b"a much longer key")):
         records = [craft.record(i, key, b"value") for i in range(50)]
         data = b"".join(craft.batch(records, offset=50 * i) for i in range(100))
@@ -165,7 +165,7 @@ def test_several_files(tmp_path: Path) -> None:
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 253402300800000))
 def test_moments(milliseconds: int) -> None:
-    """Every moment that is written from columns is the one that the calendar gives."""
+    """Every time written from columns equals that of the calendar."""
     data = craft.batch([craft.record()], maxTimestamp=milliseconds)
     heads = rows.read_heads(data, 0, len(data), 0)
     plan = cells.Plan([(*cells.BATCH_CELLS, *cells.BATCH_COLUMNS).index("moment")], [b"", b""])
@@ -205,7 +205,7 @@ def test_large_cells_are_written_in_pieces(
     large: int,
     magic: int,
 ) -> None:
-    """No other row is padded to the width of a large cell."""
+    """The other rows are not padded to the width of a large cell."""
     path = tmp_path_factory.mktemp("large") / f"{0:020}.log"
     if magic < 2:
         path.write_bytes(b"".join(craft.message(magic, value, offset=i) for i, value in enumerate(values)))

@@ -1,4 +1,4 @@
-"""`kdump salvage` as its user meets it."""
+"""`kdump salvage` on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ run = partial(command.run, "salvage")
 
 
 def hurt(tmp_path: Path, source: Path = ORDERS) -> Path:
-    """A copy with a batch that several wrong bytes spoil."""
+    """A copy with a batch that several wrong bytes damage."""
     copy = tmp_path / source.name
     shutil.copytree(source, copy)
     data = bytearray((copy / FIRST).read_bytes())
@@ -42,14 +42,14 @@ def test_exit_statuses(tmp_path: Path) -> None:
     damaged = hurt(tmp_path)
     assert run(ORDERS, "--out", tmp_path / "1").exit_code == 0
     assert run(damaged, "--out", tmp_path / "2").exit_code == 1
-    assert run(damaged, "--out", tmp_path / "2").exit_code == 2  # it is there
-    assert run(damaged, "--out", damaged / "out").exit_code == 2  # beside the source
+    assert run(damaged, "--out", tmp_path / "2").exit_code == 2  # it exists
+    assert run(damaged, "--out", damaged / "out").exit_code == 2  # next to the source
     assert not (damaged / "out").exists()
     assert run(tmp_path / "none", "--out", tmp_path / "3").exit_code == 2
     assert run(ORDERS, damaged, "--out", tmp_path / "4").exit_code == 2
     assert run(ORDERS, "-q", "--json", "--out", tmp_path / "5").exit_code == 2
     assert run(ORDERS / f"{0:020}.index", "--out", tmp_path / "6").exit_code == 2
-    assert run("-", "--out", tmp_path / "7", stdin=(ORDERS / FIRST).read_bytes()).exit_code == 2  # which partition?
+    assert run("-", "--out", tmp_path / "7", stdin=(ORDERS / FIRST).read_bytes()).exit_code == 2  # of which partition?
     quiet = run("-", "--name", "t-7", "-q", "--out", tmp_path / "8", stdin=(ORDERS / FIRST).read_bytes())
     assert (quiet.exit_code, quiet.stdout) == (0, "")
     assert (tmp_path / "8" / "t-7" / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
@@ -62,7 +62,7 @@ def test_exit_statuses(tmp_path: Path) -> None:
 
 
 def reordered(tmp_path: Path, *order: int) -> Path:
-    """A copy with its batches in another order."""
+    """Return a copy with its batches in another order."""
     copy = tmp_path / "-".join(map(str, order)) / ORDERS.name
     shutil.copytree(ORDERS, copy)
     batches = craft.split((copy / FIRST).read_bytes())
@@ -74,7 +74,7 @@ def reordered(tmp_path: Path, *order: int) -> Path:
 def test_batches_out_of_order(order: tuple[int, ...], tmp_path: Path) -> None:
     result = run(reordered(tmp_path, *order), "--out", tmp_path / "out")
     assert result.exit_code == 0
-    assert "orders-none-0: whole: 300 records, offsets 0..299" in result.stdout
+    assert "orders-none-0: complete: 300 records, offsets 0..299" in result.stdout
     assert "out of order" in result.stdout
     assert (tmp_path / "out" / ORDERS.name / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
 
@@ -96,7 +96,7 @@ def test_a_valid_batch_that_is_not_written_is_no_success(tmp_path: Path) -> None
 
 
 def test_out_of_order_on_standard_input(tmp_path: Path) -> None:
-    """It is read once: what is not in order is named."""
+    """It is read only once: batches out of order are named."""
     data = (reordered(tmp_path, 0, 1, 2, 4, 3) / FIRST).read_bytes()
     result = run("-", "--name", "t-0", "--out", tmp_path / "out", stdin=data)
     assert result.exit_code == 1
@@ -126,12 +126,12 @@ def test_json_and_ledger_are_what_is_declared(tmp_path: Path) -> None:
 
 
 def test_records_as_json(tmp_path: Path) -> None:
-    """The same objects as inspect's, and those of damaged batches are marked."""
+    """They are the objects of inspect; records of damaged batches are marked."""
     run(ORDERS, "--out", tmp_path / "out", "--format", "jsonl")
     inspected = CliRunner().invoke(cli, ["inspect", "--records", "--json", str(ORDERS)]).stdout
     assert (tmp_path / "out" / "orders-none-0.jsonl").read_text() == inspected
     result = run(hurt(tmp_path), "--out", tmp_path / "all", "--format", "jsonl", "--damaged-records")
-    assert "what next" not in result.stdout
+    assert "next steps" not in result.stdout
     rows = [json.loads(line) for line in (tmp_path / "all" / "orders-none-0.jsonl").read_text().splitlines()]
     damaged = [row["offset"] for row in rows if row.get("damaged")]
     assert damaged
@@ -178,7 +178,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Every file of a disk is damaged: there is no traceback, and what is written is sound."""
+    """Every file of a disk is damaged: there is no traceback, and the output is valid."""
     dice = seeded(damage.__name__)
     disks = [FIXTURES / "crash-1", FIXTURES / "clean-2", FIXTURES / "legacy", FIXTURES / "diverged-2"]
     for number, disk in sample(enumerate(disks), 2, damage.__name__):
@@ -205,7 +205,7 @@ def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_p
 
 
 def test_real_brokers_serve_what_was_kept() -> None:
-    """docs/salvage-trials.json, which tools/salvage_trials.py writes: docs/salvage.md speaks of it."""
+    """Compares with docs/salvage-trials.json, which tools/salvage_trials.py writes and docs/salvage.md describes."""
     results = json.loads((ROOT / "docs" / "salvage-trials.json").read_text())
     assert (
         f"by {sum(each['code'] != 'salvage' for each in results)} recipes" in (ROOT / "docs" / "salvage.md").read_text()

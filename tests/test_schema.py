@@ -1,4 +1,4 @@
-"""`kdump schema`: every declaration is told, and what is told of Kafka's messages is what Kafka's own files say."""
+"""`kdump schema`: every declaration is listed, and Kafka's messages are shown as in Kafka's own files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def schema(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_every_declaration_is_told() -> None:
-    """Every Layout that a module of kdump.format declares, and every message of the package data."""
+    """This includes every Layout that a module of kdump.format declares, and every message of the package data."""
     declared = set()
     for module in pkgutil.walk_packages(kdump.format.__path__, "kdump.format."):
         for value in vars(import_module(module.name)).values():
@@ -54,7 +54,7 @@ def test_every_declaration_is_told() -> None:
 
 
 def test_positions_of_the_batch_header() -> None:
-    """The numbers of the documentation."""
+    """The numbers are those of the documentation."""
     found = {row.name: row for row in rows(find("BatchHeader"))}
     assert [found[name].position for name in ("baseOffset", "magic", "crc", "attributes", "recordCount")] == [
         0,
@@ -73,7 +73,7 @@ def test_positions_of_the_batch_header() -> None:
 
 
 def test_positions_are_where_a_walk_finds_them() -> None:
-    """Fixed layouts tile their size; of the others, what is told is where the fields begin in bytes."""
+    """Fixed layouts tile their size; for the others, the positions are those where a walk finds the fields."""
     for struct in ALL:
         if struct.schema is not None:
             continue
@@ -93,7 +93,7 @@ def test_of_records_the_order_is_told() -> None:
     _, out, _ = schema("record")
     body = [line.split("  ") for line in out.splitlines()[4:]]
     told = [next(part.strip() for part in parts if part.strip()) for parts in body[1:]]
-    assert told[:3] == ["0", "behind length", "behind attributes"]
+    assert told[:3] == ["0", "after length", "after attributes"]
     assert "  headerKeySize" in out, "indented below the headers"
     assert "ARRAY[headersCount] of RecordHeader" in out
 
@@ -102,7 +102,8 @@ def test_of_records_the_order_is_told() -> None:
 
 
 def originals() -> dict[str, dict[str, Any]]:
-    """The schemas as JSON: in the words of Kafka's own files, as the test of the jars below says."""
+    """Return the schemas as JSON, with the contents of Kafka's own files (the test with the jars, below, checks
+    this)."""
     return {
         name: each for path in sorted(SCHEMAS.glob("*.json")) for name, each in json.loads(path.read_text()).items()
     }
@@ -118,7 +119,8 @@ def holds(text: str | None, version: int) -> bool:
 
 
 def expected(original: dict[str, Any], fields: list[dict[str, Any]], version: int, depth: int) -> list[tuple[Any, ...]]:
-    """(name, depth, nullable, tag) of a version's fields, the tagged ones behind the others and one deeper."""
+    """Return (name, depth, nullable, tag) of a version's fields, with tagged fields after the others and one level
+    deeper."""
     common = original.get("commonStructs", {})
     plain: list[tuple[Any, ...]] = []
     tagged: list[tuple[int, list[tuple[Any, ...]]]] = []
@@ -157,7 +159,7 @@ def test_each_version_has_what_kafkas_file_says() -> None:
 @pytest.mark.jars
 @pytest.mark.parametrize("package", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
 def test_the_schemas_are_those_in_kafkas_jars(package: Path, tmp_path: Path) -> None:
-    """Condensed from the files of the release, they are what the package has, byte for byte."""
+    """Condensed from the files of the release, they equal those in the package, byte for byte."""
     wanted = set(json.loads(package.read_text()))
     for jar in sorted(Path(os.environ["KDUMP_JARS"]).glob("kafka-*.jar")):
         with zipfile.ZipFile(jar) as files:
@@ -170,7 +172,7 @@ def test_the_schemas_are_those_in_kafkas_jars(package: Path, tmp_path: Path) -> 
 
 
 def test_the_versions_together_are_each_of_them() -> None:
-    """A field of the merged table is in exactly the versions that have it."""
+    """A field in the merged table is in exactly the versions that have it."""
     for struct in KAFKAS:
         assert struct.schema is not None
         valid = range(struct.schema.valid.lowest, struct.schema.valid.highest + 1)
@@ -184,7 +186,8 @@ def test_the_versions_together_are_each_of_them() -> None:
 
 
 def test_fixed_positions_are_those_of_bytes() -> None:
-    """Against the interpreter: ones decode as most messages, and their spans say where each field lies."""
+    """Compared with the interpreter: bytes of 1 decode as most messages, and their spans show the position of each
+    field."""
     checked = 0
     for struct in KAFKAS:
         assert struct.schema is not None
@@ -231,7 +234,7 @@ def test_types_that_change() -> None:
     ],
 )
 def test_generous_names(typed: str, name: str) -> None:
-    if typed == "offsetcommitv":  # what begins so comes before what has it inside
+    if typed == "offsetcommitv":  # names that start with the text come before those that contain it
         name = "OffsetCommitValue"
     assert find(typed).name == name
 
@@ -240,8 +243,8 @@ def test_names_that_fail() -> None:
     for typed, said in (
         ("snapshot", "SnapshotHeader, "),
         ("OfsetCommitVale", "did you mean OffsetCommitValue"),
-        ("", "lists all"),
-        ("\x1b[31m", "lists all"),
+        ("", "to list them all"),
+        ("\x1b[31m", "to list them all"),
     ):
         with pytest.raises(UnknownStruct, match=re.escape(said)):
             find(typed)

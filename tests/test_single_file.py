@@ -1,5 +1,6 @@
-"""The single file of `make pex`, as a broker without anything runs it. KDUMP_CARRIED names it. One for another kind of
-machine than this is run by QEMU, which the kernel calls (tools/carry/emulation.py): it is executed as it stands."""
+"""The single file of `make pex`, as it runs on a broker without other software. KDUMP_CARRIED is its path. A file for
+another architecture is executed in the same way, but runs in QEMU, which the kernel starts
+(tools/carry/emulation.py)."""
 
 from __future__ import annotations
 
@@ -30,29 +31,29 @@ pytestmark = pytest.mark.carried
 
 LARGEST = 40_000_000
 SLOWEST = 0.6
-"""Seconds until `--help` has answered, on a machine that does other things, too; 0.1 on an idle one."""
+"""Maximum seconds for `--help` on a busy machine; it takes 0.1 on an idle one."""
 PATIENCE = 600
-"""Seconds until something is said to hang: an emulated machine is slow, and the real one may be busy."""
+"""Timeout in seconds: an emulated machine is slow, and the real one may be busy."""
 NOBODY = 65534
 INSTALLED = (sys.executable, "-m", "kdump")
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it changes user, root directory or mounts")
 
 
 def target() -> Target:
-    """The kind of machine that the file is for."""
+    """Return the architecture that the file is for."""
     carried = os.environ.get("KDUMP_CARRIED")
     assert carried, "KDUMP_CARRIED has to name the file that make pex has built"
     return target_of(Path(carried))
 
 
 def variables(**more: str) -> dict[str, str]:
-    """An environment that is empty but for these, and for what an emulated machine needs."""
+    """Return an environment with only these variables, and those that an emulated machine needs."""
     return emulation.environment(target()) | more
 
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """A directory that everybody may read and nobody write: the file as `kdump`, and the fixtures."""
+    """A directory that every user can read but not write: the file as `kdump`, and the fixtures."""
     carried, kind = os.environ["KDUMP_CARRIED"], target()
     assert emulation.runs(kind), f"python -m tools.carry.emulation {kind.name} says what is missing"
     directory = Path(tempfile.mkdtemp(prefix="kdump-carried-"))
@@ -76,7 +77,7 @@ def run(
 
 
 def time_aside(output: bytes) -> bytes:
-    """Without how long it took, and how wide columns are: a table is laid out by the rows that came in time."""
+    """Remove durations and column widths, because the width of a column depends on which rows were ready in time."""
     return re.sub(rb"  +", b"  ", re.sub(rb" in [\d.]+ s\n", b" in s\n", output))
 
 
@@ -152,7 +153,7 @@ def test_the_core_is_compiled_and_no_variable_leads_elsewhere(place: Path) -> No
 
 
 def test_an_old_glibc_is_enough(place: Path, tmp_path: Path) -> None:
-    """Of the launcher and of every library in the file."""
+    """This applies to the launcher and to every library in the file."""
     shutil.copy(place / "kdump", tmp_path / "launcher")
     objects = [tmp_path / "launcher"]
     with zipfile.ZipFile(place / "kdump") as archive:
@@ -164,7 +165,7 @@ def test_an_old_glibc_is_enough(place: Path, tmp_path: Path) -> None:
     kind = target()
     carried = {path.name for path in objects}
     for path in objects:
-        # The launcher's copy has the whole archive behind it, whose stored libraries count as well.
+        # The launcher's copy is followed by the whole archive, whose stored libraries count as well.
         assert elf.newest_glibc(path.read_bytes()) <= kind.glibc, path
         assert {*elf.needed(path)} <= kind.system | carried, path
         assert elf.machine(path) == kind.elf_machine, path
@@ -195,7 +196,7 @@ def test_start(place: Path) -> None:
 
 
 def wait_for_the_core(process: subprocess.Popen[bytes]) -> None:
-    """Until it has loaded a module of the compiled core, from memory of that name."""
+    """Wait until the process has loaded a module of the compiled core, from memory of that name."""
     maps = Path(f"/proc/{process.pid}/maps")
     end = time.monotonic() + PATIENCE
     while "columns" not in maps.read_text() and time.monotonic() < end:
@@ -294,7 +295,7 @@ exec env -i "$CHROOT" --userspec=65534:65534 "$@"
 
 
 def system_library(kind: Target, name: str) -> str:
-    """A library of glibc, for the file's kind of machine."""
+    """Return the path of a glibc library for the file's architecture."""
     if kind.name != platform.machine():
         return str(emulation.root_of(kind) / "lib" / name)
     asked = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
@@ -303,7 +304,7 @@ def system_library(kind: Target, name: str) -> str:
 
 @pytest.fixture(scope="module")
 def bare(place: Path) -> Iterator[Path]:
-    """A root directory that holds glibc, the file and a log, and nothing else: no shell, no Python, no time zones."""
+    """A root directory with only glibc, the file and a log: no shell, no Python, no time zones."""
     root = Path(tempfile.mkdtemp(prefix="kdump-bare-"))
     root.chmod(0o755)
     try:

@@ -1,4 +1,4 @@
-"""The documentation as a site: every page has its place, every link leads somewhere, and nothing is fetched."""
+"""The documentation as a site: every page is in the navigation, every link leads to a page, and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FETCHED = {"img": "src", "script": "src", "link": "href", "source": "src", "ifra
 
 
 class Page(HTMLParser):
-    """Links of a page, what its anchors are called, and what a browser fetches for it."""
+    """Links of a page, names of its anchors, and what a browser fetches for it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Page(HTMLParser):
 
 
 def test_every_page_has_its_place(tmp_path: Path) -> None:
-    stage(tmp_path / "pages")  # ends with a link that leads nowhere
+    stage(tmp_path / "pages")  # exits if a link leads nowhere
     listed = [name for names in contents().values() for name in names] + [f"incidents/{name}" for name in incidents()]
     there = {
         path.relative_to(tmp_path / "pages").with_suffix("").as_posix() for path in (tmp_path / "pages").rglob("*.md")

@@ -1,4 +1,5 @@
-"""state-1 beside what Kafka's own tools said of that broker while it ran: kafka-consumer-groups, -topics and -acls."""
+"""Compares the state of state-1 with the output of Kafka's own tools while that broker was running:
+kafka-consumer-groups, kafka-topics and kafka-acls."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ ORACLE = Path(__file__).parent / "oracle" / "state-1"
 
 
 def said(name: str) -> list[list[str]]:
-    """The rows of a tool's tables, without heads and sentences."""
+    """Return the rows of a tool's tables, without headings and sentences."""
     lines = (ORACLE / name).read_text().splitlines()
     return [line.split() for line in lines if line and not line.startswith(("GROUP ", "Consumer group"))]
 
@@ -36,7 +37,7 @@ def test_offsets() -> None:
     assert {at: each["offset"] for at, each in ours.items()} == {at: int(row[3]) for at, row in theirs.items()}
     users = ours["tx-open", "users", 0]
     assert [str(users[name]) for name in ("offset", "logEndOffset", "lag")] == theirs["tx-open", "users", 0][3:6]
-    # No tool of Kafka's shows this one.
+    # No tool of Kafka shows this one.
     assert users["pending"] == [
         {"producerId": 1000, "offset": 200, "recordOffset": users["pending"][0]["recordOffset"]}
     ]
@@ -81,7 +82,7 @@ def test_topic_ids_and_configs() -> None:
     for name, topic_id, count, factor, configs in re.findall(pattern, (ORACLE / "topics.txt").read_text(), re.M):
         each = ours[name]
         assert [each["topicId"], str(each["partitions"]), str(each["replicationFactor"])] == [topic_id, count, factor]
-        # The tool shows the brokers' configs as well.
+        # The tool also shows the brokers' configs.
         assert {f"{key}={value}" for key, value in each["configs"].items()} <= set(configs.split(","))
 
 

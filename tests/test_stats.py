@@ -1,5 +1,5 @@
-"""`kdump stats` against naive sums of what `kdump inspect` says of each record, against kafka-dump-log's words, and
-against `kdump verify`."""
+"""Compares `kdump stats` with naive sums of the output of `kdump inspect`, with kafka-dump-log, and with `kdump
+verify`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def within(classes: list[dict[str, Any]], number: int) -> int:
 
 
 def check_classes(classes: list[dict[str, Any]], numbers: list[int]) -> None:
-    """A histogram holds these numbers, each in the class that says so."""
+    """Check that a histogram counts each of these numbers in its own class."""
     counted = Counter(within(classes, number) for number in numbers)
     assert [each["count"] for each in classes] == [counted[n] for n in range(len(classes))]
 
@@ -231,7 +231,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
 
 
 def test_impossible_timestamps_and_sizes(tmp_path: Path) -> None:
-    """Deltas that leave 64 bits, the largest base timestamp, and a key that is long."""
+    """Deltas that exceed 64 bits, the largest base timestamp, and a key that is a long."""
     (tmp_path / "t-0").mkdir()
     most = (1 << 63) - 1
     rows = [craft.record(0, timestamp=most), craft.record(1, timestamp=-most), craft.record(2, key=b"k" * 5000)]
@@ -268,7 +268,7 @@ def test_the_examples_of_the_help() -> None:
 
 
 def test_memory(tmp_path: Path) -> None:
-    """As many keys as records, all of them long, and a moment of its own for each."""
+    """There are as many keys as records, all of them long, each record with another time."""
     (tmp_path / "t-0").mkdir()
     with (tmp_path / "t-0" / FIRST).open("wb") as out:
         for offset in range(0, 200_000, 1000):

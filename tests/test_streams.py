@@ -1,4 +1,4 @@
-"""The exit status tells of the disk: not of standard output, nor of standard error, nor of signals."""
+"""The exit status depends on the disk, and neither on standard output or standard error, nor on signals."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tests.conftest import FIXTURES, ROOT, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended
 
 SPARK = ("scan", "query")
-"""Commands of which a run takes seconds; in tests/spark/test_streams.py."""
+"""Commands that take seconds; they are in tests/spark/test_streams.py."""
 PAYMENTS = FIXTURES / "clean-1/payments-0"
 LOG = str(segment("clean-1/payments-0"))
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, ...]]]:
-    """Of each command a run without anything to report, and one that ends with another status, if it has such; then
-    others, and what takes long. OUT is a new path."""
+    """For each command, a run without findings, and one with another exit status if there is one; then further runs,
+    and slow ones. OUT is a new path."""
     place = tmp_path_factory.mktemp("damaged")
     shutil.copytree(FIXTURES / "clean-2", place / "disk")
     log = place / "disk/ledger-0" / f"{0:020}.log"
@@ -70,7 +70,7 @@ def test_of_each_command(runs: dict[str, list[tuple[str, ...]]]) -> None:
 
 
 def files_below(directory: Path) -> dict[str, bytes]:
-    """By path; of a page, which tells when it was written, only that it is there."""
+    """Return the contents of files by path; of a page, which contains the current time, only that it exists."""
     return {
         str(path.relative_to(directory)): path.read_bytes() if path.suffix != ".html" else b""
         for path in directory.rglob("*")
@@ -86,8 +86,8 @@ SECONDS = re.compile(rb'"seconds":[0-9.]+')
 
 @pytest.mark.parametrize("most", [1, *(pytest.param(most, marks=pytest.mark.every_disk) for most in (2, 99))])
 def test_streams_decide_nothing(runs: dict[str, list[tuple[str, ...]]], most: int, tmp_path: Path) -> None:
-    """Every command, as it ends with standard output and standard error open, ends with both in any state: with the
-    same exit status, the same files, and the same bytes in the stream that is open."""
+    """Every command that ends with both streams open also ends with them in any other state: with the same exit status,
+    the same files, and the same bytes in the stream that is open."""
     states = [PLAIN, *STATES, *(MORE_STATES if most > 2 else ())]
     asked = [
         Run((command, *arguments), stdout, stderr)
@@ -115,14 +115,14 @@ def test_streams_decide_nothing(runs: dict[str, list[tuple[str, ...]]], most: in
 
 
 def ended_alike(end: Ended, out: Path, first: Path) -> tuple[bytes, bytes]:
-    """What a run printed, as if it had written to the place of the first and taken no time."""
+    """Return the output of a run as if it had the output path of the first run, and without durations."""
     printed, said = (text.replace(bytes(out), bytes(first)) for text in (end.stdout, end.stderr))
     return SECONDS.sub(b"", printed), said
 
 
 @pytest.mark.every_disk
 def test_a_pipe_gets_the_same_bytes(runs: dict[str, list[tuple[str, ...]]], tmp_path: Path) -> None:
-    """However long anything takes: once as always, once with an hour between any two looks at the clock."""
+    """The duration does not matter: one run is normal, the other has an hour between any two readings of the clock."""
     asked = [
         Run((command, *arguments), jumps=jumps)
         for command, many in runs.items()
@@ -139,7 +139,7 @@ def test_a_pipe_gets_the_same_bytes(runs: dict[str, list[tuple[str, ...]]], tmp_
 
 
 def test_a_table_of_many_rows_is_laid_out_once(tmp_path: Path) -> None:
-    """The wide row that comes late decides the widths as well, if it is among the first hundred."""
+    """A wide row that comes late is taken into account for the widths, if it is among the first hundred."""
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(b"".join(craft.one(b"x" * (200 if number == 60 else 1), number) for number in range(90)))
     slow, quick = ended([Run(("inspect", str(log), "--records"), jumps=jumps) for jumps in (True, False)], tmp_path)
@@ -149,7 +149,8 @@ def test_a_table_of_many_rows_is_laid_out_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("states", [(">&-", ""), (">/dev/full", ""), ("", "2>&-"), (">&-", "2>&-")], ids="".join)
 def test_as_a_shell_does_it(states: tuple[str, str], tmp_path: Path) -> None:
-    """The same from the start of a process; and no file that it opens takes the number of a closed stream."""
+    """Streams are closed or full before the process starts; no file that it opens gets the number of a closed
+    stream."""
     command = f"{sys.executable} -m kdump salvage {PAYMENTS} --out {tmp_path}/out {' '.join(states)}"
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0
@@ -159,7 +160,7 @@ def test_as_a_shell_does_it(states: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_rows_come_as_they_are_found(tmp_path: Path) -> None:
-    """Also to a reader of a pipe, and without PYTHONUNBUFFERED."""
+    """This also applies to a pipe, and without PYTHONUNBUFFERED."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-m", "kdump", "inspect", LOG, "--records", "--json", "--last", "1", "--follow"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE) as run:
@@ -178,8 +179,8 @@ WRITERS = {
 
 
 def points(count: int) -> list[object]:
-    """Parameters: of each command so many moments of a run, and in the deep sweep very many."""
-    quick = [command for command in WRITERS if command != "report"]  # which takes seconds
+    """Return parameters: for each command this number of moments of a run, and very many with the marker every_disk."""
+    quick = [command for command in WRITERS if command != "report"]  # the report takes seconds
     return [
         *(pytest.param(command, count, id=command) for command in sample(quick, 3, "sigterm")),
         *(pytest.param(command, 90 * count, id=f"{command}-all", marks=pytest.mark.every_disk) for command in WRITERS),
@@ -189,8 +190,8 @@ def points(count: int) -> list[object]:
 @pytest.mark.sampled
 @pytest.mark.parametrize(("command", "count"), points(4))
 def test_whole_or_absent_at_sigterm(command: str, count: int, tmp_path: Path) -> None:
-    """SIGTERM at moments spread over all the lines that write: each file is there as a whole run writes it, or not at
-    all, and nothing else is there. (A ledger is one of the run.)"""
+    """SIGTERM arrives at moments spread over all lines that write: each file is there as a complete run writes it, or
+    not at all, and nothing else is there. (A ledger is that of the interrupted run.)"""
     asked = Run((command, *WRITERS[command]), terminated_at=0)
     whole = tmp_path / "whole"
     (plain,) = ended([asked.writing_to(str(whole))], tmp_path)
@@ -227,7 +228,7 @@ def test_every_command_that_writes_is_tried() -> None:
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """kdump, which SIGHUP ends even if these tests run under nohup."""
+    """Start kdump with SIGHUP at its default, even if these tests run under nohup."""
     return subprocess.Popen(
         ["env", "--default-signal", sys.executable, "-m", "kdump", *arguments], cwd=ROOT, stderr=subprocess.PIPE
     )
@@ -235,7 +236,7 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_while_it_reads(number: signal.Signals, tmp_path: Path) -> None:
-    """The process ends as the signal ends it (130 after an interrupt), at once."""
+    """The process ends with that signal (130 after an interrupt), immediately."""
     with start("carve", slow(tmp_path), "--out", str(tmp_path / "out"), "--max-rate", "1M") as run:
         wait_for(lambda: any((tmp_path / "out").rglob(f"*{PASSING}")))
         run.send_signal(number)
@@ -247,7 +248,7 @@ def test_a_signal_while_it_reads(number: signal.Signals, tmp_path: Path) -> None
 
 @pytest.mark.every_disk
 def test_nohup(tmp_path: Path) -> None:
-    """A signal that is ignored when it starts is ignored."""
+    """A signal that is ignored at the start stays ignored."""
     command = f"trap '' HUP; exec {sys.executable} -m kdump carve {slow(tmp_path)} --out {tmp_path}/out --max-rate 2M"
     with subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=subprocess.DEVNULL) as run:
         wait_for(lambda: any((tmp_path / "out").rglob(f"*{PASSING}")))
@@ -256,7 +257,7 @@ def test_nohup(tmp_path: Path) -> None:
 
 
 def test_the_workers_of_a_run_end_with_it(tmp_path: Path) -> None:
-    """Nobody waits for partitions that they are reading."""
+    """The run does not wait for the partitions that they are reading."""
     for number in range(4):
         (tmp_path / f"slow-{number}").mkdir()
         os.mkfifo(tmp_path / f"slow-{number}" / "unread")
@@ -270,7 +271,7 @@ def test_the_workers_of_a_run_end_with_it(tmp_path: Path) -> None:
 
 
 def slow(place: Path) -> str:
-    """A log that takes seconds to read at 1 MiB a second: what is carved out of it is written meanwhile."""
+    """A log that takes seconds to read at 1 MiB per second; what is carved from it is written meanwhile."""
     path = place / f"{0:020}.log"
     repeat(Path(LOG), path, 2 << 20)
     return str(path)

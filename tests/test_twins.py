@@ -1,6 +1,8 @@
-"""The compiled core and the same files as plain Python give the same answers, through every command that reads a log.
+"""Checks that the compiled core and the same files as plain Python give the same answers, in every command that reads a
+log.
 
-On damaged segments of real brokers, and on disks whose numbers lie at the edge of 64 bits; none ends with a traceback.
+The inputs are damaged segments of real brokers, and disks with numbers near the limits of 64 bits. No command ends with
+a traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from tests.edges import KNOWN, Disk, disks, lay_out
 from tests.test_damaged_disks import DAMAGES
 
 INSTALLED = Path(kdump.__file__).parents[1]
-"""Where the kdump under test is imported from."""
+"""Directory from which the kdump under test is imported."""
 BEGIN = """
 import sys
 sys.path[:1] = [sys.argv[1]]
@@ -114,13 +116,13 @@ def twins() -> Iterator[tuple[Worker, ...]]:
 
 
 def command_line(words: list[str], root: Path) -> list[str]:
-    """A command line with the paths of the disk below `root`."""
+    """Return a command line with the paths of the disk below `root`."""
     paths = {"t-0": str(root / "t-0"), "other": str(root / "other"), ".": str(root), "OUT": "out"}
     return [paths.get(word, word) for word in words]
 
 
 def agree(twins: tuple[Worker, ...], lines: list[list[str]]) -> None:
-    """Command lines, all in both engines."""
+    """Run the command lines in both engines, and compare."""
     for worker in twins:
         worker.ask(lines)
     for words, *said in zip(lines, *(worker.answers() for worker in twins)):
@@ -179,7 +181,7 @@ OF_A_SEGMENT = [
 
 
 def damaged(dice: random.Random, place: Path) -> Path:
-    """A copy of a segment, with one damage or two."""
+    """Return a copy of a segment with one or two kinds of damage."""
     source = segment(dice.choice(SEGMENTS))
     data = bytearray(source.read_bytes())
     dice.choice(CHANGES)(data, dice)
@@ -188,14 +190,14 @@ def damaged(dice: random.Random, place: Path) -> Path:
     path = place / source.parent.name / source.name
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
-    for written in (path, path.parent):  # a command looks twice at what was written just now
+    for written in (path, path.parent):  # a command looks at new files twice
         os.utime(written, (1_700_000_000, 1_700_000_000))
     return path
 
 
 @pytest.mark.sampled
 def test_damaged_segments(twins: tuple[Worker, ...], tmp_path: Path) -> None:
-    """Each through one command; with KDUMP_SEED twenty times as many."""
+    """Run one command on each; KDUMP_SEED runs twenty times as many."""
     dice, lines = seeded("twins"), []
     for number in range((60 if SEED else 3) * len(OF_A_SEGMENT)):
         path = str(damaged(dice, tmp_path / str(number)))

@@ -1,4 +1,4 @@
-"""What is asked for and does not exist is one line and exit status 2, in every command."""
+"""If something requested does not exist, every command prints one line and ends with exit status 2."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tests.conftest import FIXTURES, sample
 
 DISK = FIXTURES / "disk-1"
 MORE = {"salvage": ("--out", "OUT"), "report": ("--out", "OUT"), "scan": ("--out", "OUT"), "query": ("select 1",)}
-"""What a command needs besides paths."""
+"""What a command needs in addition to paths."""
 AS_KAFKA = "dump-log"
-"""Does as Kafka's tool does: it prints that it ignores a file of an unknown name, and ends with 0."""
+"""Works like Kafka's tool: it prints that it ignores a file with an unknown name, and ends with 0."""
 NO_PATH = ("schema", "completion", "browse", AS_KAFKA)
-"""Without a path; or, to browse, without a terminal."""
+"""Commands that need no path or, for browse, a terminal."""
 ASSUMES = "Kafka's defaults are assumed"
-"""A note of retention, wherever it finds no metadata."""
+"""A note of retention, printed whenever it finds no metadata."""
 SPARK = ("scan", "query")
-"""Start Spark, which takes seconds: see tests/spark."""
+"""Commands that start Spark, which takes seconds: see tests/spark."""
 ANYTHING = ("carve",)
-"""Searches files of any kind; where it finds no batch, it ends with 1."""
+"""Searches files of any kind; if it finds no batch, it ends with 1."""
 
 
 def commands() -> dict[str, click.Command]:
@@ -35,12 +35,12 @@ def commands() -> dict[str, click.Command]:
 
 
 def of_topics() -> list[str]:
-    """The commands that have --topic."""
+    """Return the commands that have --topic."""
     return [name for name, command in commands().items() if any("--topic" in param.opts for param in command.params)]
 
 
 def of_paths() -> list[str]:
-    """The commands that read paths, whatever the parameter is called."""
+    """Return the commands that read paths, whatever the name of the parameter."""
     return [
         name
         for name, command in commands().items()
@@ -54,7 +54,7 @@ def test_commands_are_found_by_what_they_take() -> None:
 
 
 def refused(command: str, *arguments: str | Path, out: Path) -> str:
-    """The one line for a run that ends with 2. Nothing was written."""
+    """Return the single line of a run that ends with 2 and writes nothing."""
     more = [text.replace("OUT", str(out)) for text in MORE.get(command, ())]
     result = run(command, *arguments, *more)
     lines = [line for line in result.stderr.splitlines() if ASSUMES not in line]
@@ -75,7 +75,7 @@ def test_a_topic_that_is_not_there(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", of_topics())
 def test_one_of_several_topics_is_not_there(command: str, tmp_path: Path) -> None:
-    """The others are shown; the status still tells, unless it tells of more."""
+    """The others are shown, and the exit status is not 0."""
     paths = [DISK, DISK] if command == "diff" else [DISK]
     if command == "groups":
         paths = [FIXTURES / "state-1"]
@@ -89,7 +89,7 @@ def test_one_of_several_topics_is_not_there(command: str, tmp_path: Path) -> Non
 @pytest.mark.sampled
 @pytest.mark.parametrize("command", sample(of_topics(), 3, "globs"))
 def test_globs_and_regular_expressions(command: str, tmp_path: Path) -> None:
-    """The same everywhere: a glob matches whole names, a regular expression any part."""
+    """All commands do the same: a glob matches complete names, a regular expression any part of a name."""
     paths = [DISK, DISK] if command == "diff" else [DISK]
     patterns = ("payments", "pay*", "[op]ay*s", "/^pay/", "/ment/")
     for number, pattern in enumerate(patterns[::3] if command == "report" else patterns):
@@ -118,7 +118,7 @@ def test_a_path_without_kafkas_files(command: str, what: str, tmp_path: Path) ->
 
 
 def test_a_filter_that_nothing_matches() -> None:
-    """As grep has it, unless the offsets do not exist."""
+    """The exit status is that of grep, unless the offsets do not exist."""
     payments = DISK / "payments-0"
     for filters in (
         ["--key", "nobody"],
@@ -138,7 +138,7 @@ def test_a_filter_that_nothing_matches() -> None:
 
 @pytest.mark.parametrize("form", [[], ["--records"], ["--json"], ["--hex"], ["--records", "--json"], ["--last", "2"]])
 def test_an_offset_that_does_not_exist(form: list[str], tmp_path: Path) -> None:
-    """Above the log end offset, or below the log start offset; but in a gap nothing matches."""
+    """It is above the log end offset, or below the log start offset; inside a gap, there is only no match."""
     log = tmp_path / "t-0" / f"{10:020}.log"
     log.parent.mkdir()
     log.write_bytes(craft.one(b"a", 10) + craft.one(b"b", 11) + craft.one(b"c", 20))
@@ -168,7 +168,7 @@ IDS = {"--producer-id": ("9", "-1"), "--transactional-id": ("tx-a", "tx-")}
 @pytest.mark.parametrize("option", IDS)
 @pytest.mark.parametrize("command", ["transactions", "producers"])
 def test_a_producer_that_is_not_there(command: str, option: str) -> None:
-    """One line that names those that are there, whatever the form of the answer; beside one that exists, too."""
+    """One line lists those that exist, whatever the output format, also if another given producer exists."""
     there, missing = IDS[option]
     column = "producerId"
     for path in (DISK, DISK / "payments-0"):
@@ -185,13 +185,13 @@ def test_a_producer_that_is_not_there(command: str, option: str) -> None:
 
 
 def test_every_option_that_names_something_is_tried() -> None:
-    """A new option of such a name has to report what it does not find: there is a test of each here."""
+    """A new option of this kind must report what it does not find, so each has a test here."""
     tried = {"--topic", "--group", *IDS}
     named = {"--topic", "--group", "--partition", *IDS}
     found = {
         opt
         for name, command in commands().items()
-        if name not in ("inspect", AS_KAFKA)  # where they select records, as grep does
+        if name not in ("inspect", AS_KAFKA)  # where they select records, like grep
         for param in command.params
         for opt in param.opts
     }
@@ -212,7 +212,7 @@ def test_the_nearest_names_come_first() -> None:
 
 @pytest.mark.parametrize("command", of_topics())
 def test_a_topic_of_files_that_name_none(command: str, tmp_path: Path) -> None:
-    """No success with --topic: nothing says whether the file is of it. What is wrong with the path comes first."""
+    """The run with --topic does not succeed, because the file's topic is unknown. An error of the path comes first."""
     (tmp_path / "renamed").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
     more = [text.replace("OUT", str(tmp_path / "out")) for text in MORE.get(command, ())]
     paths = [tmp_path / "renamed"] * (2 if command == "diff" else 1)
@@ -228,7 +228,8 @@ def test_a_topic_before_there_was_any() -> None:
 
 @pytest.mark.parametrize("command", ["transactions", "producers", "diff", "stats", "retention", "reindex", "inspect"])
 def test_a_partition_without_a_segment(command: str, tmp_path: Path) -> None:
-    """The bytes are there, under a name of which no broker makes a segment: not an empty partition, nor two equal."""
+    """There are bytes, in a file whose name is not that of a segment: the partition is not called empty, and two are
+    not called equal."""
     path = tmp_path / "t-0"
     path.mkdir()
     (path / "99999999999999999999.log").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
@@ -238,14 +239,14 @@ def test_a_partition_without_a_segment(command: str, tmp_path: Path) -> None:
 def test_a_log_of_records_that_are_no_metadata(tmp_path: Path) -> None:
     (tmp_path / "copied").mkdir()
     (tmp_path / "copied" / f"{0:020}.log").write_bytes((DISK / "payments-0" / f"{0:020}.log").read_bytes())
-    assert "no metadata of a cluster" in refused("cluster", tmp_path / "copied", out=Path("unused"))
+    assert "no cluster metadata" in refused("cluster", tmp_path / "copied", out=Path("unused"))
 
 
 @pytest.mark.parametrize("command", ["ls", "stats"])
 def test_a_kind_of_topics_of_which_there_is_none(command: str) -> None:
-    """No name that may be wrong: a question, and its answer is that there are none."""
+    """The option is not a name that may be wrong, but a question, and the answer is that there are none."""
     result = run(command, DISK / "payments-0", "--internal")
-    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's own topics here\n")
+    assert (result.exit_code, result.stderr) == (0, "kdump: no partition of Kafka's internal topics found\n")
 
 
 def test_a_group_that_is_not_there() -> None:

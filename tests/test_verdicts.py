@@ -1,12 +1,12 @@
-"""`verify` and `restart-plan` do not contradict each other about one disk.
+"""Checks that `verify` and `restart-plan` do not contradict each other about one disk.
 
-The relation, over every recipe of damage, and pairs of them on one disk:
+For every recipe of damage, and for pairs of them on one disk:
 
-- Where `restart-plan` predicts that a partition loses records, or that the broker exits or a log directory goes offline
-  because of a file in a partition's directory, the first line of `verify` is neither SOUND nor NO DAMAGE. (What a
-  startup does for other reasons, `restart-plan` alone reports: strays, identities of directories, rights of users.)
-- Where `verify` reports an error, `restart-plan` ends with another status than 0, or its first line says that it did
-  not look at everything, and names `kdump verify`.
+- If `restart-plan` predicts that a partition loses records, or that the broker exits or a log directory goes offline
+  because of a file in a partition directory, the first line of `verify` is neither SOUND nor NO DAMAGE. (Only
+  `restart-plan` reports what a startup does for other reasons: stray directories, IDs of directories, permissions.)
+- If `verify` reports an error, the exit status of `restart-plan` is not 0, or its first line says that it did not look
+  at everything, and names `kdump verify`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMFORT = ("SOUND", "NO DAMAGE")
 
 
 def pairs(count: int, dice: random.Random) -> list[tuple[Damage, Damage]]:
-    """Recipes for one disk, and of most pairs for one partition."""
+    """Return pairs of recipes for one disk, most of them also for one partition."""
     found = []
     for _ in range(count):
         one = dice.choice(RECIPES)
@@ -44,7 +44,7 @@ def names(recipes: Sequence[Damage]) -> str:
 
 
 def contradiction(root: Path) -> str:
-    """What of the relation does not hold for a disk; empty if all does."""
+    """Return how a disk contradicts the relation; empty if it does not."""
     others = [path for path in root.parent.iterdir() if path.is_dir() and path != root]
     roots = sorted(map(str, [root, *others]))
     check, start = run("verify", *roots), run("restart-plan", *roots)
@@ -63,7 +63,7 @@ def contradiction(root: Path) -> str:
 
 
 def leave_out_the_unchanged(root: Path, source: Path) -> None:
-    """Partitions that are as they were take most of the time, and say nothing."""
+    """Remove unchanged partitions: they take most of the time, and add nothing."""
     for place in root.iterdir():
         before = source / place.name
         if place.is_dir() and not place.name.startswith("__") and before.is_dir():
@@ -74,7 +74,7 @@ def leave_out_the_unchanged(root: Path, source: Path) -> None:
 
 
 def drawn(count: int, of_pairs: int, name: str) -> list[tuple[Damage, ...]]:
-    """So many recipes, and pairs of them."""
+    """Return this number of recipes, and pairs of them."""
     dice = seeded(name)
     return [*((each,) for each in dice.sample(RECIPES, count)), *pairs(of_pairs, dice)]
 
@@ -93,7 +93,7 @@ def test_damage(recipes: Sequence[Damage], tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[recipes[0].disk]
     root = copy_disk(source, tmp_path / "disk")
     for number, each in enumerate(recipes):
-        with suppress(*((OSError, IndexError, ValueError, AssertionError) if number else ())):  # what it needs is gone
+        with suppress(*((OSError, IndexError, ValueError, AssertionError) if number else ())):  # its files are gone
             each.apply(root)
     leave_out_the_unchanged(root, source)
     assert not contradiction(root)
@@ -105,7 +105,8 @@ def test_damage(recipes: Sequence[Damage], tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("clean", [True, False])
 def test_names_that_a_broker_parses(name: str, clean: bool, tmp_path: Path) -> None:
-    """Whatever Long.parseLong makes of them (docs/restart-trials.json has the real broker's word for several)."""
+    """Long.parseLong decides which names these are (docs/restart-trials.json records what a real broker does with
+    several)."""
     root = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
     if not clean:
         (root / ".kafka_cleanshutdown").unlink()

@@ -1,4 +1,4 @@
-"""`kdump verify`: sound disks are sound, and each way of damage is named, with its file and byte."""
+"""`kdump verify`: healthy disks have no errors, and each kind of damage is reported with its file and byte."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def verify(*arguments: str | Path) -> tuple[int, str, str]:
 
 
 def rows(*arguments: str | Path) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
-    """The exit status, the findings and the summary."""
+    """Return the exit status, the findings and the summary."""
     code, out, _ = verify("--json", *arguments)
     objects = [json.loads(line) for line in out.splitlines()]
     assert [row["type"] for row in objects] == ["finding"] * (len(objects) - 1) + ["summary"]
@@ -50,7 +50,7 @@ def rows(*arguments: str | Path) -> tuple[int, list[dict[str, Any]], dict[str, A
 
 
 def batch_sizes(path: Path) -> dict[int, int]:
-    """Bytes of the batches in a segment, by position, as far as their lengths can be believed."""
+    """Return the sizes of the batches in a segment, by position, as far as their lengths are valid."""
     if not path.is_file():
         return {}
     regions = [region for region in read_regions(path) if isinstance(region, Batch)]
@@ -58,7 +58,7 @@ def batch_sizes(path: Path) -> dict[int, int]:
 
 
 def is_at(expected: Expected, disk: Path, row: dict[str, Any], sizes: dict[int, int]) -> bool:
-    """Whether a finding is the expected one; in a batch it may name the very bytes that are wrong."""
+    """Return True if a finding is the expected one; in a batch, its position may be that of the wrong bytes."""
     same = (expected.code, expected.severity, str(disk / expected.file)) == (row["code"], row["severity"], row["file"])
     reach = sizes.get(expected.position, 1)
     if expected.code == "snapshot-invalid":
@@ -66,7 +66,7 @@ def is_at(expected: Expected, disk: Path, row: dict[str, Any], sizes: dict[int, 
     elif expected.code.startswith("kraft-snapshot") or (
         expected.code == "checkpoint-invalid" and "count" in row["message"]
     ):
-        return same  # at the end, where something is missing
+        return same  # at the end, where bytes are missing
     elif expected.code == "partition-metadata-invalid":
         reach = 100  # the line
     return same and expected.position <= row["position"] < expected.position + reach
@@ -100,11 +100,11 @@ def disks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestoredDisks]:
 
 
 UNSEEN = {"index-zeros-deleted"}
-"""verify does not look into files that are being deleted."""
+"""verify does not read files that are being deleted."""
 
 
 def each_recipe() -> Iterator[Any]:
-    """The first recipe of each code, and one in three of the others; all of them in make test-all."""
+    """Return the first recipe of each code, and one in three of the others; all of them in make test-all."""
     seen = [damage for damage in DAMAGES if damage.name not in UNSEEN]
     first = {damage.code: damage for damage in reversed(seen)}
     others = [damage for damage in seen if damage is not first[damage.code]]
@@ -146,7 +146,7 @@ TRIMMED = FIXTURES / "clean-1" / "trimmed-0" / f"{0:020}.log"
 
 @pytest.fixture
 def flipped(tmp_path: Path) -> Path:
-    """A segment with one bit wrong in its second batch."""
+    """A segment with one bit flipped in its second batch."""
     partition = tmp_path / "trimmed-0"
     partition.mkdir()
     data = bytearray(TRIMMED.read_bytes())
@@ -156,7 +156,7 @@ def flipped(tmp_path: Path) -> Path:
 
 
 def test_an_index_entry_with_a_negative_position(tmp_path: Path) -> None:
-    """One flipped bit, which Kafka's own check does not see either. No damage of the log explains it."""
+    """One bit is flipped, which Kafka's own check does not detect. No damage of the log explains it."""
     for suffix in (".log", ".index"):
         shutil.copy(FIXTURES / "clean-1" / "payments-0" / f"{0:020}{suffix}", tmp_path)
     index = tmp_path / f"{0:020}.index"
@@ -175,7 +175,7 @@ def test_one_flipped_bit_is_named(flipped: Path) -> None:
     assert code == 1
     assert [row["code"] for row in findings if row["severity"] == "error"] == ["crc-mismatch"]
     assert {row["code"]: row["severity"] for row in findings[1:]} == {"sequence-gap": "info", "offset-gap": "info"}
-    assert "bit 4 of the byte at 700" in findings[0]["message"]
+    assert "bit 4 of byte 700" in findings[0]["message"]
     assert findings[0]["position"] <= 700 < findings[0]["position"] + findings[0]["size"]
     assert summary["findings"] == {"error": 1, "warning": 0, "info": 2}
 
@@ -197,7 +197,7 @@ def test_fail_on_and_ignore(flipped: Path) -> None:
 
 
 def test_topic(tmp_path: Path) -> None:
-    """The findings are those of the whole disk's that are of such topics; what surrounds them is known all the same."""
+    """The findings are those of the whole disk for these topics; the files around the partitions are still read."""
     disk = tmp_path / "disk"
     shutil.copytree(KAFKA / "clean-1", disk)
     for name in ("payments-0", "orders-none-0"):
@@ -273,7 +273,7 @@ def test_jobs_say_the_same() -> None:
 
 
 def test_jobs_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rescue system has its disks read-only, or full: then one process does it all."""
+    """The disks of a rescue system are read-only or full: then a single process does all the work."""
 
     def full(*_arguments: object, **_named: object) -> None:
         raise FileNotFoundError("No usable temporary directory found")
@@ -286,7 +286,7 @@ def test_jobs_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are the same in the same order, and nothing of them stays behind."""
+    """They are the same in the same order, and the file is deleted afterwards."""
     batches = craft.split(TRIMMED.read_bytes())
     broken = tmp_path / "trimmed-0" / TRIMMED.name
     broken.parent.mkdir()
@@ -364,7 +364,7 @@ def test_a_segment_that_goes_away_is_noted(disks: RestoredDisks, monkeypatch: py
     monkeypatch.setattr(workers, "careful_source", open_source)
     code, _, summary = rows("--only", "log", gone.parent)
     assert code == 0
-    assert "went away" in summary["notes"][0]
+    assert "deleted during this run" in summary["notes"][0]
 
 
 @pytest.mark.parametrize("disk", HEALTHY, ids=lambda disk: disk.name)
@@ -412,7 +412,7 @@ def test_every_recipe_was_tried_with_a_real_broker() -> None:
 
 @pytest.mark.parametrize("code", sorted(set(CATALOGUE) - {"unreadable-bytes"}))
 def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
-    """And what none minds, in no way of damage, is at most a warning."""
+    """And damage that affects neither, in any variant, is at most a warning."""
     said = {trial.get(who) for trial in TRIALS if trial["code"] == code for who in ("broker", "consumer")}
     said |= {trial.get("consumerCommitted") for trial in TRIALS if trial["code"] == code}
     if CATALOGUE[code].severity == "error":

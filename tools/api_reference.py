@@ -18,9 +18,9 @@ from kdump.render.all_answers import TYPES
 
 HEAD = """# The API, name by name
 
-Signatures, fields and docstrings of everything that `import kdump` offers, and behind it of the classes that it hands
-out; made from the source (`make docs`). [The Python API](api.md) shows how it is used. Sizes and positions are in
-bytes, times in epoch ms, offsets absolute, where nothing else is said; None stands for what is not there.
+Signatures, fields and docstrings of everything that `import kdump` offers, and after that of the classes that it
+returns; generated from the source (`make docs`). [The Python API](api.md) shows how to use it. Unless stated otherwise,
+sizes and positions are in bytes, times are in epoch ms, and offsets are absolute. None means that there is no value.
 """
 PACKAGE = Path(kdump.__file__).parent
 WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -268,7 +268,7 @@ def page() -> str:
                 todo.append(found)
     parts = [HEAD, "## Functions\n", *(section(f"kdump.{name}", found) for name, found in functions.items())]
     parts += ["## Classes\n", *(section(f"kdump.{name}", found) for name, found in kinds.items())]
-    parts += ["## What those hold\n", *(section(name, found) for name, found in sorted(others.items()))]
+    parts += ["## Classes of fields and results\n", *(section(name, found) for name, found in sorted(others.items()))]
     return "\n".join(parts)
 
 

@@ -67,7 +67,7 @@ def run(name: str, arguments: list[str], count: Count, failures: list[dict[str, 
         )
         status, out, err = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired as expired:
-        status, out, err = 124, "", f"no end after {expired.timeout} s"
+        status, out, err = 124, "", f"timed out after {expired.timeout} s"
     count.runs += 1
     count.seconds += time.monotonic() - began
     count.statuses[status] += 1

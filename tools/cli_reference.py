@@ -6,13 +6,13 @@ from tools.manual import ENVIRONMENT, Option, Page, overall, pages
 
 HEAD = """# The commands
 
-Every command with all its options, in the order of `kdump --help`. This page is made from the declarations in the code
-(`make docs`), and a test holds it to them. The same as manual pages: `man kdump`, `man kdump-verify` …; in short:
-`kdump verify --help`.
+Every command with all its options, in the order of `kdump --help`. This page is generated from the declarations in the
+code (`make docs`), and a test compares the two. The manual pages contain the same: `man kdump`, `man kdump-verify` ….
+For a short form, run `kdump verify --help`.
 
-A path is a log directory, the directory of a partition, a segment or any other file of a broker's disk, or a directory
-above; a URL (extra `remote`). SIZE is in bytes, or with k, M or G for powers of 1024; RATE a SIZE a second; TIME is
-ISO-8601, epoch ms, or back from now: -2h; A..B a range with both ends included, and either may be left out.
+A path is a log directory, a partition directory, a segment or any other file of a broker's disk, a parent directory, or
+a URL (extra `remote`). SIZE is in bytes, or with k, M or G in powers of 1024. RATE is a SIZE per second. TIME is
+ISO-8601, epoch ms, or relative to now (-2h). A..B is a range that includes both ends; either end may be omitted.
 """
 
 
@@ -36,7 +36,7 @@ def section(page: Page) -> str:
     if page.status:
         parts.append(f"Exit status: {page.status}")
     if page.doc:
-        parts.append(f"At work: [{page.doc.removesuffix('.md')}]({page.doc})")
+        parts.append(f"With examples: [{page.doc.removesuffix('.md')}]({page.doc})")
     return "\n\n".join(parts) + "\n"
 
 

@@ -91,7 +91,7 @@ def typed_default(kind: str, default: Any, where: str) -> Any:
 def check_keys(node: dict[str, Any], known: set[str], where: str) -> None:
     strange = set(node) - known - DROPPED_KEYS
     if strange:
-        raise ValueError(f"{where}: keys that this script does not know: {', '.join(sorted(strange))}")
+        raise ValueError(f"{where}: unknown keys: {', '.join(sorted(strange))}")
 
 
 def render(node: Any, indent: int = 0, before: int = 0) -> str:
@@ -124,7 +124,7 @@ def condense(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         schema = read(path)
         if schema["name"] in messages:
-            raise ValueError(f"{path}: a second {schema['name']}")
+            raise ValueError(f"{path}: second definition of {schema['name']}")
         messages[schema["name"]] = condense_message(schema)
     if not messages:
         raise ValueError(f"{folder}: no schemas")
@@ -133,7 +133,7 @@ def condense(folder: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="condense Kafka's message schemas into package data")
-    parser.add_argument("folders", metavar="SCHEMA_DIR", nargs="+", type=Path, help="a folder of Kafka's schemas")
+    parser.add_argument("folders", metavar="SCHEMA_DIR", nargs="+", type=Path, help="folder of Kafka's schemas")
     target = Path(__file__).resolve().parent.parent / "kdump" / "format" / "schemas"
     parser.add_argument("--out", metavar="DIR", type=Path, default=target, help="default: %(default)s")
     arguments = parser.parse_args()

@@ -15,11 +15,11 @@ FAILS = "preallocated-killed"
 
 HEAD = """# The findings
 
-What `kdump verify` can find: 63 codes. This page is made from the catalogue in the code (`make docs`), and a test holds
-it to that; `kdump verify --list` prints it in short, `--list --json` in full.
+This page lists the {count} codes of `kdump verify`. It is generated from the catalogue in the code (`make docs`), and a
+test compares the two; `kdump verify --list` prints a short form, and `--list --json` all of it.
 
-Severity: an **error** is damage, or would stop a broker or a consumer; a **warning** needs a human to look at it; an
-**info** is legal and worth knowing. From the severity of `--fail-on` on, the exit status is 1.
+Severities: an **error** is damage, or would stop a broker or a consumer; a **warning** needs a human decision; an
+**info** is legal but worth knowing. A finding of the severity of `--fail-on` or higher sets the exit status to 1.
 
 The quotations are from a real broker or consumer of Kafka 4.3.1, on a disk that was damaged in that way after a clean
 shutdown or a crash (`make trials`; all results are in [broker-trials.json](broker-trials.json)). A clean startup reads
@@ -28,7 +28,7 @@ little of a log: if a broker starts normally, it has not found the damage, and a
 Before any repair: stop the broker, back the partition's directory up, and compare it with another replica. The actions
 below, and some that would do harm, were tried with a real broker, too: [remedy-trials.json](remedy-trials.json).
 """
-TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files around it"}
+TITLES = {"bytes": "Bytes", "records": "Batches and records", "log": "A log", "files": "The files next to it"}
 
 
 def telling(trial: dict[str, Any]) -> tuple[bool, bool]:
@@ -90,7 +90,7 @@ def page() -> str:
     if TRIALS.is_file():
         for trial in json.loads(TRIALS.read_text()):
             trials.setdefault(trial["code"], []).append(trial)
-    parts = [HEAD]
+    parts = [HEAD.format(count=len(CATALOGUE))]
     for family, inner in FAMILIES.items():
         parts.append(f"## {TITLES[family]}\n")
         for code in CATALOGUE.values():

@@ -20,14 +20,15 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)
 HEAD = """# Kafka's messages
 
-The records of Kafka's own topics, the values of control records and the file quorum-state hold messages of Kafka's
-protocol: versioned, and since some version *flexible* (KIP-482), with compact lengths and tagged fields. This page has
-every one that lies on a disk, as Kafka 4.3's schemas have it; it is made from what kdump reads by (`make docs`), and
-`kdump schema NAME --version N` shows the bytes of one version in their order. [The format](format.md) says what stands
-in front of them, [decoders](decoders.md) how kdump shows them.
+The records of Kafka's internal topics, the values of control records and the file quorum-state contain messages of
+Kafka's protocol. These messages are versioned, and from some version on *flexible* (KIP-482): they have compact lengths
+and tagged fields. This page lists every message that is stored on disk, according to the schemas of Kafka 4.3. It is
+generated from the schemas that kdump reads with (`make docs`); `kdump schema NAME --version N` shows the fields of one
+version in the order of their bytes. [The format](format.md) describes the prefixes of the messages, and
+[decoders](decoders.md) shows how kdump prints them.
 
 A type may depend on the version. *versions* are those that have the field, *nullable* those in which it may be null,
-*tag* is the number of a tagged field. Fields of an inner structure stand behind a ›.
+and *tag* is the number of a tagged field. Fields of an inner structure are marked with ›.
 """
 
 
@@ -48,7 +49,7 @@ def layout_table(struct: Named) -> str:
     lines = []
     behind = ""
     for row in rows(struct):
-        position = str(row.position) if row.position is not None else f"behind {behind}" if behind else ""
+        position = str(row.position) if row.position is not None else f"after {behind}" if behind else ""
         name = f"{'› ' * row.depth}**{row.name}**"
         unit = f" ({row.unit})" if row.unit == "epoch ms" else ""  # the meaning includes other units
         lines.append([position, str(row.size or ""), cell(row.type), name, cell(row.meaning) + unit])
@@ -80,7 +81,7 @@ def message_row(struct: Named, row: Row) -> list[str]:
 
 def message_table(struct: Named) -> str:
     """Return a table of the fields of all versions of a message."""
-    heads = ("field", "type", "versions", "nullable", "tag", "default", "says")
+    heads = ("field", "type", "versions", "nullable", "tag", "default", "meaning")
     lines = [message_row(struct, row) for row in rows(struct)]
     if not lines:
         return "No fields.\n"
@@ -113,7 +114,7 @@ def file_table(kind: str) -> str:
 
 
 def kinds_table() -> str:
-    return table(("kind", "what it is"), ([f"`{kind.name}`", kind.title] for kind in KINDS.values()))
+    return table(("kind", "file"), ([f"`{kind.name}`", kind.title] for kind in KINDS.values()))
 
 
 def page(text: str) -> str:

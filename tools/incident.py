@@ -282,7 +282,7 @@ def main() -> None:
     options = parser.parse_args()
     directory = options.directory or ROOT / "build" / "incidents" / options.name
     if directory.exists():
-        parser.error(f"{directory} is there already")
+        parser.error(f"{directory} already exists")
     lay_out(options.name, directory)
     print(f"{directory}: {' '.join(str(INCIDENTS[options.name].__doc__).split())}")
 

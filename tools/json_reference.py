@@ -7,19 +7,22 @@ from kdump.render.all_answers import TYPES
 
 HEAD = """# The JSON objects
 
-`--json` writes one object a line (JSON Lines), in UTF-8, as it reads. Every object has `type`; the tables
-below list every other key of each type, in the order in which it is written. This page is made from the declarations in
-the code (`make docs`), and a test holds it to them.
+`--json` writes one object per line (JSON Lines), in UTF-8, while it reads. Every object has a `type`; the tables below
+list all other keys of each type, in the order in which they are written. This page is generated from the declarations
+in the code (`make docs`), and a test compares the two.
 
-- `--json` writes a `batch` for each batch, or v0 or v1 message, that is chosen; `--json --records` a `record` for each
-  record, and no `batch`. Bytes that no batch claims are a `region` in their place. What is wrong with a batch is a
-  `finding`: a wrong checksum before the records of its batch, what decoding meets after those that came out.
-- Names are the specification's. A v0 or v1 message is a `batch` too, with null where its format has nothing.
-- Bytes (`key`, `value`, and those of headers) are lossless: text when they are valid UTF-8, otherwise base64, with a
-  sibling `keyEncoding` or `valueEncoding` that says `"base64"`.
-- `keyDecoded` and `valueDecoded` are what a decoder says, beside the bytes: see [decoders.md](decoders.md).
-- Keys marked *optional* are absent where they have nothing to say.
-- Control characters are escaped, U+007F to U+009F included. A key never changes its meaning; new keys may come.
+- `inspect --json` writes a `batch` for each matching batch, or v0 or v1 message; `inspect --json --records` writes a
+  `record` for each record, and no `batch`. Bytes that belong to no batch are a `region` in their place. Problems in a
+  batch are `finding` objects: a checksum that does not match comes before the records of its batch, a decoding error
+  after the records that were decoded.
+- Names are those of the specification. A v0 or v1 message is a `batch`, too, with null for fields that its format does
+  not have.
+- Bytes (`key`, `value`, and those of headers) are lossless: text if they are valid UTF-8, otherwise base64, with the
+  value `"base64"` in `keyEncoding` or `valueEncoding` next to it.
+- `keyDecoded` and `valueDecoded` contain what a decoder returns, in addition to the bytes: see
+  [decoders.md](decoders.md).
+- Keys marked *optional* are absent if they have no value.
+- Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 """
 
 

@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "kafka-kdump"
 """Name in the package registry."""
 ENVIRONMENT = {
-    "NO_COLOR": "If it is set to anything, nothing is coloured.",
-    "TERM": "Nor is it where this is `dumb`.",
-    "COLUMNS": "How wide a table on a terminal is, if not as wide as that.",
-    "TZ": "The time zone that `--tz local` means.",
-    "KDUMP_ENGINE": "`plain` runs the core as plain Python, although it is compiled.",
+    "NO_COLOR": "If this is set to any value, output is not colored.",
+    "TERM": "If this is `dumb`, output is not colored.",
+    "COLUMNS": "Width of tables on a terminal, in place of the terminal's width.",
+    "TZ": "Time zone for `--tz local`.",
+    "KDUMP_ENGINE": "`plain` runs the core as plain Python, even if it is compiled.",
 }
 PAGES = {"query": "spark", "scan": "spark", "completion": "install"}
 """Commands whose page in docs/ has another name."""

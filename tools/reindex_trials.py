@@ -155,7 +155,7 @@ def main() -> int:
     problems: list[str] = []
     for disk in sorted(path for path in (options.disks / "kafka-4.3").iterdir() if path.is_dir()):
         cells, wrong = beside(disk)
-        problems += [f"{disk.name}: {wrong} of the broker's own files are taken for wrong"] if wrong else []
+        problems += [f"{disk.name}: {wrong} of the broker's own files are reported as wrong"] if wrong else []
         sound = trial(options.jars, disk, None)
         damaged = [trial(options.jars, disk, seed) for seed in range(DAMAGED)]
         for count, differ in (sound, (sum(each[0] for each in damaged), [one for each in damaged for one in each[1]])):

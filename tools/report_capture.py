@@ -22,7 +22,7 @@ def main() -> None:
 
     browser = os.environ.get("KDUMP_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if browser is None:
-        sys.exit("docs/report.png stays as it is: no Chromium is here")
+        sys.exit("docs/report.png was not changed: Chromium not found")
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         shutil.copytree(ROOT / "fixtures" / "disk-1", root / "disk-1")

@@ -217,11 +217,11 @@ def main() -> None:
     differing = [each for each in results if not each["agrees"]]
     for each in differing:
         print(f"{each['name']}: broker {each['broker']}, kdump {each['kdump']}", file=sys.stderr)
-    print(f"{len(results) - len(differing)} of {len(results)} as foretold", file=sys.stderr)
+    print(f"{len(results) - len(differing)} of {len(results)} as predicted", file=sys.stderr)
     if options.compare:
         known = {each["name"]: each["broker"] for each in json.loads(options.out.read_text())}
         other = [e["name"] for e in results if any(e["broker"][f] != known.get(e["name"], {}).get(f) for f in FACTS)]
-        print("\n".join(f"{each}: not as before" for each in other))
+        print("\n".join(f"{each}: differs from OUT" for each in other))
         sys.exit(bool(other))
     options.out.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
 

@@ -43,7 +43,7 @@ def preloaded() -> str:
     command = [os.environ.get("CC", "gcc"), f"-print-file-name={LIBRARY}"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     if not os.path.isabs(found):
-        raise RuntimeError(f"{command[0]} has no {LIBRARY}: install the sanitizers of gcc (libasan)")
+        raise RuntimeError(f"{command[0]} has no {LIBRARY}; install gcc's sanitizers (libasan)")
     return found
 
 

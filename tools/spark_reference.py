@@ -11,7 +11,7 @@ BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
 
 def reference() -> str:
     """Return the options, and the columns of every table."""
-    parts = ["\n## Options of the data source\n\n| option | what it says |\n| --- | --- |\n"]
+    parts = ["\n## Options of the data source\n\n| option | meaning |\n| --- | --- |\n"]
     parts += [f"| `{name}` | {about} |\n" for name, about in ABOUT.items()]
     parts.append("\n## Tables\n")
     for table in TABLES.values():

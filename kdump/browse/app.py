@@ -26,13 +26,13 @@ class BrowseApp(Asking):
         Binding("slash", "ask('find')", "search", show=False),
         Binding("f", "ask('filter')", "filter", show=False),
         Binding("n", "finding(1)", "next finding", show=False),
-        Binding("N", "finding(-1)", "finding before", show=False),
+        Binding("N", "finding(-1)", "previous finding", show=False),
         Binding("v", "findings", "findings", show=False),
         Binding("t", "transactions", "transactions", show=False),
         Binding("y", "copy", "copy", show=False),
         Binding("c", "command", "command", show=False),
         Binding("x", "full", "in full", show=False),
-        Binding("r", "again", "read anew", show=False),
+        Binding("r", "again", "read again", show=False),
         Binding("z", "zoom", "zoom", show=False),
         Binding("q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=False),
         Binding("ctrl+z", "suspend_process", "suspend", show=False),
@@ -40,7 +40,7 @@ class BrowseApp(Asking):
     PROMPTS: ClassVar[dict[str, str]] = {
         "go": "go to: offset, @position, time (-2h, 2026-11-21T07:58)",
         "find": "search (regular expression)",
-        "filter": "filter: options of kdump inspect, as --key a --offset 10..",
+        "filter": "filter: options of kdump inspect, such as --key a --offset 10..",
     }
 
     def on_mount(self) -> None:
@@ -62,12 +62,12 @@ class BrowseApp(Asking):
             self.trouble("stopped")
         elif self.check is not None and self.jobs.cancel("check"):
             self.check.running, self.awaited = False, 0
-            self.trouble(f"the check was stopped: {self.check.summary()}")
+            self.trouble(f"check stopped: {self.check.summary()}")
         else:
             self.action_out()
 
     def action_help(self) -> None:
-        self.push_screen(TextScreen("kdump browse: the keys", HELP, copies=False))
+        self.push_screen(TextScreen("kdump browse: keys", HELP, copies=False))
 
     def action_zoom(self) -> None:
         pane = self.focused if isinstance(self.focused, Pane) else self.table_pane
@@ -91,16 +91,18 @@ class BrowseApp(Asking):
 
         def done(text: str | None) -> None:
             if text is None:
-                self.trouble("there is no JSON of this line")
+                self.trouble("this row has no JSON")
                 return
             self.copy_to_clipboard(text)
-            self.push_screen(TextScreen("JSON, copied if the terminal takes it (OSC 52)", text))
+            self.push_screen(TextScreen("JSON, copied if the terminal supports it (OSC 52)", text))
 
         self.jobs.start("say", "JSON", lambda job: json_of(browser, level, row), done)
 
     def action_command(self) -> None:
         if self.browser.levels:
-            self.push_screen(TextScreen("shows the same", "\n".join(command_of(self.browser, self.options))))
+            self.push_screen(
+                TextScreen("commands that show the same", "\n".join(command_of(self.browser, self.options)))
+            )
 
     def action_ask(self, what: str) -> None:
         prompt = self.query_one("#prompt", Input)
@@ -109,7 +111,7 @@ class BrowseApp(Asking):
         prompt.value = self.options if what == "filter" else ""
         prompt.cursor_position = len(prompt.value)
         prompt.display = True
-        self.status.say((" " + self.PROMPTS[what] + "  (Enter does it, Esc leaves)", "dim"))
+        self.status.say((" " + self.PROMPTS[what] + "  (Enter confirms, Esc cancels)", "dim"))
         prompt.focus()
 
     def _close_prompt(self) -> None:
@@ -148,7 +150,7 @@ class BrowseApp(Asking):
     def _find(self, text: str) -> None:
         if text:
             self.searched = text
-            self._look(f"searching {text}", lambda job: self.browser.search(text, job.met))
+            self._look(f"searching for {text}", lambda job: self.browser.search(text, job.met))
 
     def _filter(self, text: str) -> None:
         self.browser.places.selection = self.typed.selection(text)

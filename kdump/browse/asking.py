@@ -22,7 +22,7 @@ class Asking(Moving):
         if not self.options:
             return ""
         self.options, self.browser.places.selection = "", Selection()
-        return " (the filter is off)"
+        return " (filter switched off)"
 
     def _here(self) -> str:
         """Return the path that a check covers: the current partition's directory, or else the browsed path."""
@@ -75,7 +75,7 @@ class Asking(Moving):
         elif not check.serious:
             self.trouble(check.summary())
         else:
-            self.trouble(f"no further finding: {check.summary()}" if direction > 0 else "no finding before this one")
+            self.trouble(f"no further finding: {check.summary()}" if direction > 0 else "no earlier finding")
 
     def _to_finding(self, finding: Finding) -> None:
         self.finding = finding

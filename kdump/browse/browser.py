@@ -49,7 +49,7 @@ class Browser(Levels):
         """Go to the record with that offset, or the next one. Raises SourceError and NotThere."""
         segments = self.segments()
         if not segments:
-            raise NotThere("an offset of which partition? Go into one, or stand on it")
+            raise NotThere("no partition is selected; select one to go to an offset")
         chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
         try:
             return self.reach(chosen[-1].path, offset=offset, met=met)
@@ -65,17 +65,17 @@ class Browser(Levels):
         row = self.level.row
         path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
         if path is None:
-            raise NotThere("a position in which file? Go into one, or stand on it")
+            raise NotThere("no file is selected; select one to go to a position")
         size = os.stat(path).st_size if "://" not in path else position + 1
         if position >= size:
-            raise NotThere(f"position {position} is behind the end: the file has {size} bytes")
+            raise NotThere(f"position {position} is after the end of the file ({size} bytes)")
         return self.reach(path, position=position, met=met)
 
     def to_time(self, time: int, met: Met) -> list[Level]:
         """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotThere."""
         segments = self.segments()
         if not segments:
-            raise NotThere("a time in which partition? Go into one, or stand on it")
+            raise NotThere("no partition is selected; select one to go to a time")
         selection = Selection(times=Range(time, None))
         for at in segments:
             newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
@@ -84,7 +84,7 @@ class Browser(Levels):
             found = next(self._hits(at, selection, None, met), None)
             if found is not None:
                 return self.reach(at.path, position=found.batch.position, index=found.index, met=met)
-        raise NotThere("all records here are older")
+        raise NotThere("all records here are older than that")
 
     def search(self, text: str, met: Met) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
@@ -93,19 +93,19 @@ class Browser(Levels):
         try:
             pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
         except re.error as error:
-            raise NotThere(f"{text!r} is no regular expression: {error}") from None
+            raise NotThere(f"{text!r} is not a regular expression: {error}") from None
         if isinstance(level.listing, Whole):
             return self._search_rows(level, level.listing.rows, re.compile(text, re.IGNORECASE))
         segments = self.segments()
         if not segments:
-            raise NotThere("nothing to search here: go into a segment")
+            raise NotThere("nothing to search here; select a partition or segment first")
         here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
         for at in segments[here:]:
             after = self._stand() if at.path == level.path else None
             for record in self._hits(at, self.places.selection, after, met):
                 if _matches(pattern, record):
                     return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
-        raise NotThere(f"no record from here on has {text!r}")
+        raise NotThere(f"no record from here on matches {text!r}")
 
     def _stand(self) -> tuple[int, int]:
         """Return the batch position and the record index after which a search starts."""
@@ -123,7 +123,7 @@ class Browser(Levels):
             if any(pattern.search(cell) for cell in (*rows[number].cells, rows[number].text)):
                 level.put(Part(rows, True, True), number)
                 return self.levels[: self.depth + 1]
-        raise NotThere(f"no line has {pattern.pattern!r}")
+        raise NotThere(f"no row matches {pattern.pattern!r}")
 
     def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""

@@ -73,7 +73,7 @@ class Check:
         read = f"{many(totals.partitions, 'partition')}, {many(totals.files, 'file')}, "
         read += f"{many(totals.batches, 'batch', 'batches')} read"
         if self.totals.unread:
-            read += f", {len(self.totals.unread)} could not be: {self.totals.unread[0]}"
+            read += f"; {len(self.totals.unread)} could not be read: {self.totals.unread[0]}"
         if not self.serious:
             return f"no error or warning in {self.path}: {read}"
         return f"{self.serious_text} in {self.path}: {read}"

@@ -99,7 +99,7 @@ class Annotated(Hexdump):
         """Write a finding in these bytes, with its impact."""
         self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
         if finding.consequence:
-            self._text(f"  so: {finding.consequence}", "torn")
+            self._text(f"  impact: {finding.consequence}", "torn")
         self.captured.line("")
 
     def text(self, text: str, style: str = "") -> None:
@@ -142,4 +142,4 @@ class Annotated(Hexdump):
 
     def _text(self, text: str, style: str) -> None:
         self.captured.field = None
-        super()._text(text.replace("--full shows", "x shows"), style)
+        super()._text(text.replace("(--full shows them)", "(--full)").replace("(--full)", "(x shows them)"), style)

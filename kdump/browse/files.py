@@ -67,13 +67,12 @@ class OpenFile:
         if source.error:
             return source.error
         if isinstance(source, CarefulSource) and source.unreadable:
-            return f"{len(source.unreadable)} stretches cannot be read ({source.fault}): zeros stand in their place"
+            return f"{len(source.unreadable)} byte ranges cannot be read ({source.fault}) and are shown as zeros"
         if isinstance(source, FileSource):
             grown = source.grown()
             if source.is_deleted():
-                return "this file has been deleted since: what is shown is what is left of it"
+                return "this file has been deleted; what is still readable is shown"
             if grown:
-                return (
-                    f"{'grew' if grown > 0 else 'was cut'} by {abs(grown)} bytes since it was opened: r reads it anew"
-                )
+                how = "grew" if grown > 0 else "was truncated"
+                return f"{how} by {abs(grown)} bytes since it was opened; r reads it again"
         return ""

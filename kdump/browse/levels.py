@@ -155,7 +155,7 @@ class Levels:
                     if len(levels) > 1 and level.path and _holds(level.path, wanted):
                         level.put(level.listing.head(ROWS, met))
                         return levels
-                    raise NotThere(f"{path}: no longer there")
+                    raise NotThere(f"{path}: no longer exists")
                 part = level.listing.head(len(rows), met)
                 level.put(part, number)
                 if os.path.abspath(rows[number].key) == wanted and position is None and offset is None:
@@ -192,7 +192,7 @@ class Levels:
             assert level.file is not None
             position = self._position_of(level.file.at, Selection(offsets=Range(offset, None)), met)
             if position is None:
-                raise NotThere(f"offset {offset} is behind the last of {os.path.basename(level.path)}")
+                raise NotThere(f"offset {offset} is after the last offset of {os.path.basename(level.path)}")
         level.put(listing.at(position, ROWS, met))
         level.cursor = sum(row.item.position <= position for row in level.rows) - 1 if level.rows else 0
         level.cursor = max(0, level.cursor)

@@ -38,7 +38,7 @@ class FindingsScreen(Over):
     noted = True
 
     def __init__(self, check: Check) -> None:
-        super().__init__("", " Enter goes there   i what is legal and unusual, too   Esc closes")
+        super().__init__("", " Enter goes there   i informational findings, too   Esc closes")
         self.check = check
         self.with_info = False
         self.numbers: list[int] = []
@@ -61,7 +61,7 @@ class FindingsScreen(Over):
         rows = [_finding_row(n, check.findings[n]) for n in self.numbers]
         head, lines = table(FINDING_COLUMNS, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
-        legal = f", {check.info} legal and unusual" if check.info and not self.with_info else ""
+        legal = f", {check.info} informational" if check.info and not self.with_info else ""
         state = "so far" if check.running else "in all"
         self.above.say((f" findings: {check.serious_text} {state}{legal}", ""))
         self.note.say((printable(path_text(f" {check.summary()}")), "dim"))
@@ -100,7 +100,7 @@ VIEWS = {
     "a": ("aborted", (ABORTED,)),
     "o": ("open and hanging", (OPEN, HANGING)),
     "c": ("committed", (COMMITTED,)),
-    "": ("all but the committed", (ABORTED, OPEN, HANGING)),
+    "": ("all but committed", (ABORTED, OPEN, HANGING)),
 }
 
 
@@ -191,11 +191,11 @@ class TransactionsScreen(Over):
         elif self.partitions == 1 and self.ended is not None:
             words.append(f"offsets up to {self.ended.logEndOffset}, last stable offset {self.ended.lastStableOffset}")
             if self.ended.heldBy is not None:
-                words.append(f"held back by producer {self.ended.heldBy}")
+                words.append(f"blocked by producer {self.ended.heldBy}")
         else:
             words.append(f"{self.partitions} partitions read")
         if self.left_out:
-            words.append(f"{self.left_out} more than are kept")
+            words.append(f"{self.left_out} more are not shown")
         return " " + "; ".join([*words, *self.troubles[:1]])
 
     def _row(self, number: int, answer: Transaction) -> Row:

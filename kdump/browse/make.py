@@ -118,7 +118,7 @@ class Maker:
         with suppress(OSError):
             status = os.stat(at.path)
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
-        what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "none of Kafka's files"
+        what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "not a file of Kafka"
         style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
         return self.thing("file", at.path, at, Thing(os.path.basename(at.path), what, size, modified), style)
 
@@ -142,7 +142,7 @@ class Maker:
 
     def header(self, batch: Batch) -> Row:
         """Return the row before the records of a batch, which leads to the fields of the batch header."""
-        return Row("header", 0, batch, "header", (), "header: Enter shows its fields", "dim")
+        return Row("header", 0, batch, "header", (), "header: press Enter for its fields", "dim")
 
     def record(self, number: int, record: Record, columns: list[Column]) -> Row:
         cells = tuple(column.cell(record) for column in columns)

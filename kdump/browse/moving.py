@@ -54,7 +54,7 @@ class Moving(Hexed):
     def action_again(self) -> None:
         if self.browser.levels:
             self.dumped = None
-            self._look("reading it anew", lambda job: self.browser.again(job.met))
+            self._look("reading again", lambda job: self.browser.again(job.met))
 
     def on_pane_moved(self, message: Pane.Moved) -> None:
         browser = self.browser

@@ -87,7 +87,7 @@ class Places:
         self.unread = []
         found = list(places(self.path, lambda error: self.unread.append(str(error))))
         if not found:
-            raise SourceError(f"{self.path}: nothing of Kafka is left here")
+            raise SourceError(f"{self.path}: no Kafka files here")
         place = found[0]
         if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
             rows = [self.maker.directory(each) for each in found]
@@ -126,7 +126,7 @@ class Places:
             thing = Thing(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
             rows.append(self.maker.thing("partition", part.partition.path, part, thing, "torn" if what else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
-        ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: it runs, or has crashed"}
+        ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
         words += [ends[facts.clean]] if facts.clean is not None else []
         words += [f"damaged: {', '.join(facts.broken)}"] if facts.broken else []
@@ -263,7 +263,7 @@ def _partition_dump(show: Annotated, facts: PartitionFacts, label: str) -> Dump:
         show.text(text)
     for segment in facts.segments:
         name = segment.segment.name
-        show.text(f"  {name}.log  {segment.size} bytes, with {', '.join(segment.beside) or 'nothing beside it'}", "dim")
+        show.text(f"  {name}.log  {segment.size} bytes, with {', '.join(segment.beside) or 'no other files'}", "dim")
     for text in facts.partition.refused:
         show.text(text, "bad")
     return show.dump(label)

@@ -14,33 +14,33 @@ from kdump.browse.panes import Bar, Pane
 
 HELP = """\
 Move
-  ↑ ↓ PgUp PgDn Home End   in the pane that has the cursor (also j k, Space, G)
-  Tab, Shift+Tab           from pane to pane: tree, table, hexdump
-  Enter →                  into a partition, segment, batch, record, field
-  Backspace ← Esc          out again
-  z                        the pane alone on the screen, and back
+  ↑ ↓ PgUp PgDn Home End   move within the focused pane (also j k, Space, G)
+  Tab, Shift+Tab           switch panes: tree, table, hexdump
+  Enter →                  open a partition, segment, batch, record or field
+  Backspace ← Esc          go back to the level above
+  z                        show only the focused pane, or all again
 
 Go
-  g   to an offset (42), a byte of the file (@306), or a time
-      (2026-11-21T07:58, -2h): the first record that is not older
-  /   search keys, values and headers from here on (a regular expression;
-      among partitions and files: their names). / and Enter: once more
-  n N to the next finding of kdump verify, or the one before. The first n starts
-      the check, of the partition that one is in, or of all. Esc stops it
-  v   the list of the findings
-  t   the transactions of the partition that one is in, or of all; in it:
-      a aborted, o open, c committed, * all. Enter goes to the first batch
+  g   go to an offset (42), a byte position (@306) or a time
+      (2026-11-21T07:58, -2h: the first record that is not older)
+  /   search keys, values and headers from here on for a regular expression
+      (in lists of partitions and files: their rows); / Enter repeats it
+  n N go to the next or previous finding of kdump verify. The first n starts
+      the check of the current partition, or of all; Esc stops it
+  v   list the findings
+  t   list the transactions of the current partition, or of all. There,
+      a shows aborted, o open, c committed, * all; Enter goes to the first batch
 
 Show
-  f   filter batches and records by the options of kdump inspect:
+  f   filter batches and records with options of kdump inspect:
       --key a --time -2h.. --producer-id 9 --control …; empty: no filter
-  x   values in full, and cut again
-  r   read it anew: a broker may have written
-  y   copy what one stands on as JSON, by the terminal (OSC 52), and show it
-  c   the kdump command that shows what is on the screen
+  x   show values in full, or truncated again
+  r   read the files again: a broker may have written to them
+  y   show the selected row as JSON, and copy it (in terminals with OSC 52)
+  c   show the kdump commands that print what is on the screen
   q   quit
 
-Nothing is written to the disk that is read."""
+Nothing is written to the disk."""
 
 
 class Over(ModalScreen[Any]):
@@ -110,7 +110,7 @@ class TextScreen(Over):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "copy", show=False)]
 
     def __init__(self, title: str, text: str, *, copies: bool = True) -> None:
-        super().__init__(f" {title}", " Esc closes   y copies it" if copies else " Esc closes")
+        super().__init__(f" {title}", " Esc closes   y copies" if copies else " Esc closes")
         self.words = text
         self.copies = copies
 
@@ -121,4 +121,4 @@ class TextScreen(Over):
     def action_copy(self) -> None:
         if self.copies:
             self.app.copy_to_clipboard(self.words)
-            self.below.say((" copied, if the terminal takes it (OSC 52)   Esc closes", ""))
+            self.below.say((" copied, if the terminal supports it (OSC 52)   Esc closes", ""))

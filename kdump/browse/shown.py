@@ -121,7 +121,7 @@ class Shown(App[None]):
         level = self.browser.level
         row = level.row
         if row is None:
-            what = "no batch or record is chosen by the filter" if self.options else "nothing in here"
+            what = "the filter matches no batch or record" if self.options else "nothing here"
             self.status.say((f" {what}", "torn"))
             return
         if row.type == "field":

@@ -39,7 +39,7 @@ def read_baseline(path: str) -> Baseline:
                     elif row["type"] != "summary" or not row.keys() >= OF_SUMMARY:
                         raise ValueError(row["type"])
                 except (ValueError, KeyError, TypeError) as error:
-                    raise SourceError(f"{path}: line {number} is not of kdump verify --json") from error
+                    raise SourceError(f"{path}: line {number} is not a line that kdump verify --json writes") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if not lines:

@@ -12,11 +12,11 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
 
 OUR_REASONS = ("--max-decompressed-size", "is not installed", "that kdump keeps")
-OURS = "kdump could not look inside; nothing is known of what a consumer does"
+OURS = "kdump could not decode it; whether a consumer can read it is unknown"
 """Impact if the cause is kdump's own limit or a missing library: brokers and consumers may read the batch."""
 
 
-WRAPPER = f"consumers check the messages inside it and not this checksum; {TRUNCATES}"
+WRAPPER = f"consumers check the checksums of the messages inside it, not this one; {TRUNCATES}"
 """Source: CompletedFetch.maybeEnsureValid, LogSegment.recover."""
 
 
@@ -34,7 +34,7 @@ def findings(target: Target, batch: Batch, problems: list[Problem] | None = None
 def batch_finding(target: Target, batch: Batch, problem: Problem) -> Finding:
     """Return the finding for a problem that decoding noted. Its position and size are those of the problem if its bytes
     are in the file, else those of the batch."""
-    where = f"{problem.struct}.{problem.field} at {problem.position}"
+    where = f"{problem.struct}.{problem.field} at byte {problem.position}"
     if problem.space:
         where += f" of the payload (decompressed from {problem.space})"
     size = problem.size or batch.end - max(batch.position, problem.position)
@@ -63,7 +63,7 @@ def file_finding(target: Target, problem: Problem) -> Finding:
     return found(
         problem.code,
         target,
-        f"{problem.struct}.{problem.field} at {problem.position}: {problem.reason}",
+        f"{problem.struct}.{problem.field} at byte {problem.position}: {problem.reason}",
         position=problem.position,
         size=problem.size or 0,
         expected=problem.expected,
@@ -75,7 +75,7 @@ def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence
     """Return the finding for a checksum that does not match. `looks_like`: clause that describes the probable
     damage."""
     kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
-    message = f"stored {kind} 0x{batch.crc:08x}, the bytes give 0x{batch.computedCrc:08x}"
+    message = f"stored {kind} 0x{batch.crc:08x}, computed 0x{batch.computedCrc:08x}"
     if batch.magic < 2 and batch.is_compressed:
         consequence = WRAPPER
     return found(
@@ -95,7 +95,7 @@ def record_findings(target: Target, record: Record) -> Iterator[Finding]:
     """Yield findings for a single record: the checksum of an inner message, a control record that does not decode."""
     batch = record.batch
     if record.crcValid is False and batch.is_compressed:
-        message = f"offset {record.offset}: the stored CRC-32 0x{record.crc:08x} of the inner message does not hold"
+        message = f"offset {record.offset}: the stored CRC-32 0x{record.crc:08x} of the inner message does not match"
         yield _of_record(target, batch, "crc-mismatch", message, record.crc)
     if not record.is_control:
         return

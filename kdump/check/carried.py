@@ -36,7 +36,7 @@ class Carried(NamedTuple):
 def _checked(kind: type | tuple[type, ...]) -> Callable[[Any, Targets], Any]:
     def unpack(said: Any, targets: Targets) -> Any:
         if not isinstance(said, kind):
-            raise NotCarried(f"{str(said)[:40]}: not what is meant to be here")
+            raise NotCarried(f"{str(said)[:40]}: not of the expected type")
         return said
 
     return unpack
@@ -44,13 +44,13 @@ def _checked(kind: type | tuple[type, ...]) -> Callable[[Any, Targets], Any]:
 
 def _rows(said: Any, width: int) -> list[list[Any]]:
     if not isinstance(said, list) or not all(isinstance(row, list) and len(row) == width for row in said):
-        raise NotCarried(f"no rows of {width}")
+        raise NotCarried(f"expected rows of {width} values")
     return said
 
 
 def _few(count: int) -> None:
     if count > MOST:
-        raise NotCarried(f"{count} producers or transactions")
+        raise NotCarried(f"too many producers or transactions: {count}")
 
 
 def _packed_findings(found: Iterable[Finding]) -> list[list[Any]]:
@@ -139,10 +139,10 @@ def unpack(text: str, carriers: Iterable[Carrier], targets: Iterable[Target]) ->
     try:
         said = json.loads(text)
         if [name for name, _ in said] != [type(each).__name__ for each in every]:
-            raise NotCarried("the state of other rules")
+            raise NotCarried("the state is of different rules")
         for each, (_, own) in zip(every, said):
             if own.keys() != each.carries.keys():
-                raise NotCarried(f"the state of another {type(each).__name__}")
+                raise NotCarried(f"the state does not fit {type(each).__name__}")
             for name, kind in each.carries.items():
                 setattr(each, name, kind.unpack(own[name], by_path))
             each.resumed()

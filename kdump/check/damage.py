@@ -43,15 +43,15 @@ def region_finding(part: Part, region: Region, end: int | None, *, served: bool 
     if at_end and region.kind == TORN:
         severity = WARNING
         consequence = (
-            "a broker that recovers this log truncates these bytes: they are not a whole batch; no consumer has read "
-            "it, unless the file was cut short later"
+            "a broker that recovers this log truncates these bytes: they are an incomplete batch, which no consumer "
+            "has read, unless the file was truncated later"
         )
     elif at_end and region.kind == PADDING:
         severity, consequence = INFO, ZEROS_TRUNCATED
         if served and region.position > 0:
             severity, consequence = AFTER_BATCHES.get(part.target.topic or "", (INFO, ZEROS_TRUNCATED))
     elif region.kind == PADDING and region.position == 0 and region.end == end:
-        consequence = "the segment is empty of batches, whatever its size says; a broker that recovers it truncates it"
+        consequence = "the segment contains only zeros and no batches; a broker that recovers it truncates it"
     claimed = region.claimed
     offset = claimed[0] if claimed is not None and claimed[0] >= 0 else None
     expected = actual = None

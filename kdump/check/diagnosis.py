@@ -75,7 +75,7 @@ def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
         return None
     behind, bit = divmod(difference.bit_length() - 1, 8)
     at = batch.position + batch.crc_start - behind - 1  # in every format, the checksum precedes the covered bytes
-    return _one_bit(batch, CRC_FIELD, at, bit, "in the stored checksum itself; what it covers is intact")
+    return _one_bit(batch, CRC_FIELD, at, bit, "in the stored checksum itself; the bytes that it covers are intact")
 
 
 def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
@@ -87,7 +87,7 @@ def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
     note = f"in {field_at(batch, at)}"
     if covered > CERTAIN:
         odds = round((1 << 32) / (8 * covered))
-        note += f"; a guess: of batches this large with other damage, 1 in {odds} has such a bit too"
+        note += f"; not certain: 1 in {odds} batches of this size with other damage also has such a bit"
     return _one_bit(batch, FLIPPED_BIT, at, bit, note)
 
 
@@ -106,7 +106,7 @@ def _magic(batch: Batch) -> Diagnosis | None:
     crc = int.from_bytes(batch.window.peek(start + stored, 4), "big")
     if checksum(magic, chunks) != crc:
         return None
-    note = f"in magic, which makes a v{magic} batch one of v{batch.magic}"
+    note = f"in magic, which turns a v{magic} batch into a v{batch.magic} batch"
     return _one_bit(batch, FLIPPED_BIT, start + v2.MAGIC_POSITION, 1, note)
 
 
@@ -115,7 +115,7 @@ def _one_bit(batch: Batch, kind: str, at: int, bit: int, note: str) -> Diagnosis
     if not found:
         return None  # the file was truncated since
     byte = found[0]
-    text = f"one flipped bit: bit {bit} of the byte at {at} is {byte >> bit & 1}, "
+    text = f"one flipped bit: bit {bit} of byte {at} is {byte >> bit & 1}, "
     text += f"0x{byte:02x} should be 0x{byte ^ 1 << bit:02x} ({note})"
     return Diagnosis(kind, text, at, 1)
 
@@ -139,7 +139,7 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
     block = zeros = None
     if size:
         blocks = "4 KiB" if unit == BLOCKS[0] else f"{unit}-byte"
-        text = f"a hole of {size} zero bytes from {at}, aligned to {blocks} blocks: "
+        text = f"{size} zero bytes from byte {at} on, aligned to {blocks} blocks: "
         text += "looks like a write that never reached the disk"
         block = Diagnosis(BLOCK, text, at, size)
     if longest >= FEWEST_ZEROS and longest >= UNLIKE * second:
@@ -148,9 +148,9 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
             for verb, edge in (("begin", block_edge(longest_at)), ("end", block_edge(longest_at + longest)))
             if edge
         ]
-        text = f"{longest} zero bytes from {longest_at} to {longest_at + longest - 1}"
+        text = f"{longest} zero bytes from byte {longest_at} to byte {longest_at + longest - 1}"
         text += f", which {' and '.join(edges)}" if edges else ""
-        text += ": looks like data that was lost, unless a value is zeros there"
+        text += ": looks like lost data, unless a value contains zeros there"
         zeros = Diagnosis(ZEROS, text, longest_at, longest)
     return block, zeros
 
@@ -212,7 +212,7 @@ def _foreign(batch: Batch) -> Diagnosis | None:
         return None
     claim, holds = found
     edge = block_edge(claim.position)
-    text = f"bytes of another batch, base offset {claim.first_offset}, begin at {claim.position}"
+    text = f"bytes of another batch, with base offset {claim.first_offset}, start at byte {claim.position}"
     text += f", on {edge}" if edge else ""
-    text += ", and its checksum holds" if holds else ""
+    text += ", and its checksum matches" if holds else ""
     return Diagnosis(FOREIGN, text, claim.position, min(claim.end, batch.end) - claim.position)

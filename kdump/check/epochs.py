@@ -9,6 +9,7 @@ from itertools import pairwise
 from kdump.check.carried import NUMBER
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Run, Seen
+from kdump.format.counted import many
 from kdump.format.heads import BASE, EPOCH, Heads, within
 
 
@@ -60,7 +61,7 @@ class Epochs(Rule):
             yield found(
                 "leader-epoch-decreased",
                 seen.part.target,
-                f"leader epoch {epoch}, the batch before it has {self.last}",
+                f"leader epoch {epoch}, but the batch before it has {self.last}",
                 position=batch.position,
                 size=batch.size,
                 offset=batch.baseOffset,
@@ -85,7 +86,9 @@ class Epochs(Rule):
         taken = self.missing.take()
         if taken:
             first, count, end, last = taken
-            message = f"{count} batches without a leader epoch, offsets {first.batch.baseOffset}..{last}"
+            message = (
+                f"{many(count, 'batch', 'batches')} without a leader epoch, offsets {first.batch.baseOffset}..{last}"
+            )
             position = first.batch.position
             yield found(
                 "leader-epoch-missing",
@@ -103,8 +106,8 @@ class Epochs(Rule):
             first, count, end, last = taken
             batch = first.batch
             message = (
-                f"leader epoch {batch.partitionLeaderEpoch} in {count} batches, offsets {batch.baseOffset}..{last}; "
-                f"leader-epoch-checkpoint gives them {self.expected}"
+                f"leader epoch {batch.partitionLeaderEpoch} in {many(count, 'batch', 'batches')}, offsets "
+                f"{batch.baseOffset}..{last}, but {self.expected} in leader-epoch-checkpoint"
             )
             yield found(
                 "leader-epoch-checkpoint-mismatch",
@@ -121,6 +124,6 @@ class Epochs(Rule):
         entry, at = self.falling, self.known.epochs_at
         if entry is None or at is None:
             return NONE
-        message = f"epoch {entry.epoch} from offset {entry.startOffset}: not above the line before it in both columns"
+        message = f"epoch {entry.epoch} from offset {entry.startOffset} on: not above the previous line in both columns"
         code = "leader-epoch-checkpoint-mismatch"
         return [found(code, at, message, position=entry.position, size=entry.size, offset=entry.startOffset)]

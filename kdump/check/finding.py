@@ -14,21 +14,19 @@ class Finding(NamedTuple):
     """One finding with its evidence. `position` and `size` are in bytes and refer to `file`; topic and partition are
     None if the directory name does not contain them; `source` is the log directory, or the path that was given."""
 
-    code: Annotated[str, Doc("which rule fired")]
+    code: Annotated[str, Doc("code of the finding, as in findings.md")]
     severity: Annotated[str, Doc("error, warning or info")]
     topic: Annotated[str | None, Doc("from the name of the file's directory")]
     partition: Annotated[int | None, Doc("from the name of the file's directory")]
-    file: Annotated[PathText, Doc("path as given, or found below a directory that was given")]
-    position: Annotated[int, Doc("where the bytes that are wrong begin", FILE_BYTE)]
-    size: Annotated[int, Doc("how many there are", BYTES)]
-    offset: Annotated[int | None, Doc("the first that is hit", OFFSET)]
-    expected: Annotated[Any, Doc("what should be there, where one value says it")]
-    actual: Annotated[Any, Doc("what is there")]
+    file: Annotated[PathText, Doc("path as given, or found below a given directory")]
+    position: Annotated[int, Doc("start of the affected bytes", FILE_BYTE)]
+    size: Annotated[int, Doc("how many bytes are affected", BYTES)]
+    offset: Annotated[int | None, Doc("first affected offset", OFFSET)]
+    expected: Annotated[Any, Doc("expected value, if it is a single value")]
+    actual: Annotated[Any, Doc("actual value")]
     message: Annotated[str, Doc("what is wrong")]
-    consequence: Annotated[str, Doc("what a broker or a consumer does about it")]
-    source: Annotated[
-        PathText, Doc("the log directory, or the path that was given: two copies of a disk differ in it")
-    ] = ""
+    consequence: Annotated[str, Doc("impact on brokers and consumers")]
+    source: Annotated[PathText, Doc("the log directory, or the given path; it differs between copies of a disk")] = ""
 
 
 def found(
@@ -69,7 +67,7 @@ def _at(consequence: str, offset: int | None) -> str:
         return consequence.format(offset=offset)
     for words, instead in PLACELESS:
         consequence = consequence.replace(words, instead)
-    return consequence.format(offset="the first offset that is hit")
+    return consequence.format(offset="the first affected offset")
 
 
 PLACELESS = (

@@ -30,7 +30,7 @@ def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
             mild = parse_int(version) is not None
             yield _found("partition-metadata-invalid", at, "version", version, "0", severity=WARNING if mild else None)
         if topic_id is None or not UUID.match(topic_id):
-            yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "an id of 22 letters")
+            yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "a 22-character ID")
     elif at.kind is kinds.META_PROPERTIES:
         yield from _meta_properties(at, values)
     elif at.kind is kinds.QUORUM_STATE:
@@ -50,7 +50,7 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     for name in (node, "cluster.id") if version == "1" else (node,):
         value = values.get(name)
         if value is None or (name == node and parse_int(value) is None):
-            yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an id")
+            yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an ID")
 
 
 def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
@@ -64,7 +64,9 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_par
     owners = [number for number, directories in known.items() if directory in directories]
     own = known.get(node)
     if owners and node not in owners:
-        yield _found("meta-properties-invalid", at, "node.id", str(node), f"{owners[0]}, which registered {directory}")
+        yield _found(
+            "meta-properties-invalid", at, "node.id", str(node), f"{owners[0]}, the node that registered {directory}"
+        )
     elif not owners and own:
         expected = f"one of {', '.join(own)}"
         yield _found(
@@ -74,7 +76,7 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_par
             directory,
             expected,
             severity=None if holds_partitions else WARNING,
-            consequence="the broker starts, and serves no partition here that is assigned to another directory.id "
+            consequence="the broker starts, but serves no partition here that is assigned to another directory.id "
             "until the controller has reassigned it",
         )
 
@@ -92,7 +94,7 @@ def _found(
     return found(
         code,
         at,
-        f"{said}, {expected} is right",
+        f"{said}, expected {expected}",
         expected=expected,
         actual=value,
         severity=severity,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, Heads, largest
 from kdump.log.entries import Entry, Item
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -20,7 +21,7 @@ from kdump.log.kinds import INDEX, TIME_INDEX, Kind
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region
 
-PADDED = "it is preallocated; the broker cuts it off when it closes the file"
+PADDED = "the zeros are preallocated; the broker truncates them when it closes the file"
 Reader = Callable[[Target, Kind], Iterator[Item]]
 
 
@@ -81,7 +82,7 @@ class IndexRule(Rule):
         for item in self.items:
             if isinstance(item, Entry):
                 if self.before is not None and self.falls(self.before, item):
-                    message = f"{self.said(item)} behind {self.said(self.before)}"
+                    message = f"{self.said(item)} follows {self.said(self.before)}"
                     self.note(f"{self.prefix}-not-sorted", item, message)
                     continue
                 self.before = item
@@ -111,7 +112,7 @@ class IndexRule(Rule):
     def finish(self, part: Part) -> Iterable[Finding]:
         self.rest(part)
         for finding, count in self.told.values():
-            more = f"; {count - 1} more such entries" if count > 1 else ""
+            more = f"; {many(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
         self.told = {}
 
@@ -123,7 +124,7 @@ class OffsetIndex(IndexRule):
     """Checks .index files."""
 
     kind, prefix = INDEX, "index"
-    padded, padding_does = WARNING, "reads that go through it begin at the start of the segment: they are slow"
+    padded, padding_does = WARNING, "reads that use it start at the beginning of the segment, which is slow"
 
     def reset(self) -> None:
         self.ended = -1  # the highest offset of the batches so far
@@ -176,17 +177,17 @@ class OffsetIndex(IndexRule):
         """Note an entry whose position is not a batch boundary, unless it is before the end of a damaged region."""
         offset, position = entry.values["offset"], entry.values["position"]
         if not 0 <= position < self.damage_end:
-            self.note("index-mismatch", entry, f"offset {offset} at {position}, where no batch begins")
+            self.note("index-mismatch", entry, f"offset {offset} points to byte {position}, where no batch starts")
 
     def _reached(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
         """Check an entry whose position is the start of a batch with the offsets base..last; `ended`: the highest
         offset of the batches before it."""
         offset, position = entry.values["offset"], entry.values["position"]
         if base is not None and base > offset:
-            message = f"offset {offset} at {position}, where the batch begins with offset {base}"
+            message = f"offset {offset} points to byte {position}, where the batch starts at offset {base}"
             self.note("index-mismatch", entry, message, offset=offset, expected=base, actual=offset)
         elif ended >= offset:
-            message = f"offset {offset} at {position}, but batches before that reach offset {ended}"
+            message = f"offset {offset} points to byte {position}, but earlier batches reach offset {ended}"
             self.note("index-mismatch", entry, message, offset=offset, expected=last, actual=offset)
 
     def rest(self, part: Part) -> None:
@@ -194,7 +195,7 @@ class OffsetIndex(IndexRule):
             entry = self.entry
             offset, position = entry.values["offset"], entry.values["position"]
             if part.size is not None and position >= part.size:
-                message = f"offset {offset} at {position}, the segment has {part.size} bytes"
+                message = f"offset {offset} points to byte {position}, but the segment has only {part.size} bytes"
                 self.note("index-beyond-log", entry, message, offset=offset, expected=part.size, actual=position)
             else:
                 self._nowhere(entry)
@@ -249,13 +250,13 @@ class TimeIndex(IndexRule):
             return
         offset, said = entry.values["offset"], entry.values["timestamp"]
         if base is not None and offset < base:
-            message = f"timestamp {said} at offset {offset}, which no batch holds"
+            message = f"timestamp {said} at offset {offset}, which no batch contains"
             self.note("time-index-mismatch", entry, message, offset=offset)
         elif said != timestamp:
-            message = f"timestamp {said} at offset {offset}, whose batch has maxTimestamp {timestamp}"
+            message = f"timestamp {said} at offset {offset}, but its batch has maxTimestamp {timestamp}"
             self.note("time-index-mismatch", entry, message, offset=offset, expected=timestamp, actual=said)
         elif newest > said:
-            message = f"timestamp {said} at offset {offset}, but an earlier batch has {newest}"
+            message = f"timestamp {said} at offset {offset}, but an earlier batch has maxTimestamp {newest}"
             self.note("time-index-mismatch", entry, message, offset=offset, expected=newest, actual=said)
 
     def rest(self, part: Part) -> None:
@@ -263,7 +264,8 @@ class TimeIndex(IndexRule):
             entry = self.entry
             if not self.damaged:
                 message = (
-                    f"timestamp {entry.values['timestamp']} at offset {entry.values['offset']}, behind the log's end"
+                    f"timestamp {entry.values['timestamp']} at offset {entry.values['offset']}, which is after the "
+                    "segment's last batch"
                 )
                 self.note("time-index-mismatch", entry, message, offset=entry.values["offset"])
             self.entry = self._next(part)

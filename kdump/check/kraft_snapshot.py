@@ -11,6 +11,7 @@ from kdump.check.options import Options
 from kdump.check.rule import Known, Part
 from kdump.check.totals import Totals
 from kdump.format.control import decode_control
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Segment
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
@@ -18,8 +19,8 @@ from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.region import Batch
 
-SPOILT = "a node that reads this snapshot as it starts exits (CorruptRecordException)"
-CUT = "what is missing at its end the node does not know: it goes on with a state that never was"
+SPOILT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
+CUT = "the snapshot is incomplete: the node continues with a state that the cluster never had"
 """Impacts of damage. A metadata snapshot is not recovered as a log is: a node reads it from the first byte to the last,
 or as far as it goes."""
 
@@ -47,7 +48,7 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
                 continue
             totals.batches += 1
             totals.records += region.recordCount or 0
-            if not region.crcValid or region.problems:
+            if not is_intact(region):
                 damaged = True
                 yield from (each._replace(consequence=SPOILT) for each in batch_findings(part, region))
                 continue
@@ -65,8 +66,9 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
     bootstrap = os.path.basename(at.path).startswith("bootstrap")
     for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", last, position)):
         if is_there != name and not (bootstrap and first is None):
-            what = "begin with" if where == 0 else "end with"
-            message = f"it does not {what} a {name} record but with {is_there or 'data'}"
+            what = "starts" if where == 0 else "ends"
+            there = "with no record" if is_there is None else f"with a {is_there or 'data'} record"
+            message = f"the snapshot {what} {there}, expected {name}"
             yield found("kraft-snapshot-invalid", at, message, position=where, expected=name, actual=is_there)
 
 

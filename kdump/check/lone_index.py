@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kdump.check.indexes import IndexRule, OffsetIndex, TimeIndex
 from kdump.check.rule import Known, Part, Seen
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Segment
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.kinds import INDEX, TIME_INDEX, Kind
@@ -51,7 +52,7 @@ def wrong_entries(
     for region in regions(log_window, name_offset=log.name_offset, limits=limits):
         met(region.position)
         if isinstance(region, Batch):
-            sound = region.crcValid and not region.problems
+            sound = is_intact(region)
             if sound and isinstance(region, BatchLegacy):
                 look_inside(region)
             rule.batch(Seen(part, region, sound, None, None))

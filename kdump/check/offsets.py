@@ -14,7 +14,7 @@ from kdump.format.runs import FURTHEST
 MOST = 2147483647
 KEPT = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
-COMPACTION = "the cleaner has removed these records; consumers step over the gap"
+COMPACTION = "the log cleaner removed these records; consumers skip the gap"
 
 
 class Offsets(Rule):
@@ -78,9 +78,9 @@ class Offsets(Rule):
             name = seen.part.target.name_offset
             overlaps = first and name is not None and name <= base
             code = "segment-overlap" if overlaps else "offset-not-monotonic"
-            message = f"base offset {base}, the batch before it ends at {last}"
+            message = f"base offset {base}, but the batch before it ends at offset {last}"
             if overlaps:
-                message = f"this segment begins at {base}, the one before it ends at {last}"
+                message = f"this segment starts at offset {base}, but the one before it ends at offset {last}"
             self.last = max(last, batch.lastOffset) if overlaps else batch.lastOffset
             position, size = batch.position, batch.size
             yield found(
@@ -92,7 +92,7 @@ class Offsets(Rule):
             message = f"{offsets} missing between {last} and {base}"
             severity = consequence = None
             if seen.damage is not None:
-                message += f": the damage at {seen.damage} lies there"
+                message += f": there is damage at byte {seen.damage}"
                 severity, consequence = INFO, LOST
             gap = found(
                 "offset-gap",
@@ -115,7 +115,7 @@ class Offsets(Rule):
             return NONE
         self.named_wrong = True
         batch = seen.batch
-        message = f"offsets {base}..{batch.lastOffset} in a file named {name}"
+        message = f"offsets {base}..{batch.lastOffset} in the file named {name}"
         if base >= name:
             message += f", more than {MOST} above it"
         return [

@@ -25,6 +25,7 @@ from kdump.check.totals import Totals
 from kdump.check.transactions import TransactionIndex, Transactions
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -195,7 +196,7 @@ class PartitionCheck(Carrier):
                         yield from rule.region(part, region)
                 continue
             yield from self._batch(part, region, damage)
-            sound = region.crcValid and not region.problems
+            sound = is_intact(region)
             damage = None if sound else region.position if damage is None else damage
         if source.error:
             self.totals.unread.append(source.error)
@@ -210,7 +211,7 @@ class PartitionCheck(Carrier):
     def _batch(self, part: Part, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        sound = batch.crcValid and not batch.problems
+        sound = is_intact(batch)
         if not sound or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
             for finding in batch_findings(part, batch):
                 yield from self._hold(part, finding)
@@ -252,7 +253,7 @@ class PartitionCheck(Carrier):
         """Return True, and add a note, if the file grew during the check: its last bytes cannot be judged."""
         if not part.last or source.grown() <= 0:
             return False
-        self.totals.notes.append(f"{part.target.path}: grew while it was read; its new end was not checked")
+        self.totals.notes.append(f"{part.target.path}: grew while being read; its new end was not checked")
         return True
 
     def _unreadable(self, part: Part, source: Any) -> Iterator[Finding]:
@@ -274,14 +275,14 @@ class PartitionCheck(Carrier):
         mark = self.known.checkpoints.get("replication-offset")
         for number, (finding, before, end) in enumerate(self._held):
             lost = self._records - before
-            what = f"losing {lost:,} records behind it" if lost else "losing no sound record behind it"
+            what = f"losing {many(lost, 'record')} after it" if lost else "losing no valid records after it"
             cut = "on restart the broker truncates the log here, " + what
             if mark is not None and mark.offset > (end or 0):
                 below = many(mark.offset - (end or 0), "offset")
                 cut += f"; the log then ends {below} below the last checkpointed high watermark {mark.offset}: "
-                cut += "consumers may have read them, and another replica may have them"
+                cut += "consumers may have read these records, and another replica may have them"
             if number:
-                cut = "on restart the broker truncates the log at the first damage above, and this goes with it"
+                cut = "on restart the broker truncates the log at the first damage above, which removes this, too"
             yield finding._replace(consequence=cut) if finding.severity != "info" else finding
         self._held = []
 
@@ -321,6 +322,6 @@ def missing_indexes(partition: Partition) -> Iterator[Finding]:
     """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
         if segment.log is not None and INDEX not in segment.beside:
-            yield found("index-missing", segment.log, "no .index beside it", offset=segment.offset)
+            yield found("index-missing", segment.log, "the segment has no .index", offset=segment.offset)
     for at in partition.orphans:
-        yield found("index-orphan", at, "no .log of this name", offset=at.name_offset)
+        yield found("index-orphan", at, "there is no .log of this name", offset=at.name_offset)

@@ -54,10 +54,10 @@ CODES = {
 def said(broken: Break) -> str:
     """Return a description of how a batch breaks with its producer's previous batch."""
     if broken.kind == EPOCH_DECREASED:
-        return f"epoch {broken.actual}, an earlier batch has {broken.expected}"
+        return f"epoch {broken.actual}, but an earlier batch has {broken.expected}"
     if broken.kind == EPOCH_START:
-        return f"epoch {broken.epoch} begins with sequence {broken.actual}"
-    return f"sequence {broken.actual} behind {broken.last_sequence} (offset {broken.last_offset})"
+        return f"epoch {broken.epoch} starts with sequence {broken.actual}"
+    return f"sequence {broken.actual} follows {broken.last_sequence} (offset {broken.last_offset})"
 
 
 class Sequences(Rule):
@@ -145,14 +145,14 @@ class Sequences(Rule):
         severity = consequence = None
         if broken.idle > EXPIRATION:
             severity = INFO
-            consequence = "the broker had forgotten the producer by then, and took the batch"
+            consequence = "the broker no longer had state for this producer and accepted the batch"
         if broken.kind != DUPLICATE:
             if self.known.compacted:
                 severity = INFO
-                consequence = "the cleaner has removed batches of this producer"
+                consequence = "the log cleaner removed batches of this producer"
             if broken.damaged:
                 severity = INFO
-                message += "; damage lies between the two"
+                message += "; there is damage between the two"
                 consequence = LOST
         return found(
             CODES[broken.kind],
@@ -240,7 +240,7 @@ class Snapshots(Rule):
                 yield found(
                     "snapshot-mismatch",
                     at,
-                    f"producer {entry['producerId']}: {name} {actual}, the log says {expected}",
+                    f"producer {entry['producerId']}: {name} is {actual}, but {expected} in the log",
                     position=position,
                     offset=disk.last_offset,
                     expected=expected,

@@ -12,6 +12,7 @@ from kdump.check.rule import Known, Part
 from kdump.format.batch import BATCH_ATTRIBUTES
 from kdump.format.columns import Columns, headers, odd_header, survey
 from kdump.format.control import CONTROL_TYPES, decode_control
+from kdump.format.counted import many
 from kdump.format.numbers import int64
 from kdump.log import legacy
 from kdump.log.payload import columns_of, records
@@ -28,7 +29,7 @@ def findings(part: Part, known: Known, batch: Batch) -> Iterator[Finding]:
     make: Make = partial(_found, part, batch)
     limit = known.max_message_bytes
     if limit is not None and batch.size > limit:
-        yield make("size-over-limit", f"{batch.size} bytes, max.message.bytes is {limit}", expected=limit)
+        yield make("size-over-limit", f"{batch.size} bytes, but max.message.bytes is {limit}", expected=limit)
     if isinstance(batch, BatchV2):
         yield from _header(make, batch)
         yield from _control(part, make, batch) if batch.isControlBatch else _data(make, known, batch)
@@ -46,16 +47,18 @@ def _found(part: Part, batch: Batch, code: str, message: str, offset: int | None
 def _header(make: Make, batch: BatchV2) -> Iterator[Finding]:
     unknown = batch.attributes & 0xFFFF & ~KNOWN_BITS
     if unknown:
-        yield make("attributes-reserved", f"attributes 0x{batch.attributes & 0xFFFF:04x}: bits 0x{unknown:04x}")
+        yield make(
+            "attributes-reserved", f"attributes 0x{batch.attributes & 0xFFFF:04x}: reserved bits 0x{unknown:04x} set"
+        )
     header = batch.header
     said = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
     if header.producerId < 0:
         if header.isTransactional:
-            yield make("producer-fields-invalid", f"a transactional batch without a producer: {said}")
+            yield make("producer-fields-invalid", f"a transactional batch without a producer ID: {said}")
     elif header.producerEpoch < 0:
-        yield make("producer-fields-invalid", f"a producer without an epoch: {said}")
+        yield make("producer-fields-invalid", f"a batch with a producer ID, but without an epoch: {said}")
     elif header.baseSequence < 0 and not header.isControlBatch:
-        yield make("producer-fields-invalid", f"data of a producer without a sequence: {said}")
+        yield make("producer-fields-invalid", f"a data batch with a producer ID, but without a sequence: {said}")
 
 
 def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
@@ -69,8 +72,14 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
         seen = survey(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
             delta, behind = seen.wrong_delta, seen.wrong_behind
-            reason = "negative" if delta < 0 else f"behind {behind}" if delta <= behind else f"beyond {end}"
-            yield make("offset-delta-invalid", f"offsetDelta {delta} is {reason}", actual=delta)
+            reason = (
+                "is negative"
+                if delta < 0
+                else f"follows {behind}"
+                if delta <= behind
+                else f"is above lastOffsetDelta {end}"
+            )
+            yield make("offset-delta-invalid", f"offsetDelta {delta} {reason}", actual=delta)
         misplaced += seen.misplaced
         last = seen.last
         largest = seen.largest_timestamp if largest is None else max(largest, seen.largest_timestamp)
@@ -82,9 +91,9 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
             bad_header = _bad_header(columns)
     base = batch.header.baseOffset
     if reserved:
-        yield make("attributes-reserved", f"attributes of {reserved} records are not 0", severity=INFO)
+        yield make("attributes-reserved", f"{many(reserved, 'record')} with attributes other than 0", severity=INFO)
     if unkeyed:
-        yield make("null-key-compacted", f"{unkeyed} records without a key", offset=int64(base + first_unkeyed))
+        yield make("null-key-compacted", f"{many(unkeyed, 'record')} without a key", offset=int64(base + first_unkeyed))
     if bad_header is not None:
         delta, reason = bad_header
         yield make("header-key-invalid", reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT)
@@ -92,12 +101,12 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
         return
     expected = max(-1, largest)  # brokers and clients start from -1, no timestamp
     if expected != batch.maxTimestamp:
-        message = f"maxTimestamp {batch.maxTimestamp}, the records' largest is {largest}"
+        message = f"maxTimestamp is {batch.maxTimestamp}, but the largest timestamp of its records is {largest}"
         yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
 
 
 FIRST_ONLY = "brokers and consumers read the first record of such a batch and ignore the others"
-NOT_TEXT = "consumers get the key as text with U+FFFD in it, or with a null character"
+NOT_TEXT = "consumers receive the key with U+FFFD or a null character in it"
 
 
 def _bad_header(columns: Columns) -> tuple[int, str] | None:
@@ -126,14 +135,14 @@ def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
         control = decode_control(record.key, record.value)
         markers = markers or control.type in MARKERS
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
-            message = f"control record of type {control.typeId}, which Kafka 4.3 does not know"
+            message = f"control record of type {control.typeId}, which is not a type of Kafka 4.3"
             if batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
                 consequence = "a broker that rebuilds its producer state from it exits (IllegalArgumentException)"
                 yield make("control-batch-invalid", message, consequence=consequence)
             else:
-                yield make("control-batch-invalid", message, severity=INFO, consequence="it is skipped")
+                yield make("control-batch-invalid", message, severity=INFO, consequence="brokers and consumers skip it")
     if markers and count > 1:
-        message = f"{count} records in the batch of a transaction marker, 1 is legal"
+        message = f"{count} records in the batch of a transaction marker, expected 1"
         yield make("control-batch-invalid", message, severity=WARNING, consequence=FIRST_ONLY)
 
 
@@ -156,23 +165,25 @@ def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Itera
             other_magic = record.magic
         unkeyed += record.keySize < 0
     if known.compacted and unkeyed:
-        yield make("null-key-compacted", f"{unkeyed} messages without a key")
+        yield make("null-key-compacted", f"{many(unkeyed, 'message')} without a key")
     if not batch.is_compressed:
         if batch.attributes & ~0x0F:
-            yield make("attributes-reserved", f"attributes 0x{batch.attributes & 0xFF:02x}")
+            yield make("attributes-reserved", f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")
         return
-    mild = {"severity": WARNING, "consequence": "readers of today go by the inner messages and ignore it"}
+    mild = {"severity": WARNING, "consequence": "current brokers and consumers use the inner messages and ignore it"}
     if batch.header.keySize >= 0:
         yield make("message-set-invalid", "a wrapper with a key", **mild)
     if other_magic is not None:
-        yield make("message-set-invalid", f"magic {other_magic} inside a wrapper of magic {batch.magic}", **mild)
+        yield make(
+            "message-set-invalid", f"a message of magic {other_magic} inside a wrapper of magic {batch.magic}", **mild
+        )
     if batch.problems or not count:
         return
     if batch.magic == 0 and last != batch.lastOffset:
-        message = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last}"
+        message = f"the wrapper's offset is {batch.lastOffset}, but the last inner offset is {last}"
         yield make("message-set-invalid", message, expected=last, actual=batch.lastOffset, **mild)
     if batch.magic == 1 and batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:
-            message = f"the wrapper's timestamp is {batch.maxTimestamp}, the messages' largest is {largest}"
+            message = f"the wrapper's timestamp is {batch.maxTimestamp}, but the largest of its messages is {largest}"
             yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)

@@ -17,7 +17,7 @@ from kdump.state.marker import Marker
 
 DAY = 86_400_000
 
-LOST = "what lies between is lost to the damage that is reported in its place"
+LOST = "the records in between are lost to the damage reported there"
 """The consequence of a finding that follows from damage."""
 NONE: tuple[Finding, ...] = ()
 

@@ -167,7 +167,7 @@ class Unit:
             for at in directory.others:
                 yield found("file-unknown", at, f"{os.path.basename(at.path)}: {stranger(at.path)}")
             for at, other in self.duplicates:
-                yield found("partition-duplicate", at, f"it is live in {other} too")
+                yield found("partition-duplicate", at, f"it is also live in {other}")
 
     def _file(self, at: Target, totals: Totals, met: Met) -> Iterator[Finding]:
         kind, options = at.kind, self.options

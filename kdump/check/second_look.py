@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
+from kdump.check.options import Options
 from kdump.check.totals import Totals
 from kdump.log.at_work import PAUSES, Watch, identity, is_young, stem
+from kdump.log.disk import LogDirectory, Partition
 from kdump.log.errors import went_away
-
-if TYPE_CHECKING:
-    from kdump.check.run import Unit
 
 HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
@@ -32,6 +31,26 @@ Key = tuple[str, str, int, int, str]
 Look = Callable[[Watch], Iterator[Finding]]
 
 
+class Checked(Protocol):
+    """What a look needs of the unit that it checks (kdump.check.run.Unit)."""
+
+    name: str
+    options: Options
+    around: Watch
+    looking: Looking | None
+    partition: Partition | None
+
+    @property
+    def directory(self) -> LogDirectory | None: ...
+
+    @property
+    def prepare(self) -> Callable[..., None] | None: ...
+
+    def look(self, totals: Totals, met: Callable[[int], None], watch: Watch) -> Iterator[Finding]: ...
+
+    def again(self, *, around: bool) -> Checked | None: ...
+
+
 def key(finding: Finding) -> Key:
     """Return what identifies a finding in the next look."""
     return finding.code, finding.file, finding.position, finding.size, finding.message
@@ -40,7 +59,7 @@ def key(finding: Finding) -> Key:
 class Doubts:
     """Decides which findings of one look follow from files that have changed since."""
 
-    def __init__(self, unit: Unit, watch: Watch) -> None:
+    def __init__(self, unit: Checked, watch: Watch) -> None:
         self.unit = unit
         self.watch = watch
 
@@ -81,7 +100,7 @@ class Looking:
     """One look at a unit. Open files with `opener`, pass each finding to `holds`, or several to `sort`, and yield from
     `rest` at the end."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Checked) -> None:
         self.watch = Watch()
         self.unit = unit
         self.opener = self.watch.opening(unit.options.open_source)
@@ -130,7 +149,7 @@ class Looking:
         yield from (finding for finding in found if id(finding) not in leaves)
 
 
-def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterator[Finding]:
+def settled(unit: Checked, look: Look, totals: Totals, *, at_once: bool) -> Iterator[Finding]:
     """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
     continues, so that none is held back."""
     unit.looking = looking = Looking(unit)
@@ -152,7 +171,9 @@ def settled(unit: Unit, look: Look, totals: Totals, *, at_once: bool) -> Iterato
         yield from looking.instead(totals)
 
 
-def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key], totals: Totals) -> Iterator[Finding]:
+def _again(
+    unit: Checked, before: Watch, doubtful: list[Finding], reported: set[Key], totals: Totals
+) -> Iterator[Finding]:
     """Yield those of the doubtful findings that remain when their files are checked again, without those already
     reported."""
     may_resume = unit.prepare is not None
@@ -180,8 +201,8 @@ def _again(unit: Unit, before: Watch, doubtful: list[Finding], reported: set[Key
 
 
 def _further_look(
-    unit: Unit, pause: float, doubtful: list[Finding], totals: Totals
-) -> tuple[Unit, Watch, Iterator[Finding]] | None:
+    unit: Checked, pause: float, doubtful: list[Finding], totals: Totals
+) -> tuple[Checked, Watch, Iterator[Finding]] | None:
     """Return the unit as it is after a pause of so many seconds, its Watch and its findings; None, after a note, if it
     is gone."""
     time.sleep(pause)
@@ -196,7 +217,7 @@ def _further_look(
 def _changing(doubtful: list[Finding], totals: Totals) -> None:
     """Note the files that kept changing."""
     for path in dict.fromkeys(finding.file for finding in doubtful):
-        totals.notes.append(f"{path}: kept changing while this ran; it was not judged")
+        totals.notes.append(f"{path}: kept changing during the check; doubtful findings in it are not reported")
 
 
 def _is_steady(path: str, before: Watch) -> bool:

@@ -77,7 +77,7 @@ class Surroundings:
         is_metadata = partition.topic == METADATA_TOPIC and "checkpoints" in chosen
         if is_metadata and log.log_start and not partition.kraft_snapshots:
             assert partition.segments[0].log is not None
-            message = f"the metadata log begins at offset {log.log_start}, and no .checkpoint is there"
+            message = f"the metadata log starts at offset {log.log_start}, and there is no .checkpoint"
             yield found("kraft-snapshot-missing", partition.segments[0].log, message, offset=log.log_start)
         if "files" in chosen:
             yield from self._leftovers()
@@ -116,7 +116,7 @@ class Surroundings:
             if isinstance(item, Entry) and item.values.get("name") == "topic_id":
                 said = item.values["value"]
                 if said != self.known.topic_id:
-                    message = f"topic_id {said}, the cluster's metadata has {self.known.topic_id}"
+                    message = f"topic_id is {said}, but {self.known.topic_id} in the cluster's metadata"
                     yield found(
                         "partition-metadata-invalid",
                         at,
@@ -125,7 +125,7 @@ class Surroundings:
                         size=item.size,
                         expected=self.known.topic_id,
                         actual=said,
-                        consequence="the broker takes the directory for a stray of a topic that was deleted",
+                        consequence="the broker treats the directory as stray, left from a deleted topic",
                     )
 
     def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
@@ -135,11 +135,11 @@ class Surroundings:
             if noted.offset <= log.log_end:
                 continue
             start = name == "log-start-offset"
-            message = f"{name}-checkpoint says {noted.offset}, the log ends at {log.log_end}"
+            message = f"{name}-checkpoint has offset {noted.offset}, but the log end offset is {log.log_end}"
             consequence = "at startup the broker deletes every segment of the log: back it up first" if start else None
             if name == "replication-offset":
-                gone = f"offsets {log.log_end}..{noted.offset - 1} are lost here, which consumers may have read"
-                consequence = f"{gone}; another replica may have them, and the broker goes on from the log's own end"
+                gone = f"offsets {log.log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
+                consequence = f"{gone}; another replica may have them, but the broker continues from the log's own end"
             yield found(
                 "checkpoint-beyond-log",
                 noted.at._replace(topic=self.known.topic, partition=self.known.partition),
@@ -201,9 +201,9 @@ def transaction_index(at: Target, options: Options, totals: Totals, *, count: bo
         values = item.values
         reason = ""
         if values["version"] > 0:
-            reason = f"version {values['version']}, 0 is known"
+            reason = f"version {values['version']}, expected 0"
         elif values["lastOffset"] <= last:
-            reason = f"lastOffset {values['lastOffset']}, more than {last} is right here"
+            reason = f"lastOffset {values['lastOffset']}, expected more than {last}"
         if reason:
             yield found("txn-index-invalid", at, reason, position=item.position, size=item.size)
         last = max(last, values["lastOffset"])
@@ -231,18 +231,18 @@ def misnamed(at: Target) -> Iterator[Finding]:
         )
     elif name.endswith(".log") and text != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
         follows = (
-            f"the broker creates an empty {padded}.log at startup, consumers get nothing of this file, and what other"
-            " segments have from that offset on may be lost"
+            f"at startup the broker creates an empty {padded}.log; consumers receive nothing from this file, and "
+            "records of other segments from that offset on may be lost"
         )
-        message = f"{name}: not the name of the segment at offset {offset}"
+        message = f"{name}: not how Kafka names a segment with offset {offset}"
         yield found("file-unknown", at, message, severity=ERROR, consequence=follows)
 
 
 def stranger(path: str) -> str:
     """Describe a file that no broker reads."""
     if path.endswith(".tmp"):
-        return "a temporary file, of a write that did not finish"
-    return "a name that Kafka does not know"
+        return "a temporary file of a write that did not finish"
+    return "not a name that Kafka uses"
 
 
 def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Finding]:
@@ -250,6 +250,6 @@ def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Findin
     names = [f"{topic}-{partition}" for topic, partition in entries_at]
     if names:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        message = f"partitions that are not here: {shown}"
-        consequence = "the broker drops these lines when it next writes the file"
+        message = f"partitions that are not in this log directory: {shown}"
+        consequence = "the broker removes these lines when it next writes the file"
         yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)

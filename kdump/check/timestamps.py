@@ -57,5 +57,6 @@ class Timestamps(Rule):
                 offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,
                 expected=modified,
                 actual=self.largest,
-                consequence=f"retention by time keeps this segment until {utc(self.largest)}, and retention.ms longer",
+                consequence="time-based retention keeps this segment, and every later one, until retention.ms after "
+                f"{utc(self.largest)}",
             )

@@ -77,7 +77,8 @@ class Transactions(Rule):
         if batch.isTransactional or running is None or self.damaged:
             return NONE
         message = (
-            f"producer {producer_id} writes outside a transaction, while that of offset {running.first_offset} is open"
+            f"producer {producer_id} wrote a non-transactional batch while its transaction from offset "
+            f"{running.first_offset} is open"
         )
         position, size, base = batch.position, batch.size, batch.baseOffset
         return [found("transaction-invalid", seen.part.target, message, position=position, size=size, offset=base)]
@@ -105,7 +106,8 @@ class Transactions(Rule):
         batch, epoch, newest = seen.batch, ended.epoch, ended.newest
         if epoch < newest:
             message = (
-                f"{ended.marker.type} marker of producer {ended.producer_id} with epoch {epoch}, its data have {newest}"
+                f"{ended.marker.type} marker of producer {ended.producer_id} has epoch {epoch}, but its data has epoch "
+                f"{newest}"
             )
             yield found(
                 "transaction-invalid",
@@ -117,7 +119,7 @@ class Transactions(Rule):
                 expected=newest,
                 actual=epoch,
                 severity=WARNING,
-                consequence="a coordinator that was fenced has written it; the transaction ends all the same",
+                consequence="a fenced coordinator wrote this marker; it still ends the transaction",
             )
 
     def end(self) -> Iterable[Finding]:
@@ -142,12 +144,12 @@ class Transactions(Rule):
         age = self.newest - running.timestamp if running.timestamp >= 0 else 0
         message = (
             f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} {records} from offset "
-            f"{running.first_offset}, begun {utc(running.timestamp)}"
+            f"{running.first_offset}, started at {utc(running.timestamp)}"
         )
         if self.is_hanging(producer_id, running):
             code = "transaction-hanging"
         if code == "transaction-hanging":
-            message += "; the coordinator does not know it as ongoing"
+            message += "; it is not ongoing in the coordinator's log"
         if code == "transaction-open" and age > known.transaction_timeout:
             severity = WARNING
             message += f", {age // 1000} s before the newest batch"
@@ -227,7 +229,7 @@ class TransactionIndex(Rule):
             indexed.add(last)
             abort = self.aborts.get(last)
             if abort is None or abort.ended.producer_id != entry["producerId"]:
-                message = f"producer {entry['producerId']}: no ABORT marker of it at offset {last}"
+                message = f"producer {entry['producerId']}: no ABORT marker at offset {last}"
                 yield found("txn-index-mismatch", at, message, position=position, size=34, offset=entry["firstOffset"])
             else:
                 yield from self._fields(part, at, position, entry, abort)
@@ -253,8 +255,8 @@ class TransactionIndex(Rule):
             ("lastStableOffset", stable, self._is_too_high(part, entry["lastStableOffset"], abort)),
         ):
             if is_wrong:
-                message = f"producer {ended.producer_id}: {name} {entry[name]} of the transaction that was aborted at "
-                message += f"offset {ended.offset}, the log says {expected}"
+                message = f"producer {ended.producer_id}: {name} is {entry[name]} for the transaction aborted at "
+                message += f"offset {ended.offset}, but {expected} in the log"
                 yield found(
                     "txn-index-mismatch",
                     at,
@@ -278,6 +280,9 @@ class TransactionIndex(Rule):
         missing = [offset for offset, abort in self.aborts.items() if abort.whole]
         if missing and not self.known.compacted:
             _, _, position, size = self.aborts[missing[0]]
-            markers = "an ABORT marker" if len(missing) == 1 else f"{len(missing)} ABORT markers"
-            message = f"{markers} of data on disk from offset {missing[0]} on, and the segment has no .txnindex"
+            first = missing[0]
+            markers = f"ABORT marker at offset {first}"
+            if len(missing) > 1:
+                markers = f"{len(missing)} ABORT markers from offset {first} on"
+            message = f"{markers}, with their data on this disk, but the segment has no .txnindex"
             yield found("txn-index-mismatch", part.target, message, position=position, size=size, offset=missing[0])

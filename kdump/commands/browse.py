@@ -24,10 +24,10 @@ Examples:
   kdump browse --tz local payments-0
 
 \b
-Keys: arrows, Enter and Backspace; ? shows all of them.
+Keys: arrows, Enter and Backspace; press ? for all of them.
 
 \b
-Exit status: 0, or 2: usage, or nothing could be read.
+Exit status: 0 on success, 2 for a usage error, or if nothing could be read.
 """
 FILTERS = (
     *("offsets", "positions", "times", "producer_ids", "keys", "key_regex", "value_regex", "headers"),
@@ -38,15 +38,15 @@ FILTERS = (
 
 @click.command(epilog=EXAMPLES)
 @click.argument("path", metavar="PATH")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")
-@click.option("--mouse", is_flag=True, help="Let the mouse click and scroll, not select text for the terminal.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+@click.option("--mouse", is_flag=True, help="Click and scroll with the mouse, instead of selecting text with it.")
 @limit_options
 def command(path: str, **options: Any) -> None:
-    """Look around in a terminal: partitions, segments, batches, records and fields as a tree, a table and annotated
-    bytes that follow each other. PATH is a log directory, a partition's directory, a file, or a directory above.
-    Reads what is looked at, and nothing else; writes nothing."""
+    """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,
+    kept in sync. PATH is a log directory, a partition directory, a file, or a parent directory.
+    Reads only what is displayed, and writes nothing."""
     if path == "-":
-        raise click.UsageError("a pipe cannot be browsed: kdump inspect shows it, or give a file")
+        raise click.UsageError("browse cannot read a pipe; use kdump inspect, or browse a file")
     try:
         from kdump.browse.app import BrowseApp, Typed
     except ModuleNotFoundError as error:
@@ -55,7 +55,7 @@ def command(path: str, **options: Any) -> None:
         complain(f"browse needs textual, which is not installed: {how_to_install('browse')}")
         sys.exit(2)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        complain("browse needs a terminal: kdump ls and kdump inspect write to pipes and files")
+        complain("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
         sys.exit(2)
     app = BrowseApp(browser(path, options), Typed(typed_selection(options["zone"]), typed_time(options["zone"])))
     app.run(mouse=options["mouse"])
@@ -103,7 +103,7 @@ class typed_selection:
                 return selection_of(context.params, self.zone)
         except click.NoSuchOption as error:
             names = ", ".join(option for param in params for option in param.opts if option.startswith("--"))
-            raise ValueError(f"{error.option_name} does not filter here; there are {names}") from None
+            raise ValueError(f"{error.option_name} is not a filter option; use {names}") from None
         except click.ClickException as error:
             raise ValueError(error.format_message()) from None
 
@@ -119,7 +119,7 @@ class typed_time:
             first = time_range(text, self.zone).first
         except click.ClickException as error:
             reason = error.format_message().removeprefix("--time: ")
-            raise ValueError(f"{reason} (an offset is a number, a position @ and a number)") from None
+            raise ValueError(f"{reason}; for an offset, type a number; for a byte position, @ and a number") from None
         if first is None:
-            raise ValueError(f"{text}: a time to go to needs a beginning")
+            raise ValueError(f"{text}: this range has no start to go to")
         return first

@@ -36,26 +36,27 @@ Examples:
   kdump carve clean-1 --json | jq -c 'select(.type=="run") | [.position, .firstOffset, .lastOffset]'
 
 \b
-Exit status: 0 batches were found, 1 none, 2 usage, or something could not be read.
+Exit status: 0 if batches were found, 1 if none were, 2 for a usage error, or if something could not be read.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="FILE…", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory.")
-@click.option("--runs", "only_runs", is_flag=True, help="Show runs, one a line, and no batches.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: batch, nested, run; one carveSummary.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of timestamps.  [UTC]")
-@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@click.option("--runs", "only_runs", is_flag=True, help="Show one line per run, and no batches.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write JSON Lines: batch, nested and run objects, and one carveSummary."
+)
+@click.option("--full", is_flag=True, help="Do not truncate values.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Find batches in anything: an image of a disk, a core dump, a truncated backup, freed blocks (files, devices, -
-    for standard input, or directories with files). A batch is found at any byte by a plausible header and a checksum
-    that holds, in every format (magic 0, 1 and 2). Batches that stand one behind the other are a run: what was one
-    segment, as far as bytes tell. No batch says which topic or partition it is of. Nothing is written to what is
-    read."""
+    """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for
+    standard input, or directories of files). A batch may start at any byte; it is recognized by a plausible header and
+    a matching checksum, in every format (magic 0, 1 and 2). Consecutive batches form a run: as far as the bytes show,
+    they were one segment. Batches do not contain their topic or partition. Nothing is written to the input."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     read_once(paths)
@@ -149,9 +150,11 @@ class _Run:
         for note in done.notes:
             self._refused(SourceError(note))
         if done.unchecked:
-            complain(f"{done.file}: {done.unchecked:,} headers were passed over: too many only look like headers")
+            complain(
+                f"{done.file}: {done.unchecked:,} possible headers were not checked: too many bytes look like headers"
+            )
         if done.unreadable:
-            complain(f"{done.file}: the device could not read {done.unreadable:,} bytes: taken for zeros")
+            complain(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
 
     def _end(self, seconds: float) -> None:
         counts, written = self.counts, 0
@@ -170,8 +173,8 @@ class _Run:
         if counts["batches"]:
             self.output.line("")
         nested = f" ({counts['nested']:,} nested)" if counts["nested"] else ""
-        text = f"{counts['batches']:,} batches{nested} in {counts['runs']:,} runs, {counts['batchBytes']:,} bytes of"
-        text += f" {counts['bytes']:,}"
+        text = f"{counts['batches']:,} batches{nested} in {counts['runs']:,} runs, {counts['batchBytes']:,} of"
+        text += f" {counts['bytes']:,} bytes"
         if written:
             text += f"; {written:,} segments written to {out}"
         self.output.line(printable(path_text(text)))

@@ -41,7 +41,8 @@ Examples:
   kdump cluster /var/lib/kafka --topic payments --history
 
 \b
-Exit status: 0, or 2: usage, or a path could not be read (the others were), or it does not go back to --as-of.
+Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if the metadata
+does not cover --as-of.
 """
 
 
@@ -56,7 +57,7 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
         return known
     for name in names:
         if name not in known:
-            raise click.BadParameter(f"{name!r} is no part: all, {', '.join(known)}")
+            raise click.BadParameter(f"{name!r} is not a part; use all, {', '.join(known)}")
     return names
 
 
@@ -68,20 +69,20 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     metavar="PART,…",
     callback=_parts,
     shell_complete=listed(lambda: [(name, "") for name in ("all", SUMMARY, *PARTS)]),
-    help=f"Which parts: all, {SUMMARY}, {', '.join(PARTS)}.",
+    help=f"Show these parts: all, {SUMMARY}, {', '.join(PARTS)}.",
 )
 @topic_option("Show only these topics, in detail")
-@click.option("--problems", is_flag=True, help="Only topics and partitions with something wrong.")
-@click.option("--show-secrets", is_flag=True, help="Show the values of configs that hold passwords, too.")
+@click.option("--problems", is_flag=True, help="Show only topics and partitions with a problem.")
+@click.option("--show-secrets", is_flag=True, help="Also show the values of configs that contain passwords.")
 @common
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show the cluster as its metadata log has it: brokers, topics, partitions, configs, ACLs …: the log directory of a
-    controller or a broker, a directory of __cluster_metadata-0, a snapshot (.checkpoint), or a segment. The newest
-    snapshot, and the log behind it. Nothing is written."""
+    """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log
+    directory of a controller or a broker, a __cluster_metadata-0 directory, a metadata snapshot (.checkpoint), or a
+    segment. Reads the newest snapshot, and the log after it. Nothing is written."""
     if options["history"] and (options["parts"] is not None or options["problems"]):
-        raise click.UsageError("--history goes with neither --show nor --problems")
+        raise click.UsageError("--history cannot be combined with --show or --problems")
     if options["topics"] and options["parts"] and not {*options["parts"]} & {SUMMARY, *FOR_TOPIC}:
-        raise click.UsageError(f"--topic goes only with --show {', '.join(FOR_TOPIC)}")
+        raise click.UsageError(f"--topic requires --show {', '.join(FOR_TOPIC)}, or no --show")
     moment = as_of(options["as_of"], options["zone"])
     output = output_for(options)
     run = _Run(options, moment, output)
@@ -103,7 +104,7 @@ class _Run:
         self.parts = options["parts"] or self._usual()
         tables = [part for part in self.parts if part != SUMMARY]
         if names is not None and len(tables) != 1 and not options["history"]:
-            raise click.UsageError("--columns needs one table: choose it by --show")
+            raise click.UsageError("--columns needs a single table; choose it with --show")
 
     def _usual(self) -> tuple[str, ...]:
         if self.options["topics"] or self.options["problems"]:
@@ -133,7 +134,7 @@ class _Run:
         told = self._history(files) if self.options["history"] else None
         metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
-            raise SourceError(f"{files.path}: no metadata of a cluster could be read: {metadata.problems[0]}")
+            raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
         if self.moment == Moment():
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():
@@ -144,9 +145,9 @@ class _Run:
             self.changes.flush()
         self.teller.notes(files.path, metadata.problems)
         if told is not None and metadata.snapshot:
-            self.teller.note(files.path, f"what came before offset {metadata.snapshot} is in a snapshot: no history")
+            self.teller.note(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
-            self.teller.note(files.path, f"ends at offset {metadata.end_offset}: this is how it was then")
+            self.teller.note(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
             self.teller.failed = True
 
     def _history(self, files: MetadataFiles) -> Any:

@@ -179,7 +179,7 @@ def answer(group: click.Group, about: dict[str, str], instruction: str, words: l
     """Answer a request from a shell: print its script, or the completions of the last word."""
     shell, _, what = instruction.partition("_")
     if shell not in SHELLS or what not in ("source", "complete"):
-        sys.exit(f"kdump: {VARIABLE} is bash_source, zsh_source, fish_source or, with words, …_complete")
+        sys.exit(f"kdump: {VARIABLE} must be bash_source, zsh_source, fish_source or, with words, …_complete")
     if what == "source":
         sys.stdout.write(script(shell))
         return

@@ -10,17 +10,18 @@ EXAMPLES = """
 \b
 Examples:
   eval "$(kdump completion bash)"                             # in ~/.bashrc
-  eval "$(kdump completion zsh)"                              # in ~/.zshrc, behind compinit
+  eval "$(kdump completion zsh)"                              # in ~/.zshrc, after compinit
   kdump completion fish > ~/.config/fish/completions/kdump.fish
 
 \b
-Exit status: 0, or 2: usage.
+Exit status: 0 on success, 2 for a usage error.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def command(shell: str) -> None:
-    """Print the script by which bash, zsh or fish complete commands, options, values, topics and paths at Tab. The
-    package puts the scripts where shells look for them; in a virtual environment they do not look, and this helps."""
+    """Print the script with which bash, zsh or fish complete commands, options, values, topics and paths when you press
+    Tab. Installing kdump puts the scripts where the shells look for them, but not if it is installed in a virtual
+    environment: use this command there."""
     click.echo(script(shell), nl=False)

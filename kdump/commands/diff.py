@@ -38,31 +38,34 @@ Examples:
   kdump diff diverged-1 diverged-2 --json | jq 'select(.type=="diff") | .firstDivergentOffset'
 
 \b
-Exit status: 0 the same, 1 different (a prefix is), 2 usage, or something could not be read or told.
+Exit status: 0 if the copies are the same, 1 if they differ (or one is a prefix of another), 2 for a usage error, or if
+something could not be read or compared.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="A B…", nargs=-1, required=True)
 @topic_option("Compare only these topics")
-@click.option("--all", "everything", is_flag=True, help="Name the partitions that are the same, too.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: differences, a diff a partition, one diffSummary.")
-@click.option("--full", is_flag=True, help="Cut nothing short, and tell every difference.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of timestamps.  [UTC]")
-@click.option("--max-rate", type=RateParam(), help="Read no faster, all copies together: 50MB/s.")
+@click.option("--all", "everything", is_flag=True, help="Also list the partitions that are the same.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write JSON Lines: differences, one diff per partition, one diffSummary."
+)
+@click.option("--full", is_flag=True, help="Do not truncate values, and show every difference.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+@click.option("--max-rate", type=RateParam(), help="Read all copies together no faster than this, such as 50MB/s.")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Compare replicas, or other copies of a partition: files, directories of a partition, or log directories, then
-    partition by partition. Says whether they are the same, one is a prefix of the other, or they part; at which offset,
-    in which leader epochs; and what a broker does about it. Codec, batching, compaction, retention and segment
-    boundaries are no differences. Nothing is written to the disks."""
+    """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are
+    compared partition by partition. Reports whether the copies are the same, one is a prefix of another, or they
+    diverge; at which offset and in which leader epochs; and what a broker does about it. Copies that differ only by
+    compression, batching, compaction, retention or segment boundaries are the same. Nothing is written to the disks."""
     if len(paths) < 2:
-        raise click.UsageError("two paths are needed, or more")
+        raise click.UsageError("at least two paths are needed")
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
-        raise click.UsageError("standard input can be read once, and held against one other path")
+        raise click.UsageError("standard input (-) can be given only once, and compared with only one other path")
     exit_with(lambda: _Run(paths, options, output_for(options)).run())
 
 
@@ -132,9 +135,9 @@ class _Run:
         for number, text in enumerate(self.lone):
             self.teller.note("", text, quiet=number >= MOST_LONE)
         if len(self.lone) > MOST_LONE:
-            complain(f"… {len(self.lone) - MOST_LONE} more partitions are only in one of them")
+            complain(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")
         if not total and not self.unread and not any(self.of_topic.unmatched()):
-            complain("no partition is in two of them")
+            complain("no partition is in more than one of the paths")
         names = ((SAME, "same"), (PREFIX, "prefix"), (DIVERGENT, "divergent"), (None, "unknown"))
         if self.options["as_json"]:
             summary = DiffSummary(
@@ -152,4 +155,4 @@ class _Run:
             parts = [f"{self.counts[relation]:,} {name}" for relation, name in names if self.counts[relation]]
             if self.report.written:
                 self.output.line("")
-            self.output.line(printable(f"{total:,} partition{'s' * (total > 1)} in two or more: {', '.join(parts)}"))
+            self.output.line(printable(f"{total:,} partition{'s' * (total > 1)} compared: {', '.join(parts)}"))

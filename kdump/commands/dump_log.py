@@ -28,8 +28,8 @@ Examples:
   kdump dump-log --files __consumer_offsets-0/00000000000000000000.log --offsets-decoder
 
 \b
-Exit status, as Kafka's tool has it: 0 also with findings; 1 for wrong usage, a file that cannot be read, a failed
-sanity check, or damage at which Kafka's tool ends and this one goes on.
+Exit status, as in Kafka's tool: 0 also with findings; 1 for a usage error, a file that cannot be read, a failed sanity
+check, or damage at which Kafka's tool stops (kdump continues).
 """
 F = TypeVar("F", bound=Callable[..., Any])
 INT = (1 << 31) - 1
@@ -58,48 +58,52 @@ def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     if before_4 in DECODER_CLASSES:
         return before_4
     known = ", ".join(DECODER_CLASSES)
-    raise click.BadParameter(f"{value!r} is a class of Java, which only Kafka's tool can load; here are {known}")
+    raise click.BadParameter(f"{value!r} is a Java class, which only Kafka's tool can load; use {known}")
 
 
 def _class_option(name: str, what: str) -> Callable[[F], F]:
-    help_text = f"Decode {what} with this class; without a class, the default.  [{DEFAULT_CLASS}]"
+    help_text = f"Decode {what} with this class; CLASS may be omitted.  [{DEFAULT_CLASS}]"
     return click.option(
         name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text
     )
 
 
 @click.command(cls=KafkaCommand, epilog=EXAMPLES)
-@click.option("--files", multiple=True, required=True, metavar="FILE,…", help="The files, with commas between.")
-@click.option("--print-data-log", is_flag=True, help="Print keys and payloads. Any decoder implies it.")
-@click.option("--deep-iteration", is_flag=True, help="Print records. --print-data-log implies it.")
-@click.option("--skip-record-metadata", is_flag=True, help="Leave out what stands before key and payload.")
-@click.option("--offsets-decoder", is_flag=True, help="The records are those of __consumer_offsets.")
-@click.option("--transaction-log-decoder", is_flag=True, help="The records are those of __transaction_state.")
+@click.option("--files", multiple=True, required=True, metavar="FILE,…", help="Read these files, separated by commas.")
+@click.option("--print-data-log", is_flag=True, help="Print keys and payloads; implied by every decoder.")
+@click.option("--deep-iteration", is_flag=True, help="Print records; implied by --print-data-log.")
+@click.option("--skip-record-metadata", is_flag=True, help="Omit the metadata before key and payload.")
+@click.option("--offsets-decoder", is_flag=True, help="Decode the records of __consumer_offsets.")
+@click.option("--transaction-log-decoder", is_flag=True, help="Decode the records of __transaction_state.")
 @click.option(
-    "--cluster-metadata-decoder", is_flag=True, help="The records are KRaft's: __cluster_metadata, snapshots."
+    "--cluster-metadata-decoder", is_flag=True, help="Decode the records of __cluster_metadata and its snapshots."
 )
-@click.option("--remote-log-metadata-decoder", is_flag=True, help="The records are those of __remote_log_metadata.")
-@click.option("--share-group-state-decoder", is_flag=True, help="The records are those of __share_group_state.")
+@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode the records of __remote_log_metadata.")
+@click.option("--share-group-state-decoder", is_flag=True, help="Decode the records of __share_group_state.")
 @_class_option("--value-decoder-class", "payloads")
 @_class_option("--key-decoder-class", "keys")
 @click.option(
-    "--max-bytes", type=click.IntRange(0, INT), default=INT, metavar="BYTES", help="Read no more of each .log.  [all]"
+    "--max-bytes",
+    type=click.IntRange(0, INT),
+    default=INT,
+    metavar="BYTES",
+    help="Read at most this much of each .log.  [all]",
 )
 @click.option(
-    "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Without effect: batches of any size are read."
+    "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Accepted, but ignored: batches of any size are read."
 )
-@click.option("--verify-index-only", is_flag=True, help="Check indexes, and do not print their entries.")
-@click.option("--index-sanity-check", is_flag=True, help="Only check of indexes what a broker does when it starts.")
+@click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
+@click.option("--index-sanity-check", is_flag=True, help="Run only the index checks that a broker runs at startup.")
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.version_option(__version__, prog_name="kdump")
 @click.argument("ignored", nargs=-1, metavar="")
 def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) -> None:
-    """Print segments, KRaft snapshots, indexes and producer snapshots as kafka-dump-log 4.3 does, byte for byte, so
-    that scripts can switch over; without its false findings and crashes, and without a file that it creates beside
-    those that it reads."""
+    """Print segments, KRaft snapshots, indexes and producer snapshots byte for byte as kafka-dump-log 4.3 does, so that
+    scripts can switch to kdump. It has none of that tool's false findings and crashes, and does not create a file next
+    to its input."""
     for name in ignored:
-        _complain(f"kdump: {name} is ignored: the files behind --files have commas between them")
+        _complain(f"kdump: {name} is ignored; separate the files of --files with commas")
     try:
         out = Out(Output(), _complain)
         Dump(_options(options), out).run([name for names in files for name in _split(names)])

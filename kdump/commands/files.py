@@ -53,7 +53,7 @@ def sum_up_gone() -> None:
     context = click.get_current_context(silent=True)
     more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
     if more > 0:
-        complain(f"{many(more, 'more file')} went away while this ran, as retention or compaction does")
+        complain(f"{many(more, 'more file')} went away while this ran, deleted by retention or compaction")
 
 
 UNREAD = "kdump.commands.files"
@@ -150,7 +150,7 @@ class Files:
         if kind is PRODUCER_SNAPSHOT:
             window.source.keep = True
         if kind in INDEXES and at.name_offset is None and kind is not TXN_INDEX:
-            complain(f"{path_text(at.path)}: no base offset in its name: offsets are relative")
+            complain(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
         return window, kind
 
     def refused(self, error: SourceError) -> None:
@@ -171,21 +171,23 @@ class Files:
         if isinstance(source, FileSource) and not self.follow:
             grown = source.grown()
             if grown > 0:
-                complain(f"{name}: grew by {grown} bytes while it was read, which are not shown; --follow goes on")
+                complain(f"{name}: grew by {grown} bytes while being read; use --follow to show them")
             elif grown < 0:
-                complain(f"{name}: was cut by {-grown} bytes while it was read")
+                complain(f"{name}: was truncated by {-grown} bytes while being read")
         if source.size == 0:
             complain(f"{name}: is empty")
         elif not found and self.scan.selection.is_all:
-            no_batch = f"no record batch in {source.size} bytes: is it a segment? --as KIND insists on another kind"
+            no_batch = (
+                f"no record batch in {source.size} bytes; if this is not a segment, set the file kind with --as KIND"
+            )
             complain(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
 
     def notes(self) -> None:
         """Print notes at the end of the run."""
         scan = self.scan
         if scan.unshown:
-            regions = "region" if scan.unshown == 1 else "regions"
+            regions = "region is" if scan.unshown == 1 else "regions are"
             complain(
-                f"{scan.unshown} {regions} of {scan.unshown_bytes} bytes hold no readable batch and are not shown;"
-                " without a filter they are"
+                f"{scan.unshown} {regions} not shown ({scan.unshown_bytes} bytes without a readable batch);"
+                " omit the filter options to show all"
             )

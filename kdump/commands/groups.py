@@ -42,27 +42,34 @@ Examples:
   kdump groups /var/lib/kafka --group billing --history --json | jq -c .fields
 
 \b
-Exit status: 0, or 2: usage, or a path could not be read (the others were).
+Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if a log ends
+before --as-of.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--group", "groups", metavar="GLOB", multiple=True, help="These groups, in detail; repeatable.")
+@click.option(
+    "--group",
+    "groups",
+    metavar="GLOB",
+    multiple=True,
+    help="Show these groups in detail (a glob or a /regex/); repeatable.",
+)
 @topic_option("Show only offsets of these topics")
-@click.option("--offsets", is_flag=True, help="One table of all offsets.")
-@click.option("--members", is_flag=True, help="One table of all members.")
+@click.option("--offsets", is_flag=True, help="Show all offsets in one table.")
+@click.option("--members", is_flag=True, help="Show all members in one table.")
 @click.option(
     "--sort",
     metavar="NAME",
     shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
-    help="Sort by this key of the JSON object: lag, lastCommit …; highest first.",
+    help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
 )
 @common
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show the groups that __consumer_offsets has, with their members, the offsets they committed, and how far they are
-    behind where the partitions lie on the same disks: log directories, directories of __consumer_offsets-N, or segments
-    of it. As a group coordinator would load them: transactions that were aborted do not count. Nothing is written."""
+    """Show the groups in __consumer_offsets with their members and committed offsets, and with their lag if the
+    partitions are on the same disks. A path is a log directory, a __consumer_offsets-N directory, or a segment in it.
+    The state is the one that a group coordinator would load: aborted transactions do not count. Nothing is written."""
     _refuse_contradictions(options)
     moment = as_of(options["as_of"], options["zone"])
     output = output_for(options)
@@ -74,14 +81,14 @@ def _refuse_contradictions(options: dict[str, Any]) -> None:
     if options["offsets"] and options["members"] and not options["as_json"]:
         raise click.UsageError("choose one of --offsets and --members")
     if options["history"] and (options["offsets"] or options["members"] or options["sort"]):
-        raise click.UsageError("--history goes with neither --offsets, --members nor --sort")
+        raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
     if options["sort"] and options["sort"] not in SORTS:
-        raise click.UsageError(f"--sort: no key {options['sort']!r}; there are {', '.join(dict.fromkeys(SORTS))}")
+        raise click.UsageError(f"--sort: unknown key {options['sort']!r}; use {', '.join(dict.fromkeys(SORTS))}")
     if options["sort"] and options["as_json"]:
-        raise click.UsageError("--sort is for tables")
+        raise click.UsageError("--sort applies only to tables")
     one_table = not options["groups"] or options["offsets"] or options["members"] or options["history"]
     if options["columns"] is not None and not one_table:
-        raise click.UsageError("--columns needs one table: add --offsets or --members")
+        raise click.UsageError("--columns needs a single table; add --offsets or --members")
 
 
 class _Run:
@@ -119,7 +126,7 @@ class _Run:
         self.teller.notes("", [*groups.problems, *disks.problems])
         for log in groups.logs:
             if self.moment.offset is not None and log.endOffset <= self.moment.offset:
-                self.teller.note(log.path, f"ends at offset {log.endOffset}: this is how it was then")
+                self.teller.note(log.path, f"ends at offset {log.endOffset}; this is the state at its end")
                 self.teller.failed = True
 
     def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
@@ -139,16 +146,15 @@ class _Run:
         chosen = newest(logs, self._end)
         for log in logs:
             if log not in chosen:
-                complain(
-                    f"{path_text(log.path)}: not read, for another copy of {log.topic}-{log.partition} goes as far"
-                )
+                other = f"another copy of {log.topic}-{log.partition} ends at the same offset or a higher one"
+                complain(f"{path_text(log.path)}: not read; {other}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen and not self.teller.failed:
-            self.teller.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} here"))
+            self.teller.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
-                f"--as-of: an offset is one of a single partition, and {len(offsets)} of {OFFSETS_TOPIC} are here: give"
-                " the directory of one, or a time"
+                f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"
+                " found; pass the directory of one, or use a time"
             )
         return chosen, list(directories.values())
 
@@ -187,11 +193,11 @@ class _Run:
             described = [each for each in described if each.offsets or each.shares]
         if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):
             complain(
-                f"what share groups have read is in {SHARE_TOPIC}, of which an offset of {OFFSETS_TOPIC} says nothing:"
-                " give a time"
+                f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
+                " does not apply; use a time"
             )
         if not described and not any((*self.group.unmatched(), *self.topic.unmatched())):
-            complain("no group" if not groups.groups else "no group matches")
+            complain("no groups" if not groups.groups else "no group matches")
         if self.options["as_json"]:
             self._json(described)
             return

@@ -21,19 +21,21 @@ from kdump.log.region import Limits
 from kdump.log.select import Range, Selection
 from kdump.render.template import shows_decoded
 
-AS_HELP = f"Take the files for this, whatever their names: {', '.join(KINDS)}."
+AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
 DECODER_HELP = (
-    "Decode records as offsets, transaction-log, share-group-state, cluster-metadata, remote-log-metadata, or by a "
-    "decoder that is installed.  [by the topic's name]"
+    "Decode records as offsets, transaction-log, share-group-state, cluster-metadata, remote-log-metadata, or with an "
+    "installed decoder.  [by topic name]"
 )
 FORMAT_HELP = (
-    "What keys are: auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
-    "uuid, boolean, avro or protobuf (as Confluent's clients frame them), or a decoder that is installed."
+    "Decode keys as auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
+    "uuid, boolean, avro or protobuf (in the framing of Confluent's clients), or with an installed decoder."
 )
 SCHEMA_HELP = (
-    "Schema of avro (.avsc) or protobuf (a descriptor set); of the values, or of the keys if only they have one."
+    "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
 )
-COMMITTED_HELP = "Only what a read_committed consumer sees: no aborted records, none behind the last stable offset."
+COMMITTED_HELP = (
+    "Show only what a read_committed consumer sees: no aborted records, and nothing at or above the last stable offset."
+)
 FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """
 \b
@@ -46,8 +48,8 @@ Examples:
   kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
 
 \b
-Exit status: 0; 1 if no record or batch matches; 2: usage, an offset outside the log, or something could not be read
-(the rest was).
+Exit status: 0 on success; 1 if no record or batch matches; 2 for a usage error, an offset outside the log, or if
+something could not be read (the rest is shown).
 """
 
 
@@ -67,46 +69,74 @@ def _formats() -> list[str]:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--records", is_flag=True, help="Show records, not batches.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines; short for --format json.")
-@click.option("--hex", "as_hex", is_flag=True, help="Annotated hexdump; short for --format hex.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "hex"]), help="How to show it.  [table]")
-@click.option("-f", "template", metavar="FORMAT", help=r"Records by a format string as in kcat: '%o %k %s\n'.")
-@click.option("--extract", type=click.Choice(["key", "value"]), help="The bare bytes of the one record chosen.")
-@click.option("-o", "--offset", "offsets", type=RangeParam(), help="Offsets N, A..B, A.. or ..B, both ends included.")
-@click.option("--position", "positions", type=RangeParam(), help="Batches at these bytes of the file.")
-@click.option("--time", "times", metavar="A..B", help="Record timestamps: ISO-8601, epoch ms, or back from now, -2h.")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Batches of this producer; repeatable.")
-@click.option("--key", "keys", multiple=True, help="Records with exactly this key; repeatable.")
-@click.option("--key-regex", help="Records whose key has a match (of bytes).")
-@click.option("--value-regex", help="Records whose value has a match (of bytes).")
-@click.option("--header", "headers", metavar="K[=V]", multiple=True, help="Records with this header; all, if several.")
-@click.option("--control", is_flag=True, help="Only control batches.")
-@click.option("--transactional", is_flag=True, help="Only transactional batches.")
+@click.option("--records", is_flag=True, help="Show records instead of batches.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines; same as --format json.")
+@click.option("--hex", "as_hex", is_flag=True, help="Show an annotated hexdump; same as --format hex.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "hex"]), help="Select the output format.  [table]"
+)
+@click.option("-f", "template", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'.")
+@click.option(
+    "--extract", type=click.Choice(["key", "value"]), help="Write the raw key or value of the single matching record."
+)
+@click.option(
+    "-o", "--offset", "offsets", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
+)
+@click.option("--position", "positions", type=RangeParam(), help="Show only batches at these bytes of the file.")
+@click.option(
+    "--time", "times", metavar="A..B", help="Show only records with timestamps in this range: ISO-8601, epoch ms, -2h."
+)
+@click.option(
+    "--producer-id", "producer_ids", type=int, multiple=True, help="Show only batches of this producer; repeatable."
+)
+@click.option("--key", "keys", multiple=True, help="Show only records with exactly this key; repeatable.")
+@click.option("--key-regex", help="Show only records with a match of this regular expression in the bytes of the key.")
+@click.option(
+    "--value-regex", help="Show only records with a match of this regular expression in the bytes of the value."
+)
+@click.option(
+    "--header",
+    "headers",
+    metavar="K[=V]",
+    multiple=True,
+    help="Show only records with this header; repeatable, all must match.",
+)
+@click.option("--control", is_flag=True, help="Show only control batches.")
+@click.option("--transactional", is_flag=True, help="Show only transactional batches.")
 @click.option("--read-committed", is_flag=True, help=COMMITTED_HELP)
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many rows.")
-@click.option("--last", type=click.IntRange(min=1), help="The last so many rows, without reading what is before.")
-@click.option("--follow", is_flag=True, help="Go on as the last file grows, as tail -f does.")
-@click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+@click.option(
+    "--last",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Show the last N rows; reads backward from the end of the file.",
+)
+@click.option("--follow", is_flag=True, help="Keep reading as the last file grows, like tail -f.")
+@click.option("--columns", metavar="NAME,…", help="Show these columns, in this order, by their JSON names.")
+@click.option("--full", is_flag=True, help="Do not truncate values.")
 @click.option("--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP)
 @click.option("--no-decode", is_flag=True, help="Do not decode the records of Kafka's own topics.")
 @click.option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP)
 @click.option(
-    "--value-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help="What values are: the same."
+    "--value-format",
+    metavar="FORMAT",
+    shell_complete=one_of(_formats, ask=True),
+    help="Decode values; takes the same formats as --key-format.",
 )
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
-@click.option("--key-schema", metavar="FILE", type=FILE, help="The same for keys, where values have one too.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables and hexdumps.  [UTC]")
+@click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need one, too.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @limit_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
-@click.option("--jobs", type=click.IntRange(min=1), help="Threads that write records as JSON.  [all cores, 4 at most]")
-@click.option("--no-index", is_flag=True, help="Do not use .index and .timeindex to find where to begin.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
+)
+@click.option("--no-index", is_flag=True, help="Do not use .index and .timeindex to find where to start reading.")
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show what is in segments: files, directories of a partition (segments in offset order) or above, - for standard
-    input, or URLs. Of a log directory it shows the overview of kdump ls, unless an option asks for what is in the
-    files. A gzip'd or zstd'd file is seen through. Bytes that are no batch stand in their place as torn, junk
-    or padding. Nothing is written to the disk that is read."""
+    """Show the contents of segments: files, partition directories (segments in offset order), parent directories, - for
+    standard input, or URLs. For a log directory it shows the overview of kdump ls, unless an option applies to the
+    contents of files. Files compressed with gzip or zstd are decompressed. Bytes that belong to no batch are shown in
+    their place as torn, junk or padding. Nothing is written to the disk."""
     _refuse_contradictions(options, paths)
     zone: tzinfo = options["zone"]
     if _wants_overview(paths, options):
@@ -147,19 +177,21 @@ def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> N
     if len(chosen) > 1 and not ({*chosen} == {"form", *chosen} and any((c, options["form"]) in same for c in chosen)):
         raise click.UsageError("choose one of --json, --hex, --format, -f and --extract")
     if options["columns"] is not None and _form(options) != "table":
-        raise click.UsageError("--columns is for tables")
+        raise click.UsageError("--columns applies only to tables")
     if options["limit"] and options["last"]:
         raise click.UsageError("choose one of --limit and --last")
     if options["extract"] and (options["last"] or options["columns"] is not None):
-        raise click.UsageError("--extract takes one record, and neither --last nor --columns")
+        raise click.UsageError("--extract writes one record, and cannot be combined with --last or --columns")
     if options["follow"] and (options["extract"] or options["limit"]):
-        raise click.UsageError("--follow does not end, so it goes with neither --extract nor --limit")
+        raise click.UsageError("--follow does not end, and cannot be combined with --extract or --limit")
     if options["read_committed"] and options["follow"]:
-        raise click.UsageError("--follow goes without --read-committed: what comes later decides what is committed")
+        raise click.UsageError(
+            "--follow cannot be combined with --read-committed: later records decide what is committed"
+        )
     if options["read_committed"] and options["control"]:
         raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
     if options["follow"] and paths[-1] == "-":
-        raise click.UsageError("--follow needs a file: standard input is read to its end anyway")
+        raise click.UsageError("--follow needs a file; standard input is always read to its end")
     read_once(paths)
     _refuse_idle_decoders(options)
 
@@ -168,18 +200,18 @@ def _refuse_idle_decoders(options: dict[str, Any]) -> None:
     """Raise UsageError for decoders of something that is not shown, and for schemas that are not used."""
     given = [f"--{name.replace('_', '-')}" for name in ("decoder", "key_format", "value_format") if options[name]]
     if given and options["extract"]:
-        raise click.UsageError(f"--extract writes the bytes as they are: it goes without {given[0]}")
+        raise click.UsageError(f"--extract writes raw bytes, and cannot be combined with {given[0]}")
     if given and not options["records"] and _form(options) not in ("template", "hex"):
-        raise click.UsageError(f"{given[0]} is for records: add --records")
+        raise click.UsageError(f"{given[0]} applies to records; add --records")
     if given and options["template"] is not None and not shows_decoded(options["template"]):
-        raise click.UsageError(f"{given[0]} has nothing to show: the format string has neither %d (key) nor %D (value)")
+        raise click.UsageError(f"{given[0]} has no effect: the format string contains neither %d (key) nor %D (value)")
     if options["decoder"] and options["no_decode"]:
         raise click.UsageError("choose one of --decoder and --no-decode")
     uses = [part for part in ("key", "value") if options[f"{part}_format"] in FRAMED]
     if options["schema"] and not uses:
-        raise click.UsageError("--schema is for --key-format or --value-format avro or protobuf")
+        raise click.UsageError("--schema applies only to --key-format or --value-format avro or protobuf")
     if options["key_schema"] and "key" not in uses:
-        raise click.UsageError("--key-schema is for --key-format avro or protobuf")
+        raise click.UsageError("--key-schema applies only to --key-format avro or protobuf")
 
 
 def _decode_options(options: dict[str, Any]) -> DecodeOptions:

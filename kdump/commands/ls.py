@@ -20,7 +20,7 @@ Examples:
   kdump ls /var/lib/kafka/payments-0
 
 \b
-Exit status: 0, or 2: usage, or something could not be read (the rest was).
+Exit status: 0 on success, 2 for a usage error, or if something could not be read (the rest is shown).
 """
 
 
@@ -29,29 +29,34 @@ Exit status: 0, or 2: usage, or something could not be read (the rest was).
 @click.option(
     "--by",
     type=click.Choice(["partition", "topic", "segment"]),
-    help="What a row is.  [partition; of a partition: segment]",
+    help="Show one row for each of these.  [partition; segment for a partition directory]",
 )
-@click.option("--segments", is_flag=True, help="A row a segment; short for --by segment.")
+@click.option("--segments", is_flag=True, help="Show one row per segment; same as --by segment.")
 @topic_option("Show only these topics")
-@click.option("--internal/--no-internal", default=None, help="Only Kafka's own topics, or only the others.")
-@click.option("--sort", type=click.Choice(SORTS), default="name", help="Largest, oldest or newest first.  [name]")
-@click.option("--reverse", is_flag=True, help="The other way round.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many rows of each directory.")
+@click.option("--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="name",
+    help="Sort rows: size, segments, offsets and newest descending; name and oldest ascending.  [name]",
+)
+@click.option("--reverse", is_flag=True, help="Reverse the sort order.")
+@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows per directory.")
 @click.option("--quick", is_flag=True, help="Read only the first and last batches of each segment.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines.")
-@click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables.  [UTC]")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines.")
+@click.option("--columns", metavar="NAME,…", help="Show these columns, in this order, by their JSON names.")
+@click.option("--full", is_flag=True, help="Do not truncate values.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show log directories at a glance: whose they are, how their broker ended, and what each partition holds. A path
-    is a log directory, the directory of a partition, segments, or a directory above. Every batch header is read, but
-    no record: whether what is behind the headers is sound, kdump verify tells. Nothing is written to the disk."""
+    """List log directories: cluster and node IDs, whether the broker was shut down cleanly, and the contents of each
+    partition. A path is a log directory, a partition directory, a segment, or a parent directory. Every batch header
+    is read, but no records; run kdump verify to check those, too. Nothing is written to the disk."""
     if options["segments"] and options["by"] not in (None, "segment"):
         raise click.UsageError("choose one of --segments and --by")
     by = "segment" if options.pop("segments") else options["by"]
     if by == "segment" and options["sort"] == "segments":
-        raise click.UsageError("--sort segments is for rows of partitions or topics")
+        raise click.UsageError("--sort segments applies only to rows of partitions or topics")
     if options["columns"] is not None and options["as_json"]:
-        raise click.UsageError("--columns is for tables")
+        raise click.UsageError("--columns applies only to tables")
     columns = [name.strip() for name in options["columns"].split(",")] if options["columns"] is not None else None
     show_overview(paths, OverviewOptions(**{**options, "by": by, "columns": columns}))

@@ -13,6 +13,7 @@ import click
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, output_for, refuse
 from kdump.commands.topics import matcher
+from kdump.format.counted import many
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import SourceError
@@ -54,8 +55,8 @@ class OverviewOptions:
 
 
 NONE_OF_KIND = {
-    True: "no partition of Kafka's own topics here",
-    False: "no partition of a topic other than Kafka's own topics here",
+    True: "no partition of Kafka's internal topics found",
+    False: "no partition found, except of Kafka's internal topics",
 }
 """Messages for --internal (True) and --no-internal (False) if no partition is selected."""
 
@@ -117,8 +118,8 @@ class Overview:
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:
             complain(NONE_OF_KIND[self.options.internal])
         if self._damaged:
-            shows = "1 place shows" if self._damaged == 1 else f"{self._damaged} places show"
-            complain(f"{shows} damage: kdump verify says what it is, and what a broker and a consumer do about it")
+            found_in = many(self._damaged, "place")
+            complain(f"damage found in {found_in}; run kdump verify for details and impact")
 
     def _directory(self, place: LogDirectory) -> None:
         facts = directory_facts(place)
@@ -127,7 +128,7 @@ class Overview:
         self._view.directory(facts, rows)
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:
-            complain(f"{size_text(total)} of segments: --quick reads only the first and last batches of each")
+            complain(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
         self._rows(rows, place.path)
 
     def _partition(self, place: Partition) -> None:
@@ -201,7 +202,7 @@ class Overview:
 def _refusal(path: str) -> str:
     if "://" not in path and path != "-" and not os.path.lexists(path):
         return str(missing(path))
-    return f"{path_text(path)}: neither a directory nor a live segment in a directory here; kdump inspect shows files"
+    return f"{path_text(path)}: neither a directory nor a live segment; use kdump inspect to show a file"
 
 
 def is_log_directory(path: str) -> bool:

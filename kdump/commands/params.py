@@ -33,7 +33,7 @@ def _halves(text: str) -> tuple[str, str]:
     if not dots:
         last = first
     if not first and not last:
-        raise ValueError("a range needs one end at least: N, A..B, A.. or ..B")
+        raise ValueError("a range needs at least one end: N, A..B, A.. or ..B")
     return first, last
 
 
@@ -54,7 +54,7 @@ class RangeParam(Param):
         try:
             first, last = (_whole(half) if half else None for half in _halves(value))
         except ValueError:
-            self.fail(f"{value!r} is no range: N, A..B, A.. or ..B", param, ctx)
+            self.fail(f"{value!r} is not a range; use N, A..B, A.. or ..B", param, ctx)
         if (first or 0) < 0 or (last or 0) < 0:
             self.fail(f"{value!r} has a negative end", param, ctx)
         if first is not None and last is not None and first > last:
@@ -73,7 +73,7 @@ class SizeParam(Param):
         match = SIZE.match(value)
         size = int(match[1]) * SIZES[match[2].lower()] if match else 0
         if not 0 < size <= LONG_MAX:
-            self.fail(f"{value!r} is no size: 1048576, 512k, 64M, 1G", param, ctx)
+            self.fail(f"{value!r} is not a size; use 1048576, 512k, 64M or 1G", param, ctx)
         return size
 
 
@@ -98,7 +98,7 @@ class ZoneParam(Param):
                 return timezone(-offset if match[1] == "-" else offset)
             return ZoneInfo(value)
         except Exception:  # the database raises many kinds of exceptions
-            self.fail(f"{value!r} is no time zone: UTC, local, +02:00, Europe/Berlin", param, ctx)
+            self.fail(f"{value!r} is not a time zone; use UTC, local, +02:00 or Europe/Berlin", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         from zoneinfo import available_timezones
@@ -135,7 +135,7 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
         return int(text)
     match = ISO.match(text.strip())
     if not match:
-        raise ValueError(f"{text!r} is no time: 2026-11-20, 2026-11-20T10:11:12.345Z, epoch ms, or -2h")
+        raise ValueError(f"{text!r} is not a time; use 2026-11-20, 2026-11-20T10:11:12.345Z, epoch ms, or -2h")
     try:
         *fields, fraction = (match[name] for name in ("date", "hour", "minute", "second", "fraction"))
         start = datetime.fromisoformat(fields[0])
@@ -150,7 +150,7 @@ def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
         stop = start + PARTS[sum(field is not None for field in fields)]
         return round(stop.timestamp() * 1000) - 1
     except ValueError as error:
-        raise ValueError(f"{text!r} is no time: {error}") from None
+        raise ValueError(f"{text!r} is not a time: {error}") from None
 
 
 ISO = re.compile(
@@ -192,19 +192,19 @@ def duration(text: str, option: str) -> int:
     """Parse a duration (15m, 900s, 2h) into milliseconds. Raises click.UsageError."""
     match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d|w)", text)
     if not match:
-        raise click.UsageError(f"{option}: {text!r} is no time: 900s, 15m, 2h, 1d")
+        raise click.UsageError(f"{option}: {text!r} is not a duration; use 900s, 15m, 2h or 1d")
     return int(match[1]) * UNITS[match[2]]
 
 
 def limit_options(command: F) -> F:
     """Add the options that limit which batch lengths are accepted, and how much of a batch is decompressed."""
     options = (
-        click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this."),
+        click.option("--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."),
         click.option(
             "--max-decompressed-size",
             type=SizeParam(),
             default=DEFAULT_MAX_DECOMPRESSED,
-            help="Decompress no more of a batch than this.  [256M]",
+            help="Decompress at most this much of each batch.  [256M]",
         ),
         click.option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True),
     )
@@ -217,11 +217,11 @@ def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:
     """Split NAME=VALUE; with `last`, the name may contain =, otherwise the value may. Raises click.UsageError."""
     name, equals, value = text.rpartition("=") if last else text.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"{option}: {text!r} is no NAME=VALUE")
+        raise click.UsageError(f"{option}: {text!r} is not NAME=VALUE")
     return name, value
 
 
 def read_once(paths: tuple[str, ...]) -> None:
     """Raise click.UsageError if standard input is given twice."""
     if paths.count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+        raise click.UsageError("standard input (-) can be given only once")

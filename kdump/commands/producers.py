@@ -32,29 +32,35 @@ Examples:
   kdump producers /var/lib/kafka --state live --json | jq -r .producerId
 
 \b
-Exit status: 0, or 2: usage, or a path could not be read (the others were).
+Exit status: 0 on success, 2 for a usage error, or if a path could not be read (the others are shown).
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--list", "listing", is_flag=True, help="A row a producer.  [of a log directory: a row a partition]")
-@click.option("--history", is_flag=True, help="What happened, in order: epochs, gaps, duplicates, fencing, markers.")
-@click.option("--broken", is_flag=True, help="Only producers with a batch that does not follow the one before.")
-@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only such producers; repeatable.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Show one row per producer.  [log directory: one row per partition]"
+)
+@click.option("--history", is_flag=True, help="Show events in order: new epochs, gaps, duplicates, fencing, markers.")
+@click.option("--broken", is_flag=True, help="Show only producers with a sequence or epoch error.")
+@click.option(
+    "--state", "states", type=click.Choice(STATES), multiple=True, help="Show only producers in this state; repeatable."
+)
 @topic_option("Read only partitions of these topics")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only this producer; repeatable.")
-@click.option("--transactional-id", "names", metavar="ID", multiple=True, help="Only producers of this; repeatable.")
-@click.option("--expiration", default="1d", metavar="TIME", help="producer.id.expiration.ms of the broker.  [1d]")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Show only this producer; repeatable.")
+@click.option(
+    "--transactional-id", "names", metavar="ID", multiple=True, help="Show only producers with this ID; repeatable."
+)
+@click.option("--expiration", default="1d", metavar="TIME", help="Assume this producer.id.expiration.ms.  [1d]")
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @shown
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show the producers in partitions: what each wrote, in which epochs and sequences, where that does not follow, and
-    what a broker that starts on this disk would know of it, held against the .snapshot files. Segments, directories of
-    partitions, log directories, or directories above. Nothing is written."""
+    """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and
+    the producer state that a broker would load at startup, compared with the .snapshot files. A path is a segment, a
+    partition directory, a log directory, or a parent directory. Nothing is written."""
     if options["history"] and (options["broken"] or options["states"]):
-        raise click.UsageError("--history goes with neither --broken nor --state")
+        raise click.UsageError("--history cannot be combined with --broken or --state")
     read_once(paths)
     output = output_for(options)
     carry_out(_Run(options, output), paths, output)

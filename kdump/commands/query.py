@@ -19,21 +19,21 @@ Examples:
   kdump query fleet 'select * from replicas' --json | jq .explanation
 
 \b
-Exit status: 0, or 2: usage, no scan there, or Spark refused the question.
+Exit status: 0 on success, 2 for a usage error, if DIR contains no scan, or if Spark rejects the query.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("directory", metavar="DIR")
 @click.argument("sql", metavar="SQL")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many rows.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
-@click.option("--master", metavar="URL", help="Where Spark runs.  [local[*]]")
-@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="A setting of Spark; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines.")
+@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+@click.option("--full", is_flag=True, help="Do not truncate values.")
+@click.option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
+@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
 def command(directory: str, sql: str, **options: Any) -> None:
-    """Ask the tables that kdump scan has written to DIR: segments, batches, records, findings, index_entries,
-    producer_states, checkpoints and replicas, by Spark's SQL. docs/spark.md has useful questions."""
+    """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,
+    index_entries, producer_states, checkpoints and replicas. docs/spark.md contains useful queries."""
     from kdump.spark.session import NoSpark, require
 
     try:

@@ -22,5 +22,5 @@ class RateParam(Param):
             return value
         match = SIZE.match(PER_SECOND.sub("", value.strip()))
         if not match or not int(match[1]):
-            self.fail(f"{value!r} is no rate: 52428800, 500k/s, 50MB/s, 1G/s", param, ctx)
+            self.fail(f"{value!r} is not a rate; use 52428800, 500k/s, 50MB/s or 1G/s", param, ctx)
         return int(match[1]) * SIZES[match[2].lower()]

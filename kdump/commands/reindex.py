@@ -32,8 +32,8 @@ Examples:
   kdump reindex clean-2 --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
 
 \b
-Exit status: 0 the old indexes are what a broker writes, 1 some are not, or are missing, or a segment is damaged,
-2 usage, or something could not be read or rebuilt.
+Exit status: 0 if a broker could have written the old indexes, 1 if an index is wrong or missing, or a segment is
+damaged, 2 for a usage error, or if something could not be read or rebuilt.
 """
 
 
@@ -41,17 +41,21 @@ Exit status: 0 the old indexes are what a broker writes, 1 some are not, or are 
 @click.argument("paths", metavar="SEGMENT…", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]")
 @topic_option("Rebuild only these topics")
-@click.option("--interval", type=click.IntRange(0, (1 << 31) - 1), help="index.interval.bytes.  [the topic's, or 4096]")
-@click.option("--past-damage", is_flag=True, help="Index what lies behind damage, too: no broker does.")
-@click.option("--all", "everything", is_flag=True, help="Show the segments whose indexes are as they should be, too.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: a reindex a segment, one reindexSummary.")
-@click.option("--full", is_flag=True, help="Cut nothing short, and tell every wrong entry that is kept.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
-@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@click.option(
+    "--interval",
+    type=click.IntRange(0, (1 << 31) - 1),
+    help="Assume this index.interval.bytes.  [the topic's, or 4096]",
+)
+@click.option("--past-damage", is_flag=True, help="Also index batches after damage, which no broker does.")
+@click.option("--all", "everything", is_flag=True, help="Also show segments whose indexes are identical.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines: one reindex per segment, one reindexSummary.")
+@click.option("--full", is_flag=True, help="Do not truncate values, and show every wrong entry that is kept.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Rebuild the .index, .timeindex and .txnindex of segments (files, directories of a partition, log directories) as
-    a broker's recovery does, and say of the old ones whether they are identical, differ as a broker may write them, or
+    """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a
+    broker's recovery does, and report whether the old ones are identical, differ in a way that a broker may write, or
     are wrong: which entry, and what it should be. Nothing is written to the disks."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
@@ -133,7 +137,7 @@ class _Run:
         self.report.flush()
         if not counts["segments"]:
             if not self.unread and not self.options["topics"]:
-                complain("no segment here")
+                complain("no segment found")
             return
         if self.report.written:
             self.output.line("")
@@ -143,7 +147,7 @@ class _Run:
         )
         text = f"{counts['segments']:,} segment{'s' * (counts['segments'] > 1)}; indexes: {said}"
         if self.hidden:
-            text += f"; {self.hidden:,} segments with identical indexes are not shown: --all"
+            text += f"; {self.hidden:,} segments with identical indexes are not shown; use --all to show them"
         self._say(text)
         out = self.options["out"]
         if counts["written"]:
@@ -156,9 +160,9 @@ class _Run:
         self._say("what next")
         is_wrong = self.counts[WRONG] or self.counts[MISSING]
         if out is None and is_wrong:
-            self._say("  kdump reindex … --out DIR writes the rebuilt ones to a new directory")
+            self._say("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
         elif is_wrong:
-            self._say(f"  with the broker stopped, replace the old ones with those in {out}")
+            self._say(f"  with the broker stopped, replace the old indexes with those in {out}")
         if self.counts["cut"] or self.counts["refused"]:
             self._say(
                 "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "

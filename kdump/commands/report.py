@@ -26,30 +26,44 @@ Examples:
   kdump report broker-1 --topic 'payments*' --out payments.html --charts png
 
 \b
-Exit status: 0, whatever was found; 2 usage, or something could not be read or written (the page tells of the rest).
+Exit status: 0 whatever was found; 2 for a usage error, or if something could not be read or written (the page covers
+the rest).
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--out", metavar="FILE", required=True, help="The page: a new file.")
-@click.option("--charts", metavar="DIR", help="Write its charts as files, too, into this new directory.")
-@click.option("--chart-format", type=click.Choice(("png", "svg")), default="png", help="What these are.  [png]")
-@click.option("--title", metavar="TEXT", help="The title of the page.  [Post-mortem: the paths]")
-@topic_option("Report only these topics")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
+@click.option("--out", metavar="FILE", required=True, help="Write the page to this new file.")
+@click.option("--charts", metavar="DIR", help="Also write the charts as files to this new directory.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Partitions read side by side.  [all cores if they are large, 4 at most]"
+    "--chart-format", type=click.Choice(("png", "svg")), default="png", help="Select the format of these files.  [png]"
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster, all jobs together: 50MB/s.")
-@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
-@click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
+@click.option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
+@topic_option("Report only these topics")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Read this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]",
+)
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this in all jobs together, such as 50MB/s.")
+@click.option(
+    "--transaction-timeout",
+    default="15m",
+    metavar="TIME",
+    help="Warn about transactions open for longer than this.  [15m]",
+)
+@click.option(
+    "--max-message-bytes",
+    type=SizeParam(),
+    help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
+)
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Write a page for the post-mortem: files, directories of a partition, log directories, or directories above, in
-    one HTML file that needs no network. The verdict; a map of each segment; bytes and records over time and over
-    offsets; transactions, producers, gaps, batches, compression, keys; each finding with its bytes, what follows from
-    it, and what to do. Nothing is written to the disks."""
+    """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML
+    file that needs no network. It contains the verdict; a map of each segment; bytes and records over time and over
+    offsets; transactions, producers, gaps, batches, compression and keys; and each finding with its bytes, impact and
+    action. Nothing is written to the disks."""
     read_once(paths)
     exit_with(lambda: _Run(paths, options, output_for(options)).run(), OutputError)
 
@@ -116,7 +130,7 @@ class _Run:
                 charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options['charts']))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
             seconds = told.seconds if self.output.terminal else None
-            self.output.line(f"read once: {checked(told.totals, seconds)}")
+            self.output.line(f"checked: {checked(told.totals, seconds)}")
         self.output.flush()
         return 2 if self.failed else 0
 

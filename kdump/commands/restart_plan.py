@@ -29,27 +29,31 @@ Examples:
   kdump restart-plan clean-2 --json | jq 'select(.type=="restartPlan") | .verdict'
 
 \b
-Exit status: 0 it starts and loses nothing; 1 it starts, and records are lost, hidden or set aside, a log directory
-goes offline, or there is a warning; 2 usage, or something could not be read; 3 it does not start.
+Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or set aside, a log
+directory goes offline, or there is a warning; 2 for a usage error, or if something could not be read; 3 if it does not
+start.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
 @topic_option("Show only these topics")
-@click.option("--all", "everything", is_flag=True, help="Show partitions that are loaded as they are, too.")
+@click.option("--all", "everything", is_flag=True, help="Also show partitions that are loaded unchanged.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="JSON Lines: a restartPartition each, restartDirectory, restartPlan."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan.",
 )
-@click.option("--full", is_flag=True, help="Cut nothing short, and tell every step.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
-@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@click.option("--full", is_flag=True, help="Do not truncate values, and show every step.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Tell what a broker of Kafka 4.3 does when it is started on these log directories, all of them of one broker: does
-    it start, which logs are recovered, where are they cut, what is lost, which files are rebuilt, finished or deleted,
-    and what to copy away before. It reads what the broker would read, and what stands behind a cut. Nothing is
-    written."""
+    """Predict what a broker of Kafka 4.3 does when it is started on these log directories, which must be all of one
+    broker: whether it starts, which logs it recovers, where it truncates them, what is lost, which files it rebuilds,
+    completes or deletes, and what to copy first. Reads what the broker would read, and what it would truncate. Nothing
+    is written."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     exit_with(lambda: _run(paths, options, Output()))

@@ -28,8 +28,8 @@ from kdump.render.retention_report import RetentionReport
 from kdump.render.state_tables import StateTables, style
 
 CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
-METADATA_HELP = "Take the configs from this log directory, or __cluster_metadata-0.  [the same disk]"
-PROPERTIES_HELP = "The broker's server.properties, for defaults that are on no disk."
+METADATA_HELP = "Read topic configs from this log directory or __cluster_metadata-0.  [the same disk]"
+PROPERTIES_HELP = "Read the broker's defaults, which no log directory contains, from this server.properties."
 EXAMPLES = """
 \b
 Examples:
@@ -39,36 +39,47 @@ Examples:
   kdump retention clicks-0 --config retention.ms=3600000 --now 2026-11-21T09:00
 
 \b
-Exit status: 0 nothing is kept but by the configs, 1 something is held beyond them, 2 usage, or something could not be
-read or told.
+Exit status: 0 if nothing is kept longer than the configs require, 1 if something is, 2 for a usage error, or if
+something could not be read or determined.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @topic_option("Read only partitions of these topics")
-@click.option("--list", "listing", is_flag=True, help="Each partition in full.  [of a log directory: a row each]")
-@click.option("--holds", is_flag=True, help="Only what keeps more than the configs would: a row each.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Show each partition in full.  [log directory: one row per partition]"
+)
+@click.option(
+    "--holds", is_flag=True, help="Show only what keeps data longer than the configs require, one row per cause."
+)
 @click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
 @click.option("--metadata", metavar="DIR", help=METADATA_HELP)
 @click.option("--properties", metavar="FILE", help=PROPERTIES_HELP)
-@click.option("--now", metavar="TIME", help="As of this time: ISO-8601, epoch ms, -2h.  [the clock]")
-@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
-@click.option("--headers", is_flag=True, help="Do not look into records: quicker, and no tombstones are counted.")
-@click.option("--keys", is_flag=True, help="Read keys, too: what the next cleaning of a compacted log would drop.")
+@click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
+@click.option(
+    "--transaction-timeout",
+    default="15m",
+    metavar="TIME",
+    help="Treat transactions open for longer than this as old.  [15m]",
+)
+@click.option("--headers", is_flag=True, help="Read batch headers only: faster, but tombstones are not counted.")
+@click.option(
+    "--keys", is_flag=True, help="Also read keys, and show what the next cleaning of a compacted log would remove."
+)
 @shown
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Say why segments are not deleted and not compacted: which go now, which later and when, by which config; what is
-    clean and dirty, and whether the cleaner would take it; and what holds something although the configs let it go: the
-    record, transaction or bytes. Segments, directories of partitions, log directories, or directories above. Nothing is
-    written."""
+    """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which
+    config; what is clean and dirty, and whether the log cleaner would clean it; and what is kept longer than the
+    configs require, and by which record, transaction or bytes. A path is a segment, a partition directory, a log
+    directory, or a parent directory. Nothing is written."""
     if options["keys"] and options["headers"]:
         raise click.UsageError("choose one of --keys and --headers")
     if options["holds"] and options["listing"]:
         raise click.UsageError("choose one of --list and --holds")
     if options["columns"] and not options["holds"] and options["listing"]:
-        raise click.UsageError("--columns is for the rows of partitions, or with --holds for those")
+        raise click.UsageError("--columns applies only to the rows of partitions, or to those of --holds")
     read_once(paths)
     output = output_for(options)
     run = _Run(options, output)
@@ -81,13 +92,13 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
     for text in options:
         name, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"--config {text!r}: KEY=VALUE is needed")
+            raise click.UsageError(f"--config: {text!r} is not KEY=VALUE")
         if name not in known_names():
-            raise click.UsageError(f"--config: no config {name!r} here; there are {', '.join(sorted(known_names()))}")
+            raise click.UsageError(f"--config: unknown config {name!r}; use {', '.join(sorted(known_names()))}")
         try:
             check(name, value)
         except ValueError:
-            raise click.UsageError(f"--config {name}: {value!r} is no value for it") from None
+            raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
         found[name] = value
     return Given(found, read_properties(properties) if properties is not None else {})
 
@@ -146,7 +157,7 @@ class _Run:
                     report.add(answer)
         if not seen and not self.teller.failed:
             if not options["topics"]:
-                complain("no partition with a segment here")
+                complain("no partition with a segment found")
             self.teller.failed = True
         self._holds(kept)
         if report is not None:
@@ -166,7 +177,7 @@ class _Run:
         if not self.options["holds"] or self.options["as_json"]:
             return
         if not kept:
-            complain("nothing is kept but by the configs")
+            complain("nothing is kept longer than the configs require")
         without = () if len({hold.source for hold in kept}) > 1 else ("source",)
         table = self.tables.open("retentionHold", without)
         for hold in kept:

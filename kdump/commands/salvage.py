@@ -36,36 +36,57 @@ Examples:
   kdump salvage clean-1 --topic 'orders-*' --format jsonl --out /tmp/saved
 
 \b
-Exit status: 0 all was kept, 1 something was lost or guessed (the ledger says what), 2 usage, or nothing was written.
+Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), 2 for a usage
+error, or if nothing was written.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("sources", metavar="SOURCE…", nargs=-1, required=True)
-@click.option("--out", metavar="DIR", required=True, help="A new directory, or an empty one, for what is written.")
-@click.option("--replica", "replicas", metavar="PATH", multiple=True, help="Other copies, to fill what SOURCE lost.")
-@click.option("--prefer", metavar="PATH", help="The copy to follow where histories part.")
-@click.option("--deleted", is_flag=True, help="Take from .deleted, .swap and .cleaned files, too, what is lacking.")
-@click.option("--damaged-records", is_flag=True, help="Take what decodes of damaged batches, too: a guess.")
-@click.option("--format", "form", type=click.Choice([SEGMENTS, JSONL]), default=SEGMENTS, help="What is written.")
+@click.option("--out", metavar="DIR", required=True, help="Write to this directory, which must be new or empty.")
+@click.option(
+    "--replica",
+    "replicas",
+    metavar="PATH",
+    multiple=True,
+    help="Fill what SOURCE lost from this other copy; repeatable.",
+)
+@click.option("--prefer", metavar="PATH", help="Follow this copy where the replicas diverge.")
+@click.option("--deleted", is_flag=True, help="Also take missing records from .deleted, .swap and .cleaned files.")
+@click.option(
+    "--damaged-records",
+    is_flag=True,
+    help="Also recover the records of damaged batches that decode; their values may be wrong.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([SEGMENTS, JSONL]),
+    default=SEGMENTS,
+    help="Write segments, or records as JSON Lines.  [segments]",
+)
 @topic_option("Salvage only these topics")
-@click.option("--name", metavar="TOPIC-PARTITION", help="Which partition SOURCE is, where its directory does not say.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: a salvage a partition, one salvageSummary.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write, and exit.")
-@click.option("--max-rate", type=RateParam(), help="Read no faster, all together: 50MB/s.")
+@click.option("--name", metavar="TOPIC-PARTITION", help="Name the partition that SOURCE is, if its directory does not.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write JSON Lines: one salvage per partition, one salvageSummary."
+)
+@click.option("--full", is_flag=True, help="Do not truncate values.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
 def command(sources: tuple[str, ...], **options: Any) -> None:
-    """Write what is sound of damaged partitions into new, sound directories that a broker loads: every whole batch in
-    order of offsets, byte for byte, with new indexes; and a ledger of what was lost. A source is a segment, the
-    directory of a partition, a log directory, or a directory above. --replica fills holes from other copies, never
-    across histories that part. Nothing is ever changed in place."""
+    """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every complete
+    batch in offset order, byte for byte, with new indexes; and write a ledger of what was lost. A source is a segment,
+    a partition directory, a log directory, or a parent directory. --replica fills gaps from other copies, but never
+    where the replicas diverge. Nothing is changed in place."""
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     if (*sources, *options["replicas"]).count("-") > 1:
-        raise click.UsageError("standard input can be read once")
+        raise click.UsageError("standard input (-) can be given only once")
     if "-" in (*sources, *options["replicas"]) and options["replicas"]:
-        raise click.UsageError("replicas are read more than once: - cannot be one, nor have any")
+        raise click.UsageError(
+            "standard input (-) cannot be combined with --replica: sources and replicas are read more than once"
+        )
     exit_with(lambda: _Run(sources, options, output_for(options)).run(), SalvageError, OutputError)
 
 
@@ -113,7 +134,7 @@ class _Run:
             return
         if not found:
             if not self.unread and not self.options["topics"]:
-                complain("no partition with a segment here")
+                complain("no partition with a segment found")
             return
         out = path_text(self.options["out"])
         ledger = os.path.join(out, LEDGER)

@@ -24,8 +24,8 @@ Examples:
   kdump query fleet 'select topic, code, count(*) from findings group by topic, code'
 
 \b
-Exit status: 0 no finding, and no replicas that differ, at or above --fail-on, 1 some, 2 usage, or something could not
-be read or written.
+Exit status: 0 if no finding and no difference between replicas reaches --fail-on, 1 if one does, 2 for a usage error,
+or if something could not be read or written.
 """
 
 
@@ -34,25 +34,63 @@ FORMATS = ("parquet", "delta", "iceberg")
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--out", metavar="DIR", required=True, help="Where the tables go: a new directory, or an earlier scan's.")
-@click.option("--master", metavar="URL", help="Where Spark runs: spark://…, local-cluster[2,1,1024] …  [local[*]]")
-@click.option("--tables", metavar="NAME,…", help="Write these tables.  [all but records]")
-@click.option("--records", is_flag=True, help="Write the records, too.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="parquet", help="Of the tables.  [parquet]")
-@click.option("--broker", "brokers", metavar="PATH=NAME", multiple=True, help="Broker of a disk that does not say.")
-@click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
-@click.option("--json", "as_json", is_flag=True, help="Print what summary.json has.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
-@click.option("--from-scratch", is_flag=True, help="Read all of it, whatever an earlier scan into DIR has kept.")
-@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="A setting of Spark; repeatable.")
-@click.option("--split-size", type=SizeParam(), help="Bytes that a task reads together.  [64M]")
-@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
-@click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
+@click.option(
+    "--out",
+    metavar="DIR",
+    required=True,
+    help="Write the tables to this directory: a new one, or that of an earlier scan.",
+)
+@click.option(
+    "--master", metavar="URL", help="Run Spark on this master: spark://…, local-cluster[2,1,1024] …  [local[*]]"
+)
+@click.option(
+    "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
+)
+@click.option("--records", is_flag=True, help="Also write the records.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="parquet",
+    help="Select the format of the tables.  [parquet]",
+)
+@click.option(
+    "--broker",
+    "brokers",
+    metavar="PATH=NAME",
+    multiple=True,
+    help="Name the broker of a disk that has no meta.properties; repeatable.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default="error",
+    help="Exit with status 1 for findings of this severity or higher.  [error]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the contents of summary.json.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
+@click.option(
+    "--from-scratch", is_flag=True, help="Read everything again, and use nothing of an earlier scan into DIR."
+)
+@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
+@click.option("--split-size", type=SizeParam(), help="Read this much in one task.  [64M]")
+@click.option(
+    "--transaction-timeout",
+    default="15m",
+    metavar="TIME",
+    help="Warn about transactions open for longer than this.  [15m]",
+)
+@click.option(
+    "--max-message-bytes",
+    type=SizeParam(),
+    help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
+)
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Read a fleet: log directories, directories above, wildcards and URLs. Writes tables as Parquet, and says what
-    no single disk shows: where replicas differ, which transactions are open and groups behind, who writes what. What
-    has not changed since an earlier scan into the same DIR is not read again. Nothing is written to the disks."""
+    """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes tables as Parquet, and
+    reports what no single disk shows: where replicas differ, which transactions are open, which groups lag, who writes
+    what. Files that have not changed since an earlier scan into the same DIR are not read again. Nothing is written to
+    the disks."""
     from kdump.spark.session import NoSpark, require
 
     if options["quiet"] and options["as_json"]:
@@ -79,7 +117,7 @@ class _Run:
             options["records"] = options["records"] or "records" in tables
             unknown = sorted({*tables} - {*ALL, "records"})
             if unknown:
-                raise click.UsageError(f"--tables: no table {unknown[0]!r}; there are {', '.join((*ALL, 'records'))}")
+                raise click.UsageError(f"--tables: unknown table {unknown[0]!r}; use {', '.join((*ALL, 'records'))}")
             # Always write the tables from which the summary is computed.
             tables = tuple(name for name in ALL if name in (*tables, *ALWAYS))
         more = {"split_bytes": options["split_size"]} if options["split_size"] else {}

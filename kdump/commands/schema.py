@@ -20,7 +20,7 @@ Examples:
   kdump schema --json PartitionRecord | jq -r 'select(.type=="structField") | .name'
 
 \b
-Exit status: 0, or 2: usage, or no structure of that name.
+Exit status: 0 on success, 2 for a usage error, or if there is no structure of that name.
 """
 
 
@@ -28,16 +28,16 @@ Exit status: 0, or 2: usage, or no structure of that name.
 @click.argument(
     "name", metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
 )
-@click.option("--version", "version", type=int, metavar="N", help="A message as that version has it.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: a struct, then its fields.")
+@click.option("--version", "version", type=int, metavar="N", help="Show this version of a message.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines: a struct, then its fields.")
 def command(name: str | None, version: int | None, as_json: bool) -> None:
-    """Show the fields of a structure: type, position, size, bits, meaning; of one of Kafka's messages the versions that
-    have each. Without a name, list all structures. A name may be in any case, and only a part that no other
-    name has."""
+    """Show the fields of a structure: type, position, size, bits and meaning, and for Kafka's messages the versions
+    that have each field. Without a name, list all structures. A name may be in upper or lower case, and may be
+    shortened to a part that no other name contains."""
     output = Output()
     if name is None:
         if version is not None:
-            raise click.UsageError("--version is for one message")
+            raise click.UsageError("--version needs the name of a message")
         _list(output, as_json)
         return
     try:
@@ -71,6 +71,6 @@ def _refuse_version(struct: Named, version: int | None) -> None:
     if version is None:
         return
     if struct.schema is None:
-        raise click.UsageError(f"{struct.name} is a layout, which has no versions")
+        raise click.UsageError(f"{struct.name} is a layout and has no versions")
     if not struct.schema.valid.hold(version):
-        raise click.UsageError(f"{struct.name} has the versions {versions_text(struct.schema.valid)}")
+        raise click.UsageError(f"{struct.name} has only versions {versions_text(struct.schema.valid)}")

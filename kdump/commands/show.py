@@ -153,7 +153,7 @@ class Show:
             return opened
         window, kind = opened
         if kind not in BATCHES:
-            say_of(at, "--read-committed is for segments: nothing of this is shown")
+            say_of(at, "--read-committed applies only to segments; this file is not shown")
             return opened
         self._drained()
         try:
@@ -174,20 +174,24 @@ class Show:
     def extract(self, part: str) -> None:
         """Write the raw key or value of the single matching record."""
         if self.output.terminal:
-            raise click.UsageError("--extract writes bare bytes, which a terminal would obey: send it to a file")
+            raise click.UsageError(
+                "--extract writes raw bytes, which may contain terminal control sequences; redirect it to a file"
+            )
         first, more = self._first_two()
         if first is None:
             return
         if more is not None and self.options.limit != 1:
             offsets = f"{first.offset} and {more.offset}"
-            raise click.UsageError(f"more than one record matches (offsets {offsets} …): choose one by --offset")
+            raise click.UsageError(f"more than one record matches (offsets {offsets} …); choose one with --offset")
         else:
             start, size = first.key_start, first.keySize
             if part == "value":
                 start, size = first.value_start, first.valueSize
             if size >= 0:
                 if not first.batch.crcValid:
-                    complain(f"the batch at {first.position} fails its checksum: these may not be the bytes written")
+                    complain(
+                        f"the batch at byte {first.position} does not match its checksum: these bytes may be damaged"
+                    )
                 self.output.write_now(memoryview(first.data)[start : start + size])
                 self.output.flush()
                 return
@@ -401,7 +405,7 @@ class Show:
             window = self.scan.open(at)
             if not isinstance(window.source, FileSource):
                 window.source.close()
-                raise click.UsageError(f"--follow needs a file, and {path_text(at.path)} is none that can grow")
+                raise click.UsageError(f"--follow needs a file that can grow, which {path_text(at.path)} cannot")
             start = self._tail(at, window) if last else 0
             if not last:
                 view.file(at)

@@ -30,17 +30,17 @@ MILLISECONDS = re.compile(r"[0-9]{13,19}")
 """A number with this many digits is a time: no log has that many records."""
 F = TypeVar("F", bound=Callable[..., Any])
 
-AS_OF = "As it was then: with all records up to this offset, or this time (ISO-8601, epoch ms, -2h)."
+AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
 
 
 def shown(command: F) -> F:
     """Add the display options that all state commands share."""
     return _options(
         command,
-        click.option("--json", "as_json", is_flag=True, help="JSON Lines."),
-        click.option("--columns", metavar="NAME,…", help="Columns of the table, in order, by their JSON names."),
-        click.option("--full", is_flag=True, help="Cut nothing short."),
-        click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of tables.  [UTC]"),
+        click.option("--json", "as_json", is_flag=True, help="Write JSON Lines."),
+        click.option("--columns", metavar="NAME,…", help="Show these columns, in this order, by their JSON names."),
+        click.option("--full", is_flag=True, help="Do not truncate values."),
+        click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]"),
     )
 
 
@@ -48,18 +48,22 @@ def common(command: F) -> F:
     """Add the options that `cluster` and `groups` share."""
     command = _options(
         command,
-        click.option("--max-batch-size", type=SizeParam(), help="Believe no batch length above this.  [16M, the most]"),
+        click.option(
+            "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged.  [16M, the maximum]"
+        ),
         click.option(
             "--max-decompressed-size",
             type=SizeParam(),
             default=DEFAULT_MAX_DECOMPRESSED,
-            help="Decompress no more of a batch than this.  [16M, the most]",
+            help="Decompress at most this much of each batch.  [16M, the maximum]",
         ),
     )
     return _options(
         shown(command),
         click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
-        click.option("--history", is_flag=True, help="Which record changed what, and when: old and new."),
+        click.option(
+            "--history", is_flag=True, help="Show which record changed what and when, with old and new values."
+        ),
     )
 
 
@@ -94,7 +98,7 @@ def as_of(text: str | None, zone: tzinfo) -> Moment:
         now = round(time.time() * 1000)
         at = int(text) if MILLISECONDS.fullmatch(text) else moment(text, zone, end=True, now=now)
     except (ValueError, OverflowError) as error:
-        raise click.UsageError(f"--as-of: {error}, and no offset") from None
+        raise click.UsageError(f"--as-of: not an offset, and {error}") from None
     complain(f"as of {iso(at, zone)}")
     return Moment(time=at)
 
@@ -119,7 +123,8 @@ class Teller:
                 note_unread(problem)
                 self.failed = True
         if len(problems) > MOST_TOLD:
-            complain(f"… {len(problems) - MOST_TOLD} such notes more: --json has them, verify looks at all")
+            more = len(problems) - MOST_TOLD
+            complain(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
     def note(self, source: str, message: str, quiet: bool = False) -> None:
         if not quiet:
@@ -136,7 +141,7 @@ def column_names(text: str | None, as_json: bool) -> list[str] | None:
     if text is None:
         return None
     if as_json:
-        raise click.UsageError("--columns is for tables")
+        raise click.UsageError("--columns applies only to tables")
     return [name.strip() for name in text.split(",")]
 
 

@@ -34,25 +34,32 @@ Examples:
   kdump stats clean-1 --json | jq -c 'select(.scope=="partition") | [.topic, .records, .ratio]'
 
 \b
-Exit status: 0, or 2: usage, or something could not be read (the rest was).
+Exit status: 0 on success, 2 for a usage error, or if something could not be read (the rest is shown).
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @topic_option("Read only partitions of these topics")
-@click.option("--internal/--no-internal", default=None, help="Only Kafka's own topics, or only the others.")
-@click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the top keys and producers.  [10]")
-@click.option("--detail", is_flag=True, help="Everything about each partition, and not only about their sum.")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: one a partition, and the total of several.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Time zone of timestamps.  [UTC]")
-@click.option("--max-rate", type=RateParam(), help="Read no faster: 50MB/s.")
+@click.option("--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others.")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=10, help="Show this many of the top keys and producers.  [10]"
+)
+@click.option("--detail", is_flag=True, help="Show each partition in full, and not only the total.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Write JSON Lines: one object per partition, and a total if there are several.",
+)
+@click.option("--full", is_flag=True, help="Do not truncate values.")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show what is in partitions, in numbers: sizes, rates, how full batches are, compression, keys and values,
-    tombstones, times and lateness, and the keys and producers that write most. A path is a segment, the directory of a
-    partition, a log directory, or a directory above. Every record is read, in bounded memory; nothing is written."""
+    """Show statistics of partitions: sizes, rates, batch fill, compression, keys and values, tombstones, times and
+    lateness, and the most frequent keys and producers. A path is a segment, a partition directory, a log directory, or
+    a parent directory. Every record is read, in bounded memory; nothing is written."""
     read_once(paths)
     exit_with(_Run(paths, options, output_for(options)).run)
 
@@ -129,7 +136,7 @@ class _Run:
             if self.is_other_kind:
                 complain(NONE_OF_KIND[self.options["internal"]])
             elif not self.failed and not self.options["topics"]:
-                complain("no partition with a segment here")
+                complain("no partition with a segment found")
                 self.failed = True
             return
         self.total.firstOffset = self.total.lastOffset = None

@@ -37,7 +37,7 @@ class Selection(Protocol):
 def topic_option(what: str) -> Callable[[F], F]:
     """Return the --topic option; `what` begins its help text."""
     return click.option(
-        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{what}: a glob, or a /regex/; repeatable."
+        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{what} (a glob or a /regex/); repeatable."
     )
 
 

@@ -28,7 +28,7 @@ from kdump.render.transaction_report import TransactionReport
 
 ASK_FOR_ROWS = ("listing", "only_open", "states", "producer_ids", "names")
 """Options that ask for one row per transaction."""
-NOW_HELP = "Reckon ages as of this time: ISO-8601, epoch ms, -2h.  [the clock]"
+NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current time]"
 EXAMPLES = """
 \b
 Examples:
@@ -38,32 +38,47 @@ Examples:
   kdump transactions /var/lib/kafka --coordinator
 
 \b
-Exit status: 0, or 2: usage, or a path could not be read (the others were).
+Exit status: 0 on success, 2 for a usage error, or if a path could not be read (the others are shown).
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--list", "listing", is_flag=True, help="A row a transaction.  [of a log directory: a row a partition]")
-@click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended; short for --state.")
-@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only such transactions; repeatable.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Show one row per transaction.  [log directory: one row per partition]"
+)
+@click.option("--open", "only_open", is_flag=True, help="Show only transactions that have not ended: open and hanging.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES),
+    multiple=True,
+    help="Show only transactions in this state; repeatable.",
+)
 @topic_option("Read only partitions of these topics")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only transactions of this; repeatable.")
-@click.option("--transactional-id", "names", metavar="ID", multiple=True, help="Only transactions of this; repeatable.")
-@click.option("--coordinator", is_flag=True, help="What the coordinators say last of each transactional id.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Show only this producer's; repeatable.")
+@click.option(
+    "--transactional-id", "names", metavar="ID", multiple=True, help="Show only transactions with this ID; repeatable."
+)
+@click.option("--coordinator", is_flag=True, help="Show the coordinator's last record for each transactional ID.")
 @click.option("--now", metavar="TIME", help=NOW_HELP)
-@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
+@click.option(
+    "--transaction-timeout",
+    default="15m",
+    metavar="TIME",
+    help="Treat transactions open for longer than this as old.  [15m]",
+)
 @shown
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Show the transactions in partitions: which were committed, aborted, are open or hang, and at which offset they
-    hold read_committed consumers back; held against the .txnindex, and against the coordinators where
-    __transaction_state lies on the same disks. Segments, directories of partitions, log directories, or directories
-    above. Nothing is written."""
+    """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which
+    offset they block read_committed consumers; compared with the .txnindex, and with the transaction coordinators if
+    __transaction_state is on the same disks. A path is a segment, a partition directory, a log directory, or a parent
+    directory. Nothing is written."""
     if options["only_open"] and options["states"]:
         raise click.UsageError("choose one of --open and --state")
     if options["coordinator"] and (options["listing"] or options["only_open"] or options["states"]):
-        raise click.UsageError("--coordinator goes with neither --list, --open nor --state")
+        raise click.UsageError("--coordinator cannot be combined with --list, --open or --state")
     read_once(paths)
     output = output_for(options)
     run = _Run(options, output)
@@ -77,7 +92,7 @@ def is_untold(answer: Any) -> bool:
 
 def tell_untold(count: int) -> None:
     if count:
-        complain(f"{many(count, 'finding')} not shown: without --columns, or with --json, they are")
+        complain(f"{many(count, 'finding')} not shown; omit --columns, or use --json, to show all")
 
 
 class _Run:
@@ -177,7 +192,7 @@ class _Run:
                 not self.tables.write("transactionCoordinator", map(answer_object, found))
                 and not self.wanted.is_unmatched
             ):
-                complain("no __transaction_state on these disks, or nothing in it that was asked for")
+                complain("no __transaction_state on these disks, or nothing in it matches")
         elif flat:
             self.table.flush()
             tell_untold(self.untold)

@@ -49,9 +49,9 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
         names = frozenset(name.strip() for name in (value or "").split(",") if name.strip())
         unknown = sorted(names - set(known))
         if unknown:
-            raise click.BadParameter(f"{unknown[0]!r} is no {what}: {', '.join(known)}")
+            raise click.BadParameter(f"{unknown[0]!r} is not a {what}; use {', '.join(known)}")
         if value is not None and not names:
-            raise click.BadParameter(f"{value!r} has no {what}: {', '.join(known)}")
+            raise click.BadParameter(f"{value!r} contains no {what}; use {', '.join(known)}")
         return names
 
     return parse
@@ -59,39 +59,55 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1)
-@click.option("--crc", "headers_only", is_flag=True, help="Only headers and checksums: nothing is decompressed.")
+@click.option("--crc", "headers_only", is_flag=True, help="Check only headers and checksums; nothing is decompressed.")
 @click.option(
     "--only",
     metavar="FAMILY,…",
     callback=_names(family_names(), "family"),
     shell_complete=listed(lambda: [(name, "") for name in family_names()]),
-    help="Check these families.",
+    help="Check only these families of findings.",
 )
 @click.option(
     "--ignore",
     metavar="CODE,…",
     callback=_names(list(CATALOGUE), "code"),
     shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
-    help="Leave these findings out.",
+    help="Omit findings with these codes.",
 )
 @topic_option("Check only partitions of these topics")
-@click.option("--fail-on", type=click.Choice(SEVERITIES), default="error", help="Exit with 1 from here on.  [error]")
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines: findings, then one summary.")
-@click.option("--info", is_flag=True, help="Show what is legal and unusual, too.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only exit.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default="error",
+    help="Exit with status 1 for findings of this severity or higher.  [error]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines: findings, then one summary.")
+@click.option("--info", is_flag=True, help="Also show informational findings.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
 @click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Partitions read side by side.  [all cores if they are large, 4 at most]"
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Check this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]",
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster, all jobs together: 50MB/s.")
-@click.option("--baseline", metavar="FILE", help="Leave out what an earlier --json run found.")
-@click.option("--transaction-timeout", default="15m", metavar="TIME", help="An open transaction is old after.  [15m]")
-@click.option("--max-message-bytes", type=SizeParam(), help="Warn of larger batches.  [the topic's, where it is known]")
+@click.option("--max-rate", type=RateParam(), help="Read no faster than this in all jobs together, such as 50MB/s.")
+@click.option("--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run.")
+@click.option(
+    "--transaction-timeout",
+    default="15m",
+    metavar="TIME",
+    help="Warn about transactions open for longer than this.  [15m]",
+)
+@click.option(
+    "--max-message-bytes",
+    type=SizeParam(),
+    help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
+)
 @limit_options
 def command(paths: tuple[str, ...], **options: Any) -> None:
-    """Check segments, their indexes, snapshots and checkpoints: files, directories of a partition, log directories,
-    or directories above. Says what is damaged, where, and what a broker or a consumer does about it. Nothing is
-    written to the disk that is read."""
+    """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or
+    parent directories. Reports what is damaged and where, the impact on brokers and consumers, and what to do. Nothing
+    is written to the disk."""
     output = Output()
     if options["listing"]:
         if paths:
@@ -101,7 +117,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     if not paths:
         raise click.UsageError("Missing argument 'PATH…'")
     if options["headers_only"] and options["only"] - {"bytes"}:
-        raise click.UsageError("--crc checks the family bytes alone: choose one of --crc and --only")
+        raise click.UsageError("--crc checks only the family bytes; choose one of --crc and --only")
     if options["quiet"] and options["as_json"]:
         raise click.UsageError("choose one of --quiet and --json")
     read_once(paths)
@@ -212,6 +228,6 @@ def _list(output: Output, as_json: bool) -> None:
             table.add(code)
         table.flush()
         output.line(
-            "\n* milder in some cases, and worse in checkpoint-beyond-log and file-unknown: see docs/findings.md"
+            "\n* lower in some cases; checkpoint-beyond-log and file-unknown can be higher, too: see docs/findings.md"
         )
     output.flush()

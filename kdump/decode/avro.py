@@ -24,7 +24,7 @@ def avro_payload(path: str) -> Payload:
     try:
         import fastavro
     except ImportError:
-        raise DecoderError(f"Avro needs fastavro: {how_to_install('avro')}") from None
+        raise DecoderError(f"Avro needs the package fastavro: {how_to_install('avro')}") from None
     try:
         with open(path, "rb") as file:
             schema = json.loads(file.read())
@@ -46,10 +46,10 @@ def avro_payload(path: str) -> Payload:
         except Exception as error:  # fastavro raises many types for invalid bytes
             where = min(stream.tell(), len(data))
             if isinstance(error, RecursionError):
-                raise FormatError("nested too deep", where) from None
-            raise FormatError(f"the schema does not fit: {type(error).__name__}: {error}"[:300], where) from None
+                raise FormatError("nested too deeply", where) from None
+            raise FormatError(f"does not match the schema: {type(error).__name__}: {error}"[:300], where) from None
         left = len(data) - stream.tell()
-        note = f"{left} {'byte is' if left == 1 else 'bytes are'} left over: is it the schema?" if left else ""
+        note = f"{left} {'byte' if left == 1 else 'bytes'} left over; is this the right schema?" if left else ""
         return jsonable(value), note
 
     return payload
@@ -73,7 +73,7 @@ def _bound_decimals(readers: dict[str, Callable[..., Any]]) -> None:
 
     def bound(read: Callable[..., Any], data: bytes, *schemas: Any) -> Any:
         if len(data) * 8 > LARGEST_NUMBER:
-            raise ValueError(f"a decimal of {len(data)} bytes")
+            raise ValueError(f"a decimal of {len(data)} bytes is too large")
         return read(data, *schemas)
 
     readers["bytes-decimal"] = partial(bound, unbound)
@@ -118,8 +118,8 @@ class _Types:
             count = sum(self._free_parts(field["type"]) for field in item["fields"])
             count += bool(self._weightless[item["name"]])
             if count > MOST_FREE:
-                text = f"{self.path}: {item['name']} has {count} parts that take no bytes, {MOST_FREE} at most are read"
-                raise DecoderError(text)
+                text = f"{item['name']} has {count} parts that take no bytes, at most {MOST_FREE} are supported"
+                raise DecoderError(f"{self.path}: {text}")
             self._free[item["name"]] = count
             return count
         if kind == "fixed":
@@ -142,7 +142,8 @@ class _Types:
         kind = item.get("type")
         if kind == "array":
             if self._is_weightless(item["items"]):
-                raise DecoderError(f"{self.path}: an array whose elements take no bytes, which nothing bounds")
+                text = "arrays whose elements take no bytes are not supported, because the data does not bound them"
+                raise DecoderError(f"{self.path}: {text}")
             return False
         if kind == "map":
             self._is_weightless(item["values"])

@@ -25,15 +25,15 @@ DEEPEST = 32
 class Framing(NamedTuple):
     """The fields before the data."""
 
-    magic: Annotated[int, Field(INT8, "0: the Confluent wire format")]
-    schemaId: Annotated[int, Field(INT32, "of the schema in its registry")]
+    magic: Annotated[int, Field(INT8, "0 in the Confluent wire format")]
+    schemaId: Annotated[int, Field(INT32, "ID of the schema in the schema registry")]
 
 
 FRAMING = layout(Framing, "Confluent wire format")
 
 
-INDEXES = Field(BYTES, "path to the message in its schema", name="messageIndexes")
-DATA = Field(BYTES, "by the schema", name="data")
+INDEXES = Field(BYTES, "path to the message type in the schema", name="messageIndexes")
+DATA = Field(BYTES, "encoded with the schema", name="data")
 
 
 def _rest(data: bytes, start: int) -> list[Span]:
@@ -65,12 +65,12 @@ class ConfluentDecoder:
 
     def __call__(self, data: bytes, about: Callable[[], About]) -> Said:
         if data[:1] != b"\0":
-            found = f"byte 0x{data[0]:02x}" if data else "nothing"
-            raise FormatError(f"not in the Confluent wire format: it begins with 0x00, and here is {found}", 0)
+            found = f"starts with 0x{data[0]:02x}, not 0x00" if data else "empty"
+            raise FormatError(f"not in the Confluent wire format: {found}", 0)
         try:
             framing = FRAMING.read(data)
         except DecodeError:
-            raise FormatError(f"the schema's id needs 4 bytes, {len(data) - 1} left", 1) from None
+            raise FormatError(f"the schema ID needs 4 bytes, {len(data) - 1} left", 1) from None
         value: dict[str, Any] = {"magic": framing.magic, "schemaId": framing.schemaId}
         start = FRAMING.size
         path: tuple[int, ...] = ()
@@ -81,7 +81,7 @@ class ConfluentDecoder:
             if self.payload is None:
                 return Said(value | {"payload": base64.b64encode(data[start:]).decode()})
             if len(data) > MOST_FRAMED:
-                raise FormatError(f"{len(data)} bytes, and no more than {MOST_FRAMED} are decoded")
+                raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_FRAMED}")
             value["data"], note = self.payload(data, start, path)
         except FormatError as error:
             where = "" if error.position is None else f"at byte {error.position}: "
@@ -95,7 +95,7 @@ def message_path(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     try:
         count, position = read_varint(data, start, len(data), "MessageIndexes", "count")
         if not 0 <= count <= DEEPEST:
-            raise FormatError(f"a path of {count} message indexes", start)
+            raise FormatError(f"{count} message indexes; 0 to {DEEPEST} are valid", start)
         path = []
         for _ in range(count):
             index, position = read_varint(data, position, len(data), "MessageIndexes", "index")

@@ -114,7 +114,7 @@ class Decoding:
 
             self.whole = plugin(options.decoder)
             if self.whole is None:
-                raise DecoderError(f"no decoder {options.decoder!r}; there are {_listed(tuple(KAFKA))}")
+                raise DecoderError(f"there is no decoder {options.decoder!r}; use one of {_listed(tuple(KAFKA))}")
         self._names: dict[str | None, Names] = {}
         self._target: Target | None = None
         self._decoder: Decoder | None = None
@@ -185,7 +185,7 @@ class Decoding:
 
         found = plugin(name)
         if found is None:
-            raise DecoderError(f"no format {name!r}; there are {_listed((AUTO, *FORMATS, *FRAMED))}")
+            raise DecoderError(f"there is no format {name!r}; use one of {_listed((AUTO, *FORMATS, *FRAMED))}")
         return found
 
 

@@ -35,7 +35,7 @@ def number(code: str, data: bytes) -> Any:
     """Decode one number of a fixed size; `code` is that of struct."""
     size = struct.calcsize(code)
     if len(data) != size:
-        raise FormatError(f"{size} {'byte' if size == 1 else 'bytes'} needed, {len(data)} there", min(size, len(data)))
+        raise FormatError(f"{size} {'byte' if size == 1 else 'bytes'} needed, {len(data)} found", min(size, len(data)))
     return jsonable(struct.unpack(code, data)[0])
 
 
@@ -48,7 +48,7 @@ def text(data: bytes) -> str:
 
 def json_value(data: bytes) -> Any:
     if len(data) > MOST_BYTES:
-        raise FormatError(f"{len(data)} bytes, and no more than {MOST_BYTES} are decoded")
+        raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
     decoded = text(data)
     try:
         return jsonable(json.loads(decoded, parse_constant=_no_constant))
@@ -56,28 +56,29 @@ def json_value(data: bytes) -> Any:
         where = len(decoded[: error.pos].encode())
         raise FormatError(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", where) from None
     except RecursionError:
-        raise FormatError("JSON nested too deep") from None
+        raise FormatError("JSON nested too deeply") from None
     except ValueError as error:
         if isinstance(error, FormatError):
             raise
-        raise FormatError("an integer of too many digits") from None
+        raise FormatError("the integer has too many digits") from None
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise FormatError(f"not JSON: {name} is no number there")
+    raise FormatError(f"not JSON: {name} is not a JSON number")
 
 
 def uuid(data: bytes) -> str:
     """Decode a UUID in text form, as written by UUIDSerializer."""
     if not UUID_TEXT.fullmatch(data):
-        raise FormatError("not a UUID in text, as Kafka's UUIDSerializer writes it")
+        raise FormatError("not a UUID in text form, as written by Kafka's UUIDSerializer")
     return data.decode()
 
 
 def boolean(data: bytes) -> bool:
     """Decode a boolean as written by BooleanSerializer."""
     if data not in (b"\0", b"\1"):
-        raise FormatError(f"one byte, 0 or 1, is needed, {len(data)} there", 0)
+        found = f"0x{data[0]:02x}" if len(data) == 1 else f"{len(data)} bytes"
+        raise FormatError(f"one byte needed, 0 or 1; {found} found", 0)
     return data == b"\1"
 
 

@@ -42,7 +42,7 @@ class _Converter:
             return _text(value)
         if isinstance(value, int):
             if value.bit_length() > LARGEST_NUMBER:
-                raise FormatError(f"an integer of {value.bit_length()} bits")
+                raise FormatError(f"the integer is too large ({value.bit_length()} bits)")
             return int(value)
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else _not_finite(value)
@@ -56,7 +56,7 @@ class _Converter:
             return value.isoformat()
         if isinstance(value, (Decimal, UUID, timedelta)):
             return str(value)
-        raise FormatError(f"a {type(value).__name__}, which has no place in JSON")
+        raise FormatError(f"cannot represent {type(value).__name__} in JSON")
 
 
 def _key(key: Any) -> str:

@@ -26,7 +26,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 
 NULL = Said(None)
-REST = Field(BYTES, "bytes that no known field claims", name="rest")
+REST = Field(BYTES, "bytes that belong to no known field", name="rest")
 MOST_KEYS, LONGEST_KEY = 4096, 512
 """Maximum number of cached keys, and maximum size of one in bytes."""
 GROUP_METADATA = "GroupMetadataValue"

@@ -33,13 +33,13 @@ def plugin(name: str) -> PartDecoder | None:
         if isinstance(decode, type):
             decode = decode()
     except (Exception, SystemExit) as error:  # third-party code may raise anything
-        raise DecoderError(f"decoder {name} ({found[0].value}) does not load: {_words(error)}") from None
+        raise DecoderError(f"decoder {name} ({found[0].value}) cannot be loaded: {_words(error)}") from None
     if not callable(decode):
-        raise DecoderError(f"decoder {name} ({found[0].value}) is no function")
+        raise DecoderError(f"decoder {name} ({found[0].value}) is not callable")
 
     def said(data: bytes, about: Callable[[], About]) -> Said:
         if len(data) > MOST_BYTES:
-            raise FormatError(f"{len(data)} bytes, and no more than {MOST_BYTES} are decoded")
+            raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
         try:
             return Said(jsonable(decode(data, about())))
         except FormatError as error:

@@ -22,12 +22,14 @@ def protobuf_payload(path: str) -> Payload:
         from google.protobuf import descriptor_pb2, json_format, message_factory, unknown_fields
         from google.protobuf.descriptor_pool import DescriptorPool
     except ImportError:
-        raise DecoderError(f"Protobuf needs its library: {how_to_install('protobuf')}") from None
+        raise DecoderError(f"Protobuf needs the package protobuf: {how_to_install('protobuf')}") from None
     try:
         with open(path, "rb") as file:
             found = descriptor_pb2.FileDescriptorSet.FromString(file.read())
         if not found.file:
-            raise DecoderError(f"{path}: no descriptor set: make one with protoc --descriptor_set_out")
+            raise DecoderError(
+                f"{path}: not a descriptor set; create one with protoc --include_imports --descriptor_set_out"
+            )
         pool = DescriptorPool()
         added = {proto.name for proto in found.file}
         for proto in found.file:
@@ -47,14 +49,14 @@ def protobuf_payload(path: str) -> Payload:
         raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
     main = found.file[-1]
     if not main.message_type:
-        raise DecoderError(f"{path}: {main.name or 'the last file'} of the descriptor set has no message")
+        raise DecoderError(f"{path}: {main.name or 'the last file'} in the descriptor set defines no message")
 
     def name_of(indexes: tuple[int, ...]) -> str:
         names = [main.package] if main.package else []
         messages = main.message_type
         for index in indexes:
             if not 0 <= index < len(messages):
-                raise FormatError(f"{main.name} of the descriptor set has no message {list(indexes)}")
+                raise FormatError(f"{main.name} in the descriptor set has no message with the indexes {list(indexes)}")
             names.append(messages[index].name)
             messages = messages[index].nested_type
         return ".".join(names)
@@ -68,8 +70,8 @@ def protobuf_payload(path: str) -> Payload:
             fields = unknown_fields.UnknownFieldSet(message)
             unknown = sorted({fields[i].field_number for i in range(len(fields))})
         except Exception as error:  # the library raises many types
-            raise FormatError(f"{name} does not fit: {error}"[:300], start) from None
-        note = f"fields that {name} does not name: {', '.join(map(str, unknown[:20]))}" if unknown else ""
+            raise FormatError(f"does not match {name}: {error}"[:300], start) from None
+        note = f"field numbers that {name} does not define: {', '.join(map(str, unknown[:20]))}" if unknown else ""
         return jsonable(value), note
 
     return payload

@@ -30,7 +30,7 @@ class FormatError(ValueError):
         self.position = position
 
 
-WITHOUT_KEY = "what it is cannot be known without the key"
+WITHOUT_KEY = "its type is unknown, because the key does not decode"
 """The problem of a value that does not decode because its key does not."""
 
 

@@ -8,11 +8,13 @@ from typing import Annotated, Any, NamedTuple
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, answer
 from kdump.format.snapshot import PRODUCER_ENTRY
 
-SourcePath = Annotated[PathText, Doc("the log directory, or the path that was given")]
-TopicName = Annotated[str | None, Doc("from the name of the directory")]
-PartitionNumber = Annotated[int | None, Doc("from the name of the directory")]
-TransactionalId = Annotated[str | None, Doc("as __transaction_state on the same disks has it; null: not there")]
-ProducerId = Annotated[int, Doc("whose it is")]
+SourcePath = Annotated[PathText, Doc("log directory, or the path that was passed")]
+TopicName = Annotated[str | None, Doc("topic, from the directory's name")]
+PartitionNumber = Annotated[int | None, Doc("partition, from the directory's name")]
+TransactionalId = Annotated[
+    str | None, Doc("transactional ID, from __transaction_state on the same disks; null if not there")
+]
+ProducerId = Annotated[int, Doc("producer ID")]
 """Fields that answers about partitions share."""
 
 COMMITTED, ABORTED, OPEN, HANGING = "committed", "aborted", "open", "hanging"
@@ -28,35 +30,40 @@ class Transaction(NamedTuple):
     partition: PartitionNumber
     transactionalId: TransactionalId
     producerId: ProducerId
-    producerEpoch: Annotated[int | None, Doc("epoch of its data; null: none is on the disk")]
+    producerEpoch: Annotated[int | None, Doc("epoch of its data; null if there is none on the disk")]
     state: Annotated[
         str,
         Doc(
-            "committed or aborted, by its marker; open: none came; hanging: none will: its coordinator does not know it"
+            "committed or aborted (by its marker), open (no marker), hanging (no marker, and its coordinator does not "
+            "know it as ongoing)"
         ),
     ]
-    firstOffset: Annotated[int | None, Doc("of its data; null: not known", OFFSET)]
-    lastOffset: Annotated[int | None, Doc("of its data; null: none is on the disk", OFFSET)]
-    records: Annotated[int, Doc("of its data, on the disk")]
-    batches: Annotated[int, Doc("of its data, on the disk")]
-    bytes: Annotated[int, Doc("of its data, on the disk", BYTES)]
-    begun: Annotated[int | None, Doc("the largest timestamp of its first batch", EPOCH_MS)]
-    lastTimestamp: Annotated[int | None, Doc("the largest timestamp of its last batch", EPOCH_MS)]
+    firstOffset: Annotated[int | None, Doc("first offset of its data; null if unknown", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("last offset of its data; null if there is none on the disk", OFFSET)]
+    records: Annotated[int, Doc("number of its records on the disk")]
+    batches: Annotated[int, Doc("number of its data batches on the disk")]
+    bytes: Annotated[int, Doc("size of its data batches on the disk", BYTES)]
+    begun: Annotated[int | None, Doc("largest timestamp of its first batch", EPOCH_MS)]
+    lastTimestamp: Annotated[int | None, Doc("largest timestamp of its last batch", EPOCH_MS)]
     ended: Annotated[int | None, Doc("timestamp of the marker", EPOCH_MS)]
-    age: Annotated[int | None, Doc("since it begun, where it has not ended", MS)]
-    idle: Annotated[int | None, Doc("since its last batch, where it has not ended", MS)]
-    markerOffset: Annotated[int | None, Doc("of its COMMIT or ABORT marker", OFFSET)]
-    markerEpoch: Annotated[int | None, Doc("epoch of the marker; above that of the data since transaction version 2")]
-    coordinatorEpoch: Annotated[int | None, Doc("of the coordinator that had the marker written")]
-    inTxnIndex: Annotated[bool | None, Doc("whether the .txnindex has it; null: not aborted, or no sound index")]
-    file: Annotated[PathText, Doc("where it is said that it began: a segment, a .snapshot, a .txnindex")]
-    position: Annotated[int, Doc("of its first batch, or the entry", FILE_BYTE)]
-    markerFile: Annotated[PathText | None, Doc("the segment that has the marker")]
-    markerPosition: Annotated[int | None, Doc("of the marker", FILE_BYTE)]
+    age: Annotated[int | None, Doc("time since begun, if it has not ended", MS)]
+    idle: Annotated[int | None, Doc("time since its last batch, if it has not ended", MS)]
+    markerOffset: Annotated[int | None, Doc("offset of its COMMIT or ABORT marker", OFFSET)]
+    markerEpoch: Annotated[
+        int | None, Doc("epoch of the marker; since transaction version 2, higher than that of the data")
+    ]
+    coordinatorEpoch: Annotated[int | None, Doc("epoch of the coordinator that wrote the marker")]
+    inTxnIndex: Annotated[
+        bool | None, Doc("whether the .txnindex contains it; null if not aborted, or without a valid index")
+    ]
+    file: Annotated[PathText, Doc("file that shows its start: a segment, a .snapshot, a .txnindex")]
+    position: Annotated[int, Doc("position of its first batch, or of the entry", FILE_BYTE)]
+    markerFile: Annotated[PathText | None, Doc("segment that contains the marker")]
+    markerPosition: Annotated[int | None, Doc("position of the marker", FILE_BYTE)]
     remarks: Annotated[
-        tuple[str, ...], Doc("what is not certain, and why; what its coordinator says of an open one")
+        tuple[str, ...], Doc("what is uncertain, and why; for an open one, the coordinator's state")
     ] = ()
-    abort: Annotated[str | None, Doc("the command that ends it, where that is for a person to do")] = None
+    abort: Annotated[str | None, Doc("command that aborts it, if no coordinator will")] = None
     abortBefore3: Annotated[str | None, Doc("the same for brokers before 3.0")] = None
 
 
@@ -69,74 +76,84 @@ class PartitionTransactions(NamedTuple):
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
-    path: Annotated[PathText, Doc("the directory, or the file that was given")]
-    logStartOffset: Annotated[int | None, Doc("by log-start-offset-checkpoint, else that of the first segment", OFFSET)]
-    logEndOffset: Annotated[int | None, Doc("behind the last sound batch", OFFSET)]
-    highWatermark: Annotated[int | None, Doc("as replication-offset-checkpoint has it, written down every 5 s", OFFSET)]
+    path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
+    logStartOffset: Annotated[int | None, Doc("from log-start-offset-checkpoint, or else the first segment's", OFFSET)]
+    logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
+    highWatermark: Annotated[
+        int | None, Doc("high watermark in replication-offset-checkpoint, written every 5 s", OFFSET)
+    ]
     lastStableOffset: Annotated[
         int | None,
         Doc(
-            "where read_committed consumers stop once all is replicated; null: the newest segment was not asked for",
+            "offset at which read_committed consumers stop once everything is replicated; null if the newest segment "
+            "was not selected",
             OFFSET,
         ),
     ]
-    heldBy: Annotated[int | None, Doc("producer id of the transaction that holds it back; null: none")]
-    committed: Annotated[int, Doc("transactions with a COMMIT marker")]
-    aborted: Annotated[int, Doc("transactions with an ABORT marker")]
-    open: Annotated[int, Doc("transactions without a marker")]
-    hanging: Annotated[int, Doc("those that their coordinator does not know as ongoing; not counted in open")]
-    emptyMarkers: Annotated[int, Doc("markers that compaction has emptied: nothing of their transactions is left")]
-    segments: Annotated[int, Doc("that were read")]
-    damages: Annotated[int, Doc("damaged stretches, which could not be taken into account")]
-    seededFrom: Annotated[PathText | None, Doc("the .snapshot that told what was open where the first segment begins")]
+    heldBy: Annotated[int | None, Doc("producer ID of the transaction that blocks lastStableOffset; null if none does")]
+    committed: Annotated[int, Doc("number of transactions with a COMMIT marker")]
+    aborted: Annotated[int, Doc("number of transactions with an ABORT marker")]
+    open: Annotated[int, Doc("number of transactions without a marker")]
+    hanging: Annotated[
+        int, Doc("number of transactions that their coordinator does not know as ongoing; not counted in open")
+    ]
+    emptyMarkers: Annotated[
+        int, Doc("number of markers emptied by compaction, with nothing left of their transactions")
+    ]
+    segments: Annotated[int, Doc("number of segments read")]
+    damages: Annotated[int, Doc("number of damaged byte ranges, which could not be considered")]
+    seededFrom: Annotated[
+        PathText | None, Doc(".snapshot with the transactions open at the start of the first segment")
+    ]
 
 
 @answer("transactionCoordinator")
 class CoordinatorTransaction(NamedTuple):
-    """What a coordinator said last of a transactional id: the record at `offset` of the directory `path`."""
+    """The coordinator's last record for a transactional ID: the record at `offset` in the directory `path`."""
 
     source: SourcePath
-    path: Annotated[PathText, Doc("partition of __transaction_state")]
-    offset: Annotated[int, Doc("of the record that says so", OFFSET)]
+    path: Annotated[PathText, Doc("partition directory of __transaction_state")]
+    offset: Annotated[int, Doc("offset of the record", OFFSET)]
     transactionalId: Annotated[str, Doc("transactional.id of the producer")]
-    producerId: Annotated[int, Doc("its producer id")]
-    producerEpoch: Annotated[int, Doc("its epoch")]
+    producerId: Annotated[int, Doc("producer ID")]
+    producerEpoch: Annotated[int, Doc("producer epoch")]
     state: Annotated[str, Doc("Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort …")]
-    transactionTimeoutMs: Annotated[int, Doc("after which the coordinator aborts it", MS)]
-    transactionStartTimestampMs: Annotated[int | None, Doc("when its last transaction began", EPOCH_MS)]
-    transactionLastUpdateTimestampMs: Annotated[int | None, Doc("of the last change", EPOCH_MS)]
-    age: Annotated[int | None, Doc("since it began, where it has not ended", MS)]
-    partitions: Annotated[tuple[str, ...], Doc("topic-partition of each that has no marker yet")]
+    transactionTimeoutMs: Annotated[int, Doc("time after which the coordinator aborts a transaction", MS)]
+    transactionStartTimestampMs: Annotated[int | None, Doc("start of its last transaction", EPOCH_MS)]
+    transactionLastUpdateTimestampMs: Annotated[int | None, Doc("time of the last change", EPOCH_MS)]
+    age: Annotated[int | None, Doc("time since the transaction started, if it has not ended", MS)]
+    partitions: Annotated[tuple[str, ...], Doc("partitions without a marker so far, as topic-partition")]
 
 
 @answer("transactionDifference")
 class Difference(NamedTuple):
-    """Where the log and the coordinator say different things of a transaction."""
+    """A contradiction between the log and the coordinator about a transaction."""
 
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
-    transactionalId: Annotated[str, Doc("whose transaction it is")]
+    transactionalId: Annotated[str, Doc("transactional ID")]
     producerId: ProducerId
-    producerEpoch: Annotated[int, Doc("of the marker")]
-    offset: Annotated[int | None, Doc("of the marker; null: there is none", OFFSET)]
-    file: Annotated[PathText, Doc("the segment that has the marker; the partition's directory without one")]
-    position: Annotated[int, Doc("of the marker", FILE_BYTE)]
-    coordinator: Annotated[PathText, Doc("partition of __transaction_state")]
-    coordinatorOffset: Annotated[int, Doc("of the record that decided", OFFSET)]
-    message: Annotated[str, Doc("what differs")]
+    producerEpoch: Annotated[int, Doc("epoch of the marker")]
+    offset: Annotated[int | None, Doc("offset of the marker; null if there is none", OFFSET)]
+    file: Annotated[PathText, Doc("segment that contains the marker, or the partition directory if there is none")]
+    position: Annotated[int, Doc("position of the marker", FILE_BYTE)]
+    coordinator: Annotated[PathText, Doc("partition directory of __transaction_state")]
+    coordinatorOffset: Annotated[int, Doc("offset of the record with the decision", OFFSET)]
+    message: Annotated[str, Doc("explanation")]
 
 
 LIVE, EXPIRED, UNKNOWN = "live", "expired", "unknown"
 
-Gaps = Annotated[int, Doc("data batches whose sequence leaves some out")]
-Duplicates = Annotated[int, Doc("data batches whose sequence had come already")]
-Fenced = Annotated[int, Doc("data batches with an epoch older than one before")]
-EpochStarts = Annotated[int, Doc("new epochs that do not begin with sequence 0")]
+Gaps = Annotated[int, Doc("number of data batches before which sequence numbers are missing")]
+Duplicates = Annotated[int, Doc("number of data batches with repeated sequence numbers")]
+Fenced = Annotated[int, Doc("number of data batches with an older epoch than an earlier batch")]
+EpochStarts = Annotated[int, Doc("number of new epochs that do not start with sequence 0")]
 StateFrom = Annotated[
     PathText,
     Doc(
-        "the .snapshot that a broker begins with; log: it replays all; nothing: it starts without, or that is not here"
+        ".snapshot that a broker loads; log if it replays the whole log; nothing if it starts without producer state, "
+        "or if that is unknown here"
     ),
 ]
 
@@ -144,37 +161,36 @@ StateFrom = Annotated[
 def _in_broker(name: str) -> Doc:
     """Return what a field of ProducerSnapshot means, for the state of a broker."""
     field = PRODUCER_ENTRY.field(name)
-    return Doc(f"in the broker: {field.meaning}", field.unit)
+    return Doc(f"broker's state: {field.meaning}", field.unit)
 
 
 @answer("producer")
 class Producer(NamedTuple):
-    """A producer id in one partition: what its batches on the disk say, and what a broker that starts on this disk
-    would know of it. On the disk: `firstEpoch` to `epochStarts`. In the broker, by the names of ProducerSnapshot:
-    `epoch` to `currentTxnFirstOffset`, None where it would not know the producer; it drops one that is idle for
-    producer.id.expiration.ms."""
+    """A producer ID in one partition: its batches on the disk (`firstEpoch` to `epochStarts`), and the state that a
+    broker would load at startup (`epoch` to `currentTxnFirstOffset`, with the names of ProducerSnapshot; None if the
+    broker would not know the producer). A broker removes a producer that is idle for producer.id.expiration.ms."""
 
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
     transactionalId: TransactionalId
     producerId: ProducerId
-    firstEpoch: Annotated[int | None, Doc("on the disk: its first epoch; null: nothing of it is there")]
+    firstEpoch: Annotated[int | None, Doc("on the disk: its first epoch; null if it has no batches there")]
     lastEpoch: Annotated[int | None, Doc("on the disk: its highest epoch")]
-    batches: Annotated[int, Doc("on the disk: its data batches")]
-    records: Annotated[int, Doc("on the disk: its records")]
-    bytes: Annotated[int, Doc("on the disk: of its data batches", BYTES)]
-    firstOffset: Annotated[int | None, Doc("on the disk: of its data", OFFSET)]
-    lastDataOffset: Annotated[int | None, Doc("on the disk: of its data", OFFSET)]
-    firstTimestamp: Annotated[int | None, Doc("on the disk: the largest of its first data batch", EPOCH_MS)]
-    lastBatchTimestamp: Annotated[int | None, Doc("on the disk: of its last batch or marker", EPOCH_MS)]
-    commits: Annotated[int, Doc("on the disk: its COMMIT markers")]
-    aborts: Annotated[int, Doc("on the disk: its ABORT markers")]
+    batches: Annotated[int, Doc("on the disk: number of its data batches")]
+    records: Annotated[int, Doc("on the disk: number of its records")]
+    bytes: Annotated[int, Doc("on the disk: size of its data batches", BYTES)]
+    firstOffset: Annotated[int | None, Doc("on the disk: first offset of its data", OFFSET)]
+    lastDataOffset: Annotated[int | None, Doc("on the disk: last offset of its data", OFFSET)]
+    firstTimestamp: Annotated[int | None, Doc("on the disk: largest timestamp of its first data batch", EPOCH_MS)]
+    lastBatchTimestamp: Annotated[int | None, Doc("on the disk: timestamp of its last batch or marker", EPOCH_MS)]
+    commits: Annotated[int, Doc("on the disk: number of its COMMIT markers")]
+    aborts: Annotated[int, Doc("on the disk: number of its ABORT markers")]
     gaps: Gaps
     duplicates: Duplicates
     fenced: Fenced
     epochStarts: EpochStarts
-    state: Annotated[str, Doc("live; expired: the broker drops it; unknown: the broker would not know it")]
+    state: Annotated[str, Doc("live, expired (the broker removes it), unknown (the broker would not know it)")]
     epoch: Annotated[int | None, _in_broker("epoch")]
     lastSequence: Annotated[int | None, _in_broker("lastSequence")]
     lastOffset: Annotated[int | None, _in_broker("lastOffset")]
@@ -183,72 +199,72 @@ class Producer(NamedTuple):
     coordinatorEpoch: Annotated[int | None, _in_broker("coordinatorEpoch")]
     currentTxnFirstOffset: Annotated[int | None, _in_broker("currentTxnFirstOffset")]
     stateFrom: StateFrom
-    inSnapshot: Annotated[bool | None, Doc("whether that .snapshot has it; null without one")]
-    idle: Annotated[int | None, Doc("since its last batch or marker", MS)]
-    file: Annotated[PathText, Doc("that has its last batch or marker; the .snapshot, if nothing of it is on the disk")]
-    position: Annotated[int, Doc("of that batch or marker; of the entry", FILE_BYTE)]
-    remarks: Annotated[tuple[str, ...], Doc("what is not as usual, and why")] = ()
+    inSnapshot: Annotated[bool | None, Doc("whether that .snapshot contains it; null without one")]
+    idle: Annotated[int | None, Doc("time since its last batch or marker", MS)]
+    file: Annotated[PathText, Doc("file with its last batch or marker; the .snapshot if it has no batches on the disk")]
+    position: Annotated[int, Doc("position of that batch or marker, or of the entry", FILE_BYTE)]
+    remarks: Annotated[tuple[str, ...], Doc("what is unusual, and why")] = ()
 
 
 @answer("producerEvent")
 class ProducerEvent(NamedTuple):
-    """Something in a producer's history: first (its first batch here), epoch (its data have a new epoch), gap,
-    duplicate, fenced (an older epoch), epochStart (a new epoch that does not begin with sequence 0), forgotten (idle
-    for so long that a broker had forgotten it), COMMIT or ABORT (a marker)."""
+    """An event in a producer's history: first (its first batch here), epoch (its data has a new epoch), gap, duplicate,
+    fenced (an older epoch), epochStart (a new epoch that does not start with sequence 0), forgotten (idle for so long
+    that a broker no longer had its state), COMMIT or ABORT (a marker)."""
 
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
-    offset: Annotated[int, Doc("of the batch", OFFSET)]
-    timestamp: Annotated[int | None, Doc("of the batch: the largest in it", EPOCH_MS)]
+    offset: Annotated[int, Doc("first offset of the batch", OFFSET)]
+    timestamp: Annotated[int | None, Doc("largest timestamp in the batch", EPOCH_MS)]
     transactionalId: TransactionalId
     producerId: ProducerId
-    producerEpoch: Annotated[int, Doc("of the batch")]
+    producerEpoch: Annotated[int, Doc("epoch of the batch")]
     event: Annotated[str, Doc("first, epoch, gap, duplicate, fenced, epochStart, forgotten, COMMIT, ABORT")]
-    baseSequence: Annotated[int, Doc("of the batch; -1: none")]
-    lastSequence: Annotated[int, Doc("of the batch; -1: none")]
-    message: Annotated[str, Doc("what happened")]
-    file: Annotated[PathText, Doc("the segment")]
-    position: Annotated[int, Doc("of the batch", FILE_BYTE)]
+    baseSequence: Annotated[int, Doc("first sequence number of the batch; -1: none")]
+    lastSequence: Annotated[int, Doc("last sequence number of the batch; -1: none")]
+    message: Annotated[str, Doc("explanation")]
+    file: Annotated[PathText, Doc("path of the segment")]
+    position: Annotated[int, Doc("position of the batch", FILE_BYTE)]
 
 
 @answer("producerPartition")
 class PartitionProducers(NamedTuple):
-    """A partition, after all its producers. `stateFrom` is "nothing" where a broker forgets all, or the newest segment
-    was not asked for."""
+    """A partition, after all its producers. `stateFrom` is "nothing" if a broker loads no producer state, or if the
+    newest segment was not selected."""
 
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
-    path: Annotated[PathText, Doc("the directory, or the file that was given")]
-    logStartOffset: Annotated[int | None, Doc("by log-start-offset-checkpoint, else that of the first segment", OFFSET)]
-    logEndOffset: Annotated[int | None, Doc("behind the last sound batch", OFFSET)]
-    producers: Annotated[int, Doc("on the disk, or in the snapshot")]
-    live: Annotated[int, Doc("that a broker which starts on this disk knows")]
-    expired: Annotated[int, Doc("that it drops, for they were idle for too long")]
-    unknown: Annotated[int, Doc("that are on the disk, and that it does not know")]
+    path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
+    logStartOffset: Annotated[int | None, Doc("from log-start-offset-checkpoint, or else the first segment's", OFFSET)]
+    logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
+    producers: Annotated[int, Doc("number of producers on the disk or in the snapshot")]
+    live: Annotated[int, Doc("number of these that a broker knows after startup on this disk")]
+    expired: Annotated[int, Doc("number of these that it removes because they were idle for too long")]
+    unknown: Annotated[int, Doc("number of these that are on the disk, but that it does not know")]
     gaps: Gaps
     duplicates: Duplicates
     fenced: Fenced
     epochStarts: EpochStarts
-    snapshotOnly: Annotated[int, Doc("in the snapshot, with nothing on the disk")]
+    snapshotOnly: Annotated[int, Doc("number of producers in the snapshot without batches on the disk")]
     stateFrom: StateFrom
-    stateOffset: Annotated[int | None, Doc("of that snapshot: the log behind is replayed", OFFSET)]
-    segments: Annotated[int, Doc("that were read")]
-    damages: Annotated[int, Doc("damaged stretches, which could not be taken into account")]
-    forgotten: Annotated[int, Doc("producers for which there was no room")]
+    stateOffset: Annotated[int | None, Doc("offset of that snapshot, after which the log is replayed", OFFSET)]
+    segments: Annotated[int, Doc("number of segments read")]
+    damages: Annotated[int, Doc("number of damaged byte ranges, which could not be considered")]
+    forgotten: Annotated[int, Doc("number of producers that are left out for lack of memory")]
 
 
 @answer("note")
 class Note(NamedTuple):
-    """What could not be read, or not be taken into account."""
+    """Something that could not be read or considered."""
 
-    source: Annotated[PathText, Doc("the path that it is about; empty where the message says it")]
-    message: Annotated[PathText, Doc("what could not be read, or does not fit")]
+    source: Annotated[PathText, Doc("path to which it refers; empty if the message contains it")]
+    message: Annotated[PathText, Doc("what could not be read, or is inconsistent")]
 
 
 class ChangedField(NamedTuple):
-    """A field that a record changed; None for what was not there, or is gone."""
+    """A field that a record changed; None for a value that did not exist before, or does not exist any more."""
 
     name: str
     old: Any
@@ -259,14 +275,17 @@ class ChangedField(NamedTuple):
 class RecordedChange(NamedTuple):
     """What one record of a coordinator's log, or of the metadata log, changed."""
 
-    source: Annotated[PathText, Doc("the log it stands in")]
-    offset: Annotated[int, Doc("of the record", OFFSET)]
-    timestamp: Annotated[int | None, Doc("of the record", EPOCH_MS)]
-    record: Annotated[str, Doc("its type: Kafka's name of its message, or COMMIT and ABORT for markers")]
-    groupId: Annotated[str | None, Doc("the group; null in the cluster's metadata")]
+    source: Annotated[PathText, Doc("log that contains the record")]
+    offset: Annotated[int, Doc("offset of the record", OFFSET)]
+    timestamp: Annotated[int | None, Doc("timestamp of the record", EPOCH_MS)]
+    record: Annotated[str, Doc("type of the record: Kafka's name of the message, or COMMIT and ABORT for markers")]
+    groupId: Annotated[str | None, Doc("group ID; null in the cluster's metadata")]
     entity: Annotated[
-        str, Doc("what it changed: offset, group, member, shareState; topic, partition, broker, config …")
+        str,
+        Doc("kind of object that it changed: offset, group, member, shareState; topic, partition, broker, config …"),
     ]
-    name: Annotated[str, Doc("which")]
+    name: Annotated[str, Doc("name of the object")]
     action: Annotated[str, Doc("created, changed, removed; pending or aborted in a transaction")]
-    fields: Annotated[tuple[ChangedField, ...], Doc("of {…}: what differs, and what a new or removed one says")]
+    fields: Annotated[
+        tuple[ChangedField, ...], Doc("changed fields, or all fields of a new or removed object, each {…}")
+    ]

@@ -85,5 +85,5 @@ def _set(values: Iterable[str]) -> frozenset[str]:
 def _states(values: Iterable[str], known: tuple[str, ...]) -> frozenset[str]:
     states = _set(values)
     if not states <= set(known):
-        raise ValueError(f"no state {', '.join(sorted(states - set(known)))}; there are {', '.join(known)}")
+        raise ValueError(f"unknown state {', '.join(sorted(states - set(known)))}; known are {', '.join(known)}")
     return states

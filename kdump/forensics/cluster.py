@@ -12,34 +12,36 @@ from kdump.state.image import Endpoint, Supported
 class Cluster(NamedTuple):
     """The cluster as a whole: IDs, offsets and counts."""
 
-    source: Annotated[PathText, Doc("the directory or file that was read")]
-    clusterId: Annotated[str | None, Doc("from meta.properties beside it")]
-    nodeId: Annotated[str | None, Doc("the node whose disk it is, from meta.properties")]
-    metadataVersion: Annotated[str | None, Doc("the release that metadata.version stands for")]
-    leaderId: Annotated[int | None, Doc("who became leader of the quorum last")]
-    leaderEpoch: Annotated[int | None, Doc("its epoch")]
-    kraftVersion: Annotated[int | None, Doc("kraft.version; null: never written, which means 0")]
-    zkMigrationState: Annotated[str | None, Doc("of the migration from ZooKeeper")]
-    snapshot: Annotated[int | None, Doc("end of the snapshot that the reading began with; null: none", OFFSET)]
-    endOffset: Annotated[int, Doc("behind the last record that was read", OFFSET)]
-    endTimestamp: Annotated[int | None, Doc("of that record", EPOCH_MS)]
-    committedOffset: Annotated[
-        int | None, Doc("all below is committed, by the newest snapshot; what is above may be undone", OFFSET)
+    source: Annotated[PathText, Doc("directory or file that was read")]
+    clusterId: Annotated[str | None, Doc("cluster ID, from meta.properties in the same log directory")]
+    nodeId: Annotated[str | None, Doc("ID of the node that the disk belongs to, from meta.properties")]
+    metadataVersion: Annotated[str | None, Doc("release that metadata.version stands for")]
+    leaderId: Annotated[int | None, Doc("node that became leader of the quorum last")]
+    leaderEpoch: Annotated[int | None, Doc("epoch of that leader")]
+    kraftVersion: Annotated[int | None, Doc("kraft.version; null if never written, which means 0")]
+    zkMigrationState: Annotated[str | None, Doc("state of the migration from ZooKeeper")]
+    snapshot: Annotated[
+        int | None, Doc("end offset of the snapshot that was loaded first; null if there is none", OFFSET)
     ]
-    brokers: Annotated[int, Doc("registered brokers")]
-    fencedBrokers: Annotated[int, Doc("those of them that are fenced")]
-    topics: Annotated[int, Doc("how many")]
-    partitions: Annotated[int, Doc("how many")]
-    offlinePartitions: Annotated[int, Doc("those without a leader")]
-    underReplicatedPartitions: Annotated[int, Doc("those with fewer in-sync replicas than replicas")]
-    underMinIsrPartitions: Annotated[int, Doc("those with fewer in-sync replicas than min.insync.replicas")]
-    reassigningPartitions: Annotated[int, Doc("those with replicas being added or removed")]
-    configs: Annotated[int, Doc("dynamic configs")]
-    quotas: Annotated[int, Doc("client quotas")]
-    acls: Annotated[int, Doc("how many")]
-    scramCredentials: Annotated[int, Doc("how many")]
-    delegationTokens: Annotated[int, Doc("how many")]
-    nextProducerId: Annotated[int | None, Doc("where the next block of producer ids begins")]
+    endOffset: Annotated[int, Doc("offset after the last record that was read", OFFSET)]
+    endTimestamp: Annotated[int | None, Doc("timestamp of that record", EPOCH_MS)]
+    committedOffset: Annotated[
+        int | None, Doc("everything below is committed, by the newest snapshot; what is above may be undone", OFFSET)
+    ]
+    brokers: Annotated[int, Doc("number of registered brokers")]
+    fencedBrokers: Annotated[int, Doc("number of fenced brokers")]
+    topics: Annotated[int, Doc("number of topics")]
+    partitions: Annotated[int, Doc("number of partitions")]
+    offlinePartitions: Annotated[int, Doc("number without a leader")]
+    underReplicatedPartitions: Annotated[int, Doc("number with fewer in-sync replicas than replicas")]
+    underMinIsrPartitions: Annotated[int, Doc("number with fewer in-sync replicas than min.insync.replicas")]
+    reassigningPartitions: Annotated[int, Doc("number with replicas being added or removed")]
+    configs: Annotated[int, Doc("number of dynamic configs")]
+    quotas: Annotated[int, Doc("number of client quotas")]
+    acls: Annotated[int, Doc("number of ACLs")]
+    scramCredentials: Annotated[int, Doc("number of SCRAM credentials")]
+    delegationTokens: Annotated[int, Doc("number of delegation tokens")]
+    nextProducerId: Annotated[int | None, Doc("first producer ID of the next block")]
 
 
 @answer("clusterVoter")
@@ -48,8 +50,8 @@ class ClusterVoter(NamedTuple):
 
     voterId: Annotated[int, Doc("node.id")]
     isLeader: Annotated[bool, Doc("whether it became leader last")]
-    voterDirectoryId: Annotated[str | None, Doc("id of its metadata directory; null: voters are static")]
-    endpoints: Annotated[tuple[Endpoint, ...], Doc("of {…}")]
+    voterDirectoryId: Annotated[str | None, Doc("ID of its metadata directory; null if voters are static")]
+    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
 
 
 @answer("clusterController")
@@ -57,9 +59,9 @@ class ClusterController(NamedTuple):
     """A registered controller."""
 
     controllerId: Annotated[int, Doc("node.id")]
-    incarnationId: Annotated[str, Doc("of its process")]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("of {…}")]
-    features: Annotated[tuple[Supported, ...], Doc("of {…}: what the node knows")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
+    features: Annotated[tuple[Supported, ...], Doc("features that the node supports, each {…}")]
     zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper")]
 
 
@@ -68,66 +70,68 @@ class ClusterBroker(NamedTuple):
     """A registered broker."""
 
     brokerId: Annotated[int, Doc("node.id")]
-    state: Annotated[str, Doc("active, fenced (serves nobody), or shutting down")]
+    state: Annotated[str, Doc("active, fenced (serves no clients), or shutting down")]
     rack: Annotated[str | None, Doc("broker.rack")]
     brokerEpoch: Annotated[int, Doc("offset of its registration")]
-    incarnationId: Annotated[str, Doc("of its process")]
-    fenced: Annotated[bool, Doc("as registered")]
-    inControlledShutdown: Annotated[bool, Doc("as registered")]
-    leaders: Annotated[int, Doc("partitions that it leads")]
-    replicas: Annotated[int, Doc("partitions that it has a replica of")]
-    outOfSync: Annotated[int, Doc("those of them that it is not in sync with")]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("of {…}")]
-    logDirs: Annotated[tuple[str, ...], Doc("ids of its log directories")]
-    cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("those that take no new replicas")]
-    features: Annotated[tuple[Supported, ...], Doc("of {…}: what the node knows")]
-    isMigratingZkBroker: Annotated[bool, Doc("whether it was one of ZooKeeper's")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
+    fenced: Annotated[bool, Doc("whether it is registered as fenced")]
+    inControlledShutdown: Annotated[bool, Doc("whether it is registered as shutting down")]
+    leaders: Annotated[int, Doc("number of partitions that it leads")]
+    replicas: Annotated[int, Doc("number of partitions of which it has a replica")]
+    outOfSync: Annotated[int, Doc("number of these for which it is not in sync")]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
+    logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories")]
+    cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
+    features: Annotated[tuple[Supported, ...], Doc("features that the node supports, each {…}")]
+    isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")]
 
 
 @answer("clusterFeature")
 class ClusterFeature(NamedTuple):
     """A finalized feature."""
 
-    name: Annotated[str, Doc("of the feature")]
+    name: Annotated[str, Doc("name of the feature")]
     featureLevel: Annotated[int, Doc("finalized level")]
-    release: Annotated[str | None, Doc("what the level of metadata.version is called")]
+    release: Annotated[str | None, Doc("release that the level of metadata.version stands for")]
 
 
 @answer("clusterTopic")
 class ClusterTopic(NamedTuple):
     """A topic."""
 
-    topic: Annotated[str, Doc("its name")]
-    topicId: Annotated[str, Doc("its id, as Kafka prints it")]
-    partitions: Annotated[int, Doc("how many")]
-    replicationFactor: Annotated[int, Doc("of the partition with most replicas, those being added aside")]
-    offline: Annotated[int, Doc("partitions without a leader")]
-    underReplicated: Annotated[int, Doc("partitions with fewer in-sync replicas than replicas")]
-    underMinIsr: Annotated[int, Doc("partitions with fewer in-sync replicas than min.insync.replicas")]
-    reassigning: Annotated[int, Doc("partitions with replicas being added or removed")]
-    configs: Annotated[dict[str, Any], Doc("its own, by name")]
+    topic: Annotated[str, Doc("name of the topic")]
+    topicId: Annotated[str, Doc("topic ID, as Kafka prints it")]
+    partitions: Annotated[int, Doc("number of partitions")]
+    replicationFactor: Annotated[int, Doc("largest number of replicas of a partition, without those being added")]
+    offline: Annotated[int, Doc("number of partitions without a leader")]
+    underReplicated: Annotated[int, Doc("number of partitions with fewer in-sync replicas than replicas")]
+    underMinIsr: Annotated[int, Doc("number of partitions with fewer in-sync replicas than min.insync.replicas")]
+    reassigning: Annotated[int, Doc("number of partitions with replicas being added or removed")]
+    configs: Annotated[dict[str, Any], Doc("the topic's own configs, by name")]
 
 
 @answer("clusterPartition")
 class ClusterPartition(NamedTuple):
     """A partition."""
 
-    topic: Annotated[str, Doc("name of its topic")]
-    partition: Annotated[int, Doc("of the topic")]
+    topic: Annotated[str, Doc("name of the topic")]
+    partition: Annotated[int, Doc("partition of the topic")]
     state: Annotated[
-        str, Doc("empty, or offline, under-replicated, under-min-isr, reassigning, recovering; several by comma")
+        str, Doc("empty, or offline, under-replicated, under-min-isr, reassigning, recovering; comma-separated")
     ]
     leader: Annotated[int, Doc("broker that leads it; -1: none")]
-    leaderEpoch: Annotated[int, Doc("how often it changed")]
-    isr: Annotated[tuple[int, ...], Doc("brokers in sync")]
+    leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader")]
+    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica")]
     replicas: Annotated[tuple[int, ...], Doc("brokers with a replica, the preferred leader first")]
-    addingReplicas: Annotated[tuple[int, ...], Doc("being added")]
-    removingReplicas: Annotated[tuple[int, ...], Doc("being removed")]
-    eligibleLeaderReplicas: Annotated[tuple[int, ...], Doc("out of sync, and with all that is committed (KIP-966)")]
-    lastKnownElr: Annotated[tuple[int, ...], Doc("the last that were eligible before they had an unclean shutdown")]
+    addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added")]
+    removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed")]
+    eligibleLeaderReplicas: Annotated[
+        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)")
+    ]
+    lastKnownElr: Annotated[tuple[int, ...], Doc("last eligible replicas, before they had an unclean shutdown")]
     leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")]
-    partitionEpoch: Annotated[int, Doc("how often anything of it changed")]
-    directories: Annotated[tuple[str, ...], Doc("id of the log directory of each replica")]
+    partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")]
+    directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica")]
 
 
 @answer("clusterConfig")
@@ -135,9 +139,9 @@ class ClusterConfig(NamedTuple):
     """A dynamic config."""
 
     resourceType: Annotated[str, Doc("TOPIC, BROKER, CLIENT_METRICS, GROUP")]
-    resourceName: Annotated[str, Doc("its name; empty: the default of all brokers")]
-    name: Annotated[str, Doc("of the config")]
-    value: Annotated[str, Doc("as it was set; [hidden] for a secret, unless --show-secrets")]
+    resourceName: Annotated[str, Doc("name of the resource; empty for the default of all brokers")]
+    name: Annotated[str, Doc("name of the config")]
+    value: Annotated[str, Doc("value as it was set; [hidden] for a secret, unless --show-secrets")]
 
 
 class QuotaEntity(NamedTuple):
@@ -151,9 +155,12 @@ class QuotaEntity(NamedTuple):
 class ClusterQuota(NamedTuple):
     """A client quota."""
 
-    entity: Annotated[tuple[QuotaEntity, ...], Doc("of {…}: user, client-id, ip; null for the default")]
-    name: Annotated[str, Doc("of the quota")]
-    value: Annotated[float, Doc("its value")]
+    entity: Annotated[
+        tuple[QuotaEntity, ...],
+        Doc("what the quota applies to, each {…}; type: user, client-id, ip; name is null for the default"),
+    ]
+    name: Annotated[str, Doc("name of the quota")]
+    value: Annotated[float, Doc("value of the quota")]
 
 
 @answer("clusterAcl")
@@ -161,13 +168,13 @@ class ClusterAcl(NamedTuple):
     """An ACL."""
 
     resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …")]
-    resourceName: Annotated[str, Doc("its name, or prefix")]
+    resourceName: Annotated[str, Doc("name of the resource, or prefix")]
     patternType: Annotated[str, Doc("LITERAL or PREFIXED")]
     principal: Annotated[str, Doc("User:name")]
     permissionType: Annotated[str, Doc("ALLOW or DENY")]
     operation: Annotated[str, Doc("READ, WRITE …")]
-    host: Annotated[str, Doc("from where; * for anywhere")]
-    id: Annotated[str, Doc("of the entry")]
+    host: Annotated[str, Doc("client host; * for any")]
+    id: Annotated[str, Doc("ID of the entry")]
 
 
 @answer("clusterScram")
@@ -176,17 +183,17 @@ class ClusterScram(NamedTuple):
 
     name: Annotated[str, Doc("user")]
     mechanism: Annotated[str, Doc("SCRAM-SHA-256 or SCRAM-SHA-512")]
-    iterations: Annotated[int, Doc("of the hash; salt and keys are not shown")]
+    iterations: Annotated[int, Doc("iterations of the hash; salt and keys are not shown")]
 
 
 @answer("clusterToken")
 class ClusterToken(NamedTuple):
     """A delegation token."""
 
-    tokenId: Annotated[str, Doc("of the token; its secret is not on the disk")]
+    tokenId: Annotated[str, Doc("token ID; the secret is not on the disk")]
     owner: Annotated[str, Doc("principal")]
     requester: Annotated[str, Doc("principal")]
     renewers: Annotated[tuple[str, ...], Doc("principals")]
-    issueTimestamp: Annotated[int, Doc("when it was made", EPOCH_MS)]
-    expirationTimestamp: Annotated[int, Doc("when it expires, unless renewed", EPOCH_MS)]
-    maxTimestamp: Annotated[int, Doc("beyond which it cannot be renewed", EPOCH_MS)]
+    issueTimestamp: Annotated[int, Doc("time of creation", EPOCH_MS)]
+    expirationTimestamp: Annotated[int, Doc("time at which it expires, unless renewed", EPOCH_MS)]
+    maxTimestamp: Annotated[int, Doc("time up to which it can be renewed", EPOCH_MS)]

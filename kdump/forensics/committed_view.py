@@ -95,26 +95,28 @@ class View:
 def said(view: View, name: str, *, starts_late: bool) -> Iterator[str]:
     """Yield lines on what was taken into account and what could not be."""
     if view.stable is None:
-        stable = "no transaction is open at its end"
+        stable = "no transaction is open at the end"
     else:
-        stable = f"last stable offset {view.stable}, where producer {view.held_by} has a transaction open"
+        stable = f"last stable offset {view.stable}, where producer {view.held_by} has an open transaction"
         if view.alone:
-            stable = f"nothing from offset {view.stable} on: the transaction of producer {view.held_by} has no end here"
-    taken = "this file alone" if view.alone else many(view.segments, "segment")
+            stable = (
+                f"nothing from offset {view.stable} on: the transaction of producer {view.held_by} does not end here"
+            )
+    taken = "only this file" if view.alone else many(view.segments, "segment")
     if view.snapshot:
-        taken += f", what was open by {view.snapshot}"
+        taken += f", open transactions from {view.snapshot}"
     if view.indexes:
         taken += f", {many(view.indexes, '.txnindex', '.txnindexes')}"
-    yield f"{name}: read committed: {stable}; taken into account: {taken}"
+    yield f"{name}: read committed: {stable}; based on {taken}"
     if view.alone:
-        yield f"{name}: what other segments say of transactions that begin or end outside it is not known"
+        yield f"{name}: transactions that start or end in other segments are unknown"
     elif starts_late:
-        yield f"{name}: no sound .snapshot says what was open at offset {view.start}: what began before is not known"
+        yield f"{name}: no valid .snapshot at offset {view.start}: transactions that started before are unknown"
     if view.damages:
         yield (
-            f"{name}: {many(view.damages, 'damaged stretch', 'damaged stretches')}: how transactions ended there is"
-            " not known; kdump transactions tells which they are"
+            f"{name}: {many(view.damages, 'damaged byte range')}: how transactions ended there is unknown; run kdump"
+            " transactions to list them"
         )
     if view.by_index:
-        yield f"{name}: {many(view.by_index, 'aborted transaction')} known by a .txnindex alone, without a marker"
+        yield f"{name}: {many(view.by_index, 'aborted transaction')} known only from a .txnindex, without a marker"
     yield from view.unread

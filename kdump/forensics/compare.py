@@ -145,7 +145,7 @@ class _Pair:
         assert batch is not None
         if batch.problems:
             problem = batch.problems[0]
-            side.note(f"{side.place.file}: the batch at {batch.position} cannot be decoded: {problem.reason}")
+            side.note(f"{side.place.file}: the batch at byte {batch.position} cannot be decoded: {problem.reason}")
         side.advance()
 
 

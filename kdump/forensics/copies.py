@@ -83,7 +83,7 @@ def side(path: str, options: Options, refused: Refused) -> Side:
                 continue
             key = (each.topic, each.partition)
             if key in copies:
-                raise SourceError(f"{path}: {each.name} is in {copies[key].path} and in {each.path}: give one of them")
+                raise SourceError(f"{path}: {each.name} is in {copies[key].path} and in {each.path}; pass one of them")
             copies[key] = _copy(each, known)
     return Side(path, None, copies, frozenset(identities - {""}))
 
@@ -135,7 +135,7 @@ def refuse_others(at: Target, options: Options) -> None:
         finally:
             window.source.close()
     if kind not in BATCHES:
-        raise SourceError(f"{at.path}: {kind.title}, and no log: give a segment, or a directory")
+        raise SourceError(f"{at.path}: {kind.title}, not a log; pass a segment or a directory")
 
 
 class Group(NamedTuple):

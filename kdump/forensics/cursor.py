@@ -11,17 +11,17 @@ from kdump.forensics.copies import Copy
 from kdump.forensics.damage import Damage, EpochSeen, Hole, Place
 from kdump.forensics.rows import Row, rows
 from kdump.format.batch import BATCH_HEADER
+from kdump.log.batch_validity import invalidity
 from kdump.log.errors import SourceError
-from kdump.log.legacy import last_record_offset, look_inside
+from kdump.log.legacy import last_record_offset
+from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.reader import CHECKED, regions
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchLegacy, Region, Stretch
-from kdump.log.source import FileSource
-from kdump.log.window import Window
+from kdump.log.reader import CHECKED
+from kdump.log.region import JUNK, PADDING, TORN, Batch, Region, Stretch
 
 MOST = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
-ODD = "its base offset does not fit between its neighbours'"
+ODD = "its base offset does not fit between those of its neighbors"
 
 
 class Cursor:
@@ -39,7 +39,6 @@ class Cursor:
         self.hole: Hole | None = None
         self.stretch: Stretch | None = None
         self.at = self.stop = 0
-        self.target: Target | None = None
         self.last: int | None = None
         self.epochs: list[EpochSeen] = []
         self.damages: list[Damage] = []
@@ -57,7 +56,9 @@ class Cursor:
         self._rows: Iterator[Row] | None = None
         self._row: Row | None = None
         self._taken: int | None = None
-        self._window: Window | None = None
+        self._reader = PartitionReader(
+            options.open, options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+        )
         self._pending: list[Damage] = []
         self._pending_count = 0
         self._pending_unread = False
@@ -68,6 +69,11 @@ class Cursor:
         self._stream = self._regions()
         self.ended = False
         self.advance()
+
+    @property
+    def target(self) -> Target | None:
+        """The segment that is being read."""
+        return self._reader.at
 
     # -- batches
 
@@ -214,27 +220,20 @@ class Cursor:
 
     def _unsound(self, batch: Batch) -> str:
         """Return why the batch is not valid; empty if it is."""
-        if batch.problems:
-            return batch.problems[0].reason
-        if not batch.crcValid:
-            return "its checksum does not hold"
-        if isinstance(batch, BatchLegacy):
-            look_inside(batch)
-            if batch.problems:
-                return batch.problems[0].reason
-        base = batch.baseOffset
-        if base is None or base < 0 or last_record_offset(batch) < base or (batch.recordCount or 0) < 0:
-            return "its offsets cannot be"
+        invalid = invalidity(batch)
+        if invalid is not None:
+            return invalid.reason
+        base = batch.baseOffset or 0
         if self.last is not None and base <= self.last:
-            return f"its base offset {base} is not above {self.last}, which comes before it"
+            return f"its base offset {base} is not above {self.last}, the offset before it"
         return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
 
     def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
         """Return True if the batch that ends at byte `end` skips `expected`, but the batch after it starts at one of
         the skipped offsets or within this batch: no checksum covers base offsets, and that of this batch is wrong."""
-        if base <= expected or self._window is None:
+        if base <= expected or self._reader.window is None:
             return False
-        head = bytes(self._window.peek(end, BATCH_HEADER.size))
+        head = bytes(self._reader.window.peek(end, BATCH_HEADER.size))
         if len(head) < BATCH_HEADER.size or head[16] != 2:
             return False
         return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
@@ -282,38 +281,23 @@ class Cursor:
 
     def _regions(self) -> Iterator[Region]:
         for at in self.copy.segments:
-            self.target = at
             if at.name_offset is not None:
                 self._named = at.name_offset
-            try:
-                self._window = window = self.options.open(at)
-            except SourceError as error:
-                self._refused(error)
-                continue
-            try:
-                yield from regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED)
-                source = window.source
-                for position, size in getattr(source, "unreadable", ()):
-                    self.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
-                if source.error:
-                    self._refused(SourceError(source.error))
-                elif isinstance(source, FileSource) and source.grown():
-                    self.notes.append(f"{at.path}: changed while it was read")
-            except SourceError as error:
-                self._refused(error)
-            finally:
-                window.source.close()
+            yield from self._reader.segment(at)
 
     def _refused(self, error: SourceError) -> None:
         self.unread.append(str(error))
         self._pending_unread = True
 
+    def _changed(self, at: Target, grown: int) -> None:
+        self.notes.append(f"{at.path}: changed while being read")
+
     def _damage(self, region: Region, reason: str) -> None:
         assert self.target is not None
         digest = hashlib.blake2b(digest_size=16)
         kind = region.kind if region.kind in (TORN, JUNK, PADDING) else "batch"
-        if kind != PADDING and self._window is not None:
-            for chunk in self._window.peeks(region.position, region.size):
+        if kind != PADDING and self._reader.window is not None:
+            for chunk in self._reader.window.peeks(region.position, region.size):
                 digest.update(chunk)
         place = Place(self.target.path, region.position, region.size)
         self.damaged += 1

@@ -58,10 +58,10 @@ class Differences:
                 continue
             marker = self.markers.get(life)
             if marker is not None and marker.type != decision.type:
-                message = f"the marker is {marker.type}, its coordinator had decided {decision.type}"
+                message = f"the marker is {marker.type}, but its coordinator decided {decision.type}"
                 yield self._difference(life, decision, marker, message)
             elif marker is None and is_whole:
-                message = f"no marker, though its coordinator wrote that every partition has its {decision.type}"
+                message = f"no marker, though its coordinator recorded that every partition has its {decision.type}"
                 yield self._difference(life, decision, None, message)
 
     def _difference(self, life: Life, decision: Decision, marker: _Marker | None, message: str) -> Difference:

@@ -228,17 +228,17 @@ def _choices(made: Diff) -> Iterator[Choice]:
 def _notes(made: Diff) -> Iterator[str]:
     ids = {copy.topicId for copy in made.copies if copy.topicId}
     if len(ids) > 1:
-        yield f"partition.metadata gives them different topic ids, {' and '.join(sorted(ids))}: two topics of one name"
+        yield f"partition.metadata has different topic IDs, {' and '.join(sorted(ids))}: two topics with the same name"
     for copy in made.copies:
         if copy.copy.epochs is not None and copy.epochs is None:
-            yield f"{copy.path}: leader-epoch-checkpoint does not rise in both columns, and is not gone by"
+            yield f"{copy.path}: leader-epoch-checkpoint is not in ascending order and was not used"
         if copy.epochs is not None and copy.batchEpochs:
             for seen in copy.batchEpochs:
                 said = copy.checkpoint_epoch(seen.offset)
                 if said is not None and said != seen.epoch:
-                    where = f"the batch at {seen.place.position} of {seen.place.file}"
+                    where = f"the batch at byte {seen.place.position} of {seen.place.file}"
                     yield (
-                        f"{copy.path}: leader-epoch-checkpoint gives offset {seen.offset} the epoch {said}, {where} has"
-                        f" {seen.epoch}"
+                        f"{copy.path}: leader-epoch-checkpoint has epoch {said} for offset {seen.offset}, but {where}"
+                        f" has {seen.epoch}"
                     )
                     break

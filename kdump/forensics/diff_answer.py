@@ -34,35 +34,35 @@ class SampleRecord(NamedTuple):
 class CopyDifference(NamedTuple):
     """A difference between two copies."""
 
-    topic: Annotated[str | None, Doc("null for files whose directory names none")]
-    partition: Annotated[int | None, Doc("of the topic")]
+    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
+    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
     kind: Annotated[
         str,
         Doc(
-            "records (they say something else), missing (one has none, and nothing explains it), damage; and "
-            "what does not make copies divergent: cleaned (the log cleaner has been there), rewritten (the same "
-            "records in other batches), leaderEpoch (the same batch but that field), damagedAlike (both, byte "
-            "for byte), unread (one could not be read), unknown (both damaged, not alike)"
+            "records (they differ), missing (one copy lacks them without explanation), damage; and what does not make "
+            "copies divergent: cleaned (the log cleaner removed them), rewritten (the same records in different "
+            "batches), leaderEpoch (batches that differ only in that field), damagedAlike (both damaged, byte for "
+            "byte the same), unread (one could not be read), unknown (both damaged, not the same)"
         ),
     ]
     isDivergence: Annotated[bool, Doc("whether it makes the copies divergent: records, missing, damage")]
-    left: Annotated[PathText, Doc("path of the one copy")]
-    right: Annotated[PathText, Doc("path of the other")]
-    lacking: Annotated[PathText | None, Doc("path of the copy that has not got the records; null: both, or neither")]
-    offset: Annotated[int, Doc("the first", OFFSET)]
-    lastOffset: Annotated[int, Doc("the last; what lies between may be the same, but for a run of partings", OFFSET)]
-    records: Annotated[int, Doc("records that differ, are lacking, or stand in other batches")]
-    batches: Annotated[int, Doc("of leaderEpoch: how many")]
-    fields: Annotated[tuple[str, ...], Doc("what records say otherwise; of rewritten, in what the batches differ")]
-    leftFile: Annotated[PathText | None, Doc("where the first of them stands, or the damage; null: nowhere")]
-    leftPosition: Annotated[int | None, Doc("where that batch, or the damage, begins", FILE_BYTE)]
+    left: Annotated[PathText, Doc("path of one copy")]
+    right: Annotated[PathText, Doc("path of the other copy")]
+    lacking: Annotated[PathText | None, Doc("path of the copy that lacks the records; null if both or neither do")]
+    offset: Annotated[int, Doc("first offset", OFFSET)]
+    lastOffset: Annotated[int, Doc("last offset; for legal differences, offsets in between may be the same", OFFSET)]
+    records: Annotated[int, Doc("number of records that differ, are missing, or are in different batches")]
+    batches: Annotated[int, Doc("for leaderEpoch: number of batches")]
+    fields: Annotated[tuple[str, ...], Doc("fields in which records differ; for rewritten, in which batches differ")]
+    leftFile: Annotated[PathText | None, Doc("file with the first of them, or with the damage; null if there is none")]
+    leftPosition: Annotated[int | None, Doc("start of that batch, or of the damage", FILE_BYTE)]
     rightFile: Annotated[PathText | None, Doc("the same in the other copy")]
     rightPosition: Annotated[int | None, Doc("the same in the other copy", FILE_BYTE)]
-    reason: Annotated[str, Doc("what is damaged, or what shows that the cleaner was there")]
+    reason: Annotated[str, Doc("what is damaged, or the sign of compaction")]
     samples: Annotated[
         list[SampleRecord],
         Doc(
-            "the first records that differ: {…}; left and right have timestamp, "
+            "first records that differ, each {…}; left and right have timestamp, "
             "sequence, producerId, producerEpoch, isTransactional, isControlBatch, keySize and valueSize"
         ),
     ]
@@ -85,7 +85,7 @@ class ComparedPair(NamedTuple):
     prefix: Annotated[PathText | None, Doc("path of the shorter one, or null")]
     firstDivergentOffset: Annotated[int | None, Doc()]
     recordsAlike: Annotated[int, Doc()]
-    moreDifferences: Annotated[int, Doc("that are counted and not told")]
+    moreDifferences: Annotated[int, Doc("differences that are only counted")]
 
 
 class FollowerTruncation(NamedTuple):
@@ -123,18 +123,18 @@ class ComparedCopy(NamedTuple):
 
     path: Annotated[PathText, Doc()]
     logStartOffset: Annotated[int, Doc()]
-    logEndOffset: Annotated[int, Doc("behind the last sound batch")]
+    logEndOffset: Annotated[int, Doc("offset after the last valid batch")]
     highWatermark: Annotated[int | None, Doc()]
     topicId: Annotated[str | None, Doc()]
     segments: Annotated[int, Doc()]
-    epochs: Annotated[list[Epoch] | None, Doc("of leader-epoch-checkpoint: {…}; null without it")]
-    batchEpochs: Annotated[list[EpochStart], Doc("{…}: the first batch of each")]
-    recordsBehind: Annotated[int | None, Doc("records from where histories part; null: they do not")]
+    epochs: Annotated[list[Epoch] | None, Doc("entries of leader-epoch-checkpoint, each {…}; null if it is missing")]
+    batchEpochs: Annotated[list[EpochStart], Doc("first batch of each epoch, {…}")]
+    recordsBehind: Annotated[int | None, Doc("number of records after the point of divergence; null if there is none")]
     newestBehind: Annotated[int | None, Doc("their newest timestamp")]
     damage: Annotated[list[CopyDamage], Doc("{…}")]
     damagedPlaces: Annotated[int, Doc()]
-    tail: Annotated[CopyDamage | None, Doc("torn or padding: how it ends")]
-    compacted: Annotated[str, Doc("what shows that; empty: nothing")]
+    tail: Annotated[CopyDamage | None, Doc("torn or padding bytes at the end")]
+    compacted: Annotated[str, Doc("sign of compaction; empty if there is none")]
     unread: Annotated[list[PathText], Doc()]
     notes: Annotated[list[PathText], Doc()]
 
@@ -143,50 +143,52 @@ class ComparedCopy(NamedTuple):
 class PartitionDiff(NamedTuple):
     """All copies of a partition together."""
 
-    topic: Annotated[str | None, Doc("null for files whose directory names none")]
-    partition: Annotated[int | None, Doc("of the topic")]
+    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
+    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
     relation: Annotated[
         str | None,
-        Doc("same, prefix or divergent; null: it cannot be told (nothing in common, or something could not be read)"),
+        Doc("same, prefix or divergent; null if unknown (no common offset, or something could not be read)"),
     ]
-    firstDivergentOffset: Annotated[int | None, Doc("the first at which two copies part; null: none", OFFSET)]
-    cause: Annotated[str | None, Doc("the kind of difference there: records, missing or damage")]
+    firstDivergentOffset: Annotated[
+        int | None, Doc("first offset at which two copies diverge; null if none do", OFFSET)
+    ]
+    cause: Annotated[str | None, Doc("kind of the difference there: records, missing or damage")]
     epochs: Annotated[
         list[EpochThere],
         Doc(
-            "of {…} at that offset: what the batch's header has, and what "
-            "leader-epoch-checkpoint gives; null: the copy has no such offset, or no such file"
+            "leader epochs at that offset, each {…}: from the batch header and from leader-epoch-checkpoint; null if "
+            "the copy has no such offset, or no such file"
         ),
     ]
-    copies: Annotated[list[ComparedCopy], Doc("of {…}")]
-    pairs: Annotated[list[ComparedPair], Doc("of {…}")]
+    copies: Annotated[list[ComparedCopy], Doc("the copies, each {…}")]
+    pairs: Annotated[list[ComparedPair], Doc("every two copies, each {…}")]
     votes: Annotated[
         list[list[PathText]],
-        Doc("paths that agree at firstDivergentOffset, the largest group first; empty: no parting"),
+        Doc("groups of paths that agree at firstDivergentOffset, the largest first; empty if none diverge"),
     ]
     majority: Annotated[
-        list[PathText], Doc("paths of the group with more than half of three votes and more; empty: none")
+        list[PathText], Doc("paths of the group with more than half of at least three votes; empty if there is none")
     ]
     truncations: Annotated[
         list[FollowerTruncation],
         Doc(
-            "of {…}: if the one is elected and the other fetches from "
-            "it, it drops what it has from `offset` on (null: not known), so many offsets; by epochs, "
-            "highWatermark or logStart; mends: whether it then has what the leader has, and sound"
+            "what a follower truncates if the other copy is elected leader, each {…}: the follower truncates to "
+            "`offset` (null if unknown) and loses `loses` offsets; by: epochs, highWatermark or logStart; mends: "
+            "whether the copies then are the same, and undamaged"
         ),
     ]
-    notes: Annotated[list[PathText], Doc("what else is to be said: topic ids that differ, checkpoints that do not fit")]
+    notes: Annotated[list[PathText], Doc("other remarks: different topic IDs, inconsistent checkpoints")]
 
 
 @answer("diffSummary")
 class DiffSummary(NamedTuple):
     """All partitions together."""
 
-    partitions: Annotated[int, Doc("that two paths or more have")]
-    same: Annotated[int, Doc("of them")]
-    prefix: Annotated[int, Doc("of them")]
-    divergent: Annotated[int, Doc("of them")]
-    unknown: Annotated[int, Doc("of them, of which it cannot be told")]
-    lone: Annotated[int, Doc("partitions that only one path has")]
+    partitions: Annotated[int, Doc("number of partitions in two or more paths")]
+    same: Annotated[int, Doc("number of partitions whose copies are the same")]
+    prefix: Annotated[int, Doc("number of partitions with a copy that is a prefix")]
+    divergent: Annotated[int, Doc("number of partitions whose copies diverge")]
+    unknown: Annotated[int, Doc("number of partitions whose relation is unknown")]
+    lone: Annotated[int, Doc("number of partitions in only one path")]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
-    seconds: Annotated[float, Doc("how long it took", "s")]
+    seconds: Annotated[float, Doc("elapsed time", "s")]

@@ -16,31 +16,35 @@ class DescribedGroup(NamedTuple):
     groupId: GroupId
     groupType: Annotated[str, Doc("classic, consumer, share or streams")]
     state: Annotated[
-        str, Doc("that in which a coordinator would load it: Empty, Stable, Assigning, Reconciling, NotReady, Dead")
+        str, Doc("state after a coordinator loads it: Empty, Stable, Assigning, Reconciling, NotReady, Dead")
     ]
-    epoch: Annotated[int, Doc("epoch of the group; the generation of a classic one; -1: none")]
-    protocolType: Annotated[str | None, Doc("of a classic group: consumer, connect …")]
-    protocol: Annotated[str | None, Doc("of a classic group: the assignor it agreed on")]
-    leader: Annotated[str | None, Doc("of a classic group: id of the member that assigns")]
-    stateTimestamp: Annotated[int | None, Doc("of a classic group: when it got into the state", EPOCH_MS)]
-    assignmentEpoch: Annotated[int, Doc("group epoch that the target assignment was made for; -1: none")]
-    assignmentTimestamp: Annotated[int | None, Doc("when the target assignment was made", EPOCH_MS)]
-    topologyEpoch: Annotated[int | None, Doc("of a streams group")]
-    validatedTopologyEpoch: Annotated[int | None, Doc("of a streams group: the topology whose topics are there")]
-    subtopologies: Annotated[tuple[str, ...], Doc("of a streams group: their ids")]
+    epoch: Annotated[int, Doc("group epoch, or generation of a classic group; -1: none")]
+    protocolType: Annotated[str | None, Doc("protocol type of a classic group: consumer, connect …")]
+    protocol: Annotated[str | None, Doc("assignor that a classic group agreed on")]
+    leader: Annotated[str | None, Doc("ID of the member of a classic group that assigns partitions")]
+    stateTimestamp: Annotated[int | None, Doc("time at which a classic group entered its state", EPOCH_MS)]
+    assignmentEpoch: Annotated[int, Doc("group epoch of the target assignment; -1: none")]
+    assignmentTimestamp: Annotated[int | None, Doc("time of the target assignment", EPOCH_MS)]
+    topologyEpoch: Annotated[int | None, Doc("topology epoch of a streams group")]
+    validatedTopologyEpoch: Annotated[
+        int | None, Doc("epoch of the topology of a streams group whose topics all exist")
+    ]
+    subtopologies: Annotated[tuple[str, ...], Doc("IDs of the subtopologies of a streams group")]
     regexes: Annotated[
-        dict[str, tuple[str, ...]], Doc("what regular expressions of the members matched: topics by expression")
+        dict[str, tuple[str, ...]], Doc("topics that match the members' regular expressions, by expression")
     ]
-    shareTopics: Annotated[dict[str, str], Doc("of a share group: initializing, initialized or deleting, by topic")]
-    isSimple: Annotated[bool, Doc("offsets without a group: a client that commits, and never joined")]
-    members: Annotated[int, Doc("how many")]
-    partitions: Annotated[int, Doc("in which it has an offset, or a share group state")]
-    pending: Annotated[int, Doc("offsets in transactions that have not ended")]
-    lag: Annotated[int | None, Doc("of all partitions whose end is known; null: of none", "records")]
-    lagUnknown: Annotated[int, Doc("partitions whose end is not known")]
-    remarks: Annotated[int, Doc("partitions whose offset has something wrong")]
-    lastCommit: Annotated[int | None, Doc("the newest commitTimestamp", EPOCH_MS)]
-    offsetsPartition: Annotated[int, Doc("partition of __consumer_offsets that has the group")]
+    shareTopics: Annotated[
+        dict[str, str], Doc("state of the topics of a share group: initializing, initialized or deleting")
+    ]
+    isSimple: Annotated[bool, Doc("whether it has only offsets: its clients commit, but never joined the group")]
+    members: Annotated[int, Doc("number of members")]
+    partitions: Annotated[int, Doc("number of partitions with an offset or a share group state")]
+    pending: Annotated[int, Doc("number of offsets in transactions that have not ended")]
+    lag: Annotated[int | None, Doc("total lag of the partitions whose end is known; null if none is", "records")]
+    lagUnknown: Annotated[int, Doc("number of partitions whose end is unknown")]
+    remarks: Annotated[int, Doc("number of partitions with a problem with their offset")]
+    lastCommit: Annotated[int | None, Doc("newest commitTimestamp", EPOCH_MS)]
+    offsetsPartition: Annotated[int, Doc("partition of __consumer_offsets that contains the group")]
 
 
 @answer("groupMember")

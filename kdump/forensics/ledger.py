@@ -29,18 +29,18 @@ from kdump.state.transactions import Ended, Open
 
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
 
-LOST_BEGIN = "its first data lie below the first offset on this disk; {name} says where it began"
-NO_DATA_BELOW = "no data of it is on this disk: it may lie below offset {first}, the first one here"
-NO_DATA_COMPACTED = "no data of it is left: the log is compacted"
-NO_DATA = "no data of it is in this partition: its producer added the partition, and wrote nothing to it"
-NO_DATA_DAMAGED = "no sound data of it is left: damage lies before its marker"
-ONLY_INDEX = "its marker cannot be read; the .txnindex says that it was aborted"
-DAMAGE_WITHIN = "damage lies between its first batch and its end: it may be two, or records of it may be lost"
-EPOCHS = "its data have the epochs {first} to {last}, with no marker between"
-NO_ID = "no transactional id has its producer id, says __transaction_state, all of which is here"
-LATER = "its marker may stand in a later segment, which was not asked for"
+LOST_BEGIN = "its first data is below the first offset on this disk; its start is known from {name}"
+NO_DATA_BELOW = "it has no data on this disk: its data may be below offset {first}, the first one here"
+NO_DATA_COMPACTED = "it has no data left: the log is compacted"
+NO_DATA = "it has no data in this partition: its producer added the partition, but wrote nothing to it"
+NO_DATA_DAMAGED = "it has no valid data left: there is damage before its marker"
+ONLY_INDEX = "its marker cannot be read; according to the .txnindex it was aborted"
+DAMAGE_WITHIN = "there is damage inside this transaction: it may be two transactions, or records may be missing"
+EPOCHS = "its data has the epochs {first} to {last}, with no marker in between"
+NO_ID = "no transactional ID has its producer ID in __transaction_state, all of which is here"
+LATER = "its marker may be in a later segment, which was not selected"
 UNKNOWN = (
-    "whether its coordinator will end it is not known here: ask kafka-transactions.sh find-hanging before aborting it"
+    "whether its coordinator will end it is unknown here: run kafka-transactions.sh find-hanging before you abort it"
 )
 
 
@@ -188,7 +188,7 @@ class Ledger(Watch):
         yield from self.differences.found()
         if tracker.untracked:
             yield Note(
-                self.walk.partition.path, f"more than {len(tracker.open)} open transactions: others are left out"
+                self.walk.partition.path, f"more than {len(tracker.open)} open transactions: the others are left out"
             )
         yield self._partition()
 
@@ -230,14 +230,14 @@ class Ledger(Watch):
     def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:
         said = f"its coordinator has {record.transactionalId} as {record.state}, epoch {record.producerEpoch}"
         if hanging:
-            return f"{said}, without this partition"
+            return f"{said}, but without this partition"
         start, timeout = record.transactionStartTimestampMs, record.transactionTimeoutMs
         if record.state == "Ongoing" and start >= 0 and timeout >= 0:
             late = self.now - start - timeout
             said += f", timeout {timeout // 1000} s"
-            said += ": overdue, a coordinator that runs aborts it" if late > 0 else ""
+            said += "; overdue: a running coordinator would abort it" if late > 0 else ""
         elif record.state.startswith("Prepare"):
-            said += ": its marker has yet to be written"
+            said += "; its marker has not been written yet"
         return said
 
     def _partition(self) -> PartitionTransactions:

@@ -28,10 +28,10 @@ SORTED = 20_000
 the log."""
 LOG, NOTHING = "log", "nothing"
 
-NOT_IN_SNAPSHOT = "not in {name}, which the broker begins with: it had expired, or its state was lost"
-ONLY_SNAPSHOT = "no batch of it is on this disk: only {name} knows it"
-PART = "what a broker knows of it now is in later segments, which were not asked for"
-NO_STATE = "the broker was shut down cleanly, and there is no sound .snapshot: it starts without producers"
+NOT_IN_SNAPSHOT = "not in {name}, which the broker loads: it had expired, or its state was lost"
+ONLY_SNAPSHOT = "it has no batches on this disk: it is only in {name}"
+PART = "its current state in a broker depends on later segments, which were not selected"
+NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: it starts without producer state"
 
 
 class Lives(Watch):
@@ -95,17 +95,17 @@ class Lives(Watch):
         batch = seen.batch
         epoch = batch.producerEpoch or 0
         if ended is not None:
-            raised = f", epoch {ended.newest} before" if 0 <= ended.newest != epoch else ""
+            raised = f", the epoch before was {ended.newest}" if 0 <= ended.newest != epoch else ""
             data = "" if ended.transaction is None else f" from offset {ended.transaction.first_offset}"
             yield self._event(seen, ended.marker.type, (data or " without data here").strip() + raised)
             return
         if life.batches == 0:
-            yield self._event(seen, "first", f"begins with sequence {batch.baseSequence}")
+            yield self._event(seen, "first", f"starts with sequence {batch.baseSequence}")
         elif broken is None and epoch > life.heard_epoch:
-            yield self._event(seen, "epoch", f"behind epoch {life.heard_epoch}, with no marker between")
+            yield self._event(seen, "epoch", f"follows epoch {life.heard_epoch}, with no marker in between")
         if broken is not None:
             event = FORGOTTEN if broken.idle > self.expiration else EVENTS[broken.kind]
-            lost = "; damage lies between the two" if broken.damaged else ""
+            lost = "; there is damage between the two" if broken.damaged else ""
             yield self._event(seen, event, said(broken) + lost)
 
     def _event(self, seen: Seen, event: str, message: str) -> ProducerEvent:

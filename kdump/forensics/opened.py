@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
+from kdump.log.batch_validity import is_intact
 from kdump.log.disk import Partition, place_of
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
 from kdump.log.kinds import BATCHES, by_content
 from kdump.log.legacy import look_inside
+from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
 from kdump.log.payload import records
-from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, Region
 
@@ -49,25 +50,20 @@ class Log:
         A batch can be read only until you request the next one. Raises SourceError if a file cannot be opened or read
         to its end.
         """
+        reader = PartitionReader(self.options.open, self.options.limits)
         for at in self.files:
-            window = self.options.open(at)
-            try:
-                if at.kind not in BATCHES and at.kind is not None:
-                    raise SourceError(f"{at.path}: {at.kind.title}, which has no batches: see entries()")
-                for region in regions(window, name_offset=at.name_offset, limits=self.options.limits):
-                    if isinstance(region, BatchLegacy):
-                        look_inside(region)
-                    yield region
-                if window.source.error:
-                    raise SourceError(window.source.error)
-            finally:
-                window.source.close()
+            if at.kind not in BATCHES and at.kind is not None:
+                raise SourceError(f"{at.path}: {at.kind.title}, which has no batches; use entries()")
+            for region in reader.segment(at):
+                if isinstance(region, BatchLegacy):
+                    look_inside(region)
+                yield region
 
     def batches(self, *, damaged: bool = False) -> Iterator[Batch]:
         """Yield the valid batches (v2) and messages of magic 0 and 1; with `damaged`, also those whose checksum does
         not match or whose length is contradicted, as crcValid and `problems` show. Raises SourceError."""
         for region in self.regions():
-            if isinstance(region, Batch) and (damaged or (region.crcValid and not region.problems)):
+            if isinstance(region, Batch) and (damaged or is_intact(region)):
                 yield region
 
     def records(self, *, damaged: bool = False) -> Iterator[Record]:
@@ -85,7 +81,7 @@ class Log:
             try:
                 kind = at.kind or by_content(window)
                 if kind in BATCHES:
-                    raise SourceError(f"{at.path}: {kind.title}: see regions(), batches() and records()")
+                    raise SourceError(f"{at.path}: {kind.title}; use regions(), batches() or records()")
                 yield from read_entries(kind, window, at.name_offset or 0)
             finally:
                 window.source.close()
@@ -109,7 +105,7 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
         return Log(path, [at], at.topic, at.partition, options)
     place = place_of(path)
     if not isinstance(place, Partition):
-        raise SourceError(f"{path}: not the directory of a partition: give one of those in it, or a file")
+        raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")
     files = [segment.log for segment in place.segments if segment.log is not None]
     return Log(path, files, place.topic, place.partition, options)
 

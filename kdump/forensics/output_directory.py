@@ -35,9 +35,9 @@ class OutputDirectory:
     def _must_be_empty(self, named: str) -> None:
         try:
             if not os.path.isdir(self.root):
-                raise OutputError(f"{named} is there and is no directory: give a new one")
+                raise OutputError(f"{named} exists and is not a directory; choose a new one")
             if os.listdir(self.root):
-                raise OutputError(f"{named} is there and is not empty: give a new directory")
+                raise OutputError(f"{named} exists and is not empty; choose a new directory")
         except OSError as error:
             raise OutputError(f"{named}: {error.strerror}") from error
 
@@ -46,7 +46,7 @@ class OutputDirectory:
         for one that leads outside, which is a mistake of the caller."""
         parts = name.split("/")
         if not name or any(part in ("", ".", "..") or "\0" in part for part in parts):
-            raise ValueError(f"no name for a file: {name!r}")
+            raise ValueError(f"not a valid file name: {name!r}")
         return os.path.join(self.root, *parts)
 
     def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
@@ -68,7 +68,7 @@ class OutputDirectory:
             yield
             if os.path.isdir(passing):
                 if os.path.lexists(path):
-                    raise OutputError(f"{path} has come there meanwhile: nothing is written over it")
+                    raise OutputError(f"{path} was created in the meantime; it is not overwritten")
                 os.rename(passing, path)
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
@@ -84,7 +84,7 @@ class OutputFile:
         _refuse(path, sources)
         self.path = os.path.abspath(path)
         if os.path.lexists(self.path):
-            raise OutputError(f"{path} is there: nothing is written over it; give another name")
+            raise OutputError(f"{path} exists and is not overwritten; choose another name")
 
     def writing(self) -> AbstractContextManager[BinaryIO]:
         """Like OutputDirectory.writing."""
@@ -96,28 +96,35 @@ def _writing(path: str) -> Iterator[BinaryIO]:
     passing = path + PASSING
     is_ours = False
     try:
-        try:
-            with uninterrupted():
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                file = open(passing, "xb")  # noqa: SIM115
-                is_ours = True
-        except OSError as error:
-            raise OutputError(f"{passing}: cannot be written: {error.strerror}") from error
-        try:
+        with _explained(passing), uninterrupted():
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file = open(passing, "xb")  # noqa: SIM115
+            is_ours = True
+        with _explained(path, passing):
             with file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            with uninterrupted():
+            with uninterrupted():  # a signal between the two steps would leave both names
                 _publish(passing, path)
-        except OSError as error:
-            if error.filename not in (None, passing, path):
-                raise
-            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+                with suppress(FileNotFoundError):
+                    os.unlink(passing)
+                is_ours = False
     finally:
         if is_ours:
-            with suppress(FileNotFoundError):
+            with uninterrupted(), suppress(FileNotFoundError):
                 os.unlink(passing)
+
+
+@contextmanager
+def _explained(path: str, *also: str) -> Iterator[None]:
+    """Raise OutputError instead of an OSError that names one of the paths, or none."""
+    try:
+        yield
+    except OSError as error:
+        if also and error.filename not in (None, path, *also):
+            raise
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _publish(passing: str, path: str) -> None:
@@ -140,7 +147,7 @@ def _publish(passing: str, path: str) -> None:
 def _refuse(root: str, sources: Iterable[str]) -> None:
     """Raise OutputError if the output would be on a Kafka disk or inside the input."""
     if is_url(root):
-        raise OutputError(f"{root}: a URL; give a path of this machine")
+        raise OutputError(f"{root}: is a URL; pass a path on this machine")
     own = same_place(os.path.abspath(root))
     _refuse_kafkas(root, own)
     for source in sources:
@@ -148,12 +155,17 @@ def _refuse(root: str, sources: Iterable[str]) -> None:
             continue
         place = same_place(source)
         if os.path.isdir(place) and lies_in(own, place):
-            raise OutputError(f"{root} lies in {source}, which is read: nothing is written there; give another")
+            raise OutputError(
+                f"refusing to write to {root}: it is in {source}, which is read; choose another directory"
+            )
         above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
         is_disk = isinstance(above, LogDirectory) and above.files  # more than copies of some partitions
         is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
         if is_disk or is_partition:
-            raise OutputError(f"{root} lies beside {source}, on Kafka's disk: nothing is written there")
+            raise OutputError(
+                f"refusing to write to {root}: it is in the same directory as {source}, on Kafka's disk; choose "
+                "another directory"
+            )
 
 
 def _refuse_kafkas(root: str, own: str) -> None:
@@ -164,9 +176,13 @@ def _refuse_kafkas(root: str, own: str) -> None:
     while True:
         place = place_of(here) if os.path.isdir(here) else None
         if isinstance(place, LogDirectory) and (META in place.files or len(place.files) > 1):
-            raise OutputError(f"{root} lies in {here}, a log directory of Kafka's: nothing is written there")
+            raise OutputError(
+                f"refusing to write to {root}: it is in {here}, a Kafka log directory; choose another directory"
+            )
         if isinstance(place, Partition) and place.topic is not None and place.segments:
-            raise OutputError(f"{root} lies in {here}, a partition of Kafka's: nothing is written there")
+            raise OutputError(
+                f"refusing to write to {root}: it is in {here}, a Kafka partition directory; choose another directory"
+            )
         above = os.path.dirname(here)
         if above == here:
             return

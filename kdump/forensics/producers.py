@@ -111,7 +111,9 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
-            text = f"more than {MOST_PRODUCERS} producers: {answer.forgotten} that were idle for longest are left out"
+            text = (
+                f"more than {MOST_PRODUCERS} producers: the {answer.forgotten} that were idle for longest are left out"
+            )
             yield Note(answer.path, text)
 
 

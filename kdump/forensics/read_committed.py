@@ -158,7 +158,7 @@ class ReadCommitted:
         tracker = walk.transactions.state
         if view.is_full or tracker.untracked:
             many = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
-            raise SourceError(f"{place.path}: more than {many} transactions: show its segments one by one")
+            raise SourceError(f"{place.path}: more than {many} transactions; pass its segments one by one")
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
         view.damages = walk.transactions.damages
         view.unread = totals.unread

@@ -26,15 +26,16 @@ from kdump.forensics.tally import (
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.columns import WIDTH, Columns, decode
 from kdump.format.errors import DecodeError
+from kdump.log.batch_validity import damage_of
 from kdump.log.disk import Partition, current
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
 from kdump.log.legacy_skim import Skimmed
+from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, records
-from kdump.log.reader import CHECKED, regions
+from kdump.log.reader import CHECKED
 from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region, Stretch
-from kdump.log.source import FileSource
 
 Met = Callable[[int], None]
 
@@ -142,28 +143,21 @@ class Reader:
 
     def segment(self, at: Target, last: bool) -> None:
         stats = self.stats
-        try:
-            window = self.options.open(at)
-        except SourceError as error:
-            stats.unread.append(str(error))
-            return
-        source = window.source
-        try:
-            for region in regions(window, name_offset=at.name_offset, limits=self.options.limits, stretches=CHECKED):
-                self.met(region.size)
-                self.region(at, region, last)
-            for position, size in getattr(source, "unreadable", ()):
-                stats.unread.append(f"{at.path}: the device cannot read {size} bytes at {position}")
-            if source.error:
-                stats.unread.append(source.error)
-            elif isinstance(source, FileSource) and source.grown() > 0:
-                stats.note(f"{at.path}: grew while it was read; its new end is not counted")
-        except SourceError as error:
-            stats.unread.append(str(error))
-        finally:
-            stats.files += 1
-            stats.bytes += source.size or 0
-            source.close()
+        reader = PartitionReader(
+            self.options.open, self.options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+        )
+        for region in reader.segment(at):
+            self.met(region.size)
+            self.region(at, region, last)
+        stats.files += reader.files
+        stats.bytes += reader.size
+
+    def _refused(self, error: SourceError) -> None:
+        self.stats.unread.append(str(error))
+
+    def _changed(self, at: Target, grown: int) -> None:
+        if grown > 0:
+            self.stats.note(f"{at.path}: grew while being read; the new data is not counted")
 
     def region(self, at: Target, region: Region, last: bool) -> None:
         """Add one region of the segment `at`. `last`: whether it is the newest segment."""
@@ -174,7 +168,7 @@ class Reader:
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
             stats.padding += region.size
-            stats.note(f"{at.path}: {region.size} bytes at {region.position} are no batch: {region.kind}")
+            stats.note(f"{at.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}")
         else:
             stats.miss(Place(at.path, region.position, region.size), region.reason)
 
@@ -229,8 +223,9 @@ class Reader:
         """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
         self.stats.batches += 1
         place = Place(self.path, batch.position, batch.size)
-        if batch.problems or not batch.crcValid:
-            self.stats.miss(place, batch.problems[0].reason if batch.problems else "its checksum does not hold")
+        damage = damage_of(batch)
+        if damage is not None:
+            self.stats.miss(place, damage.reason)
         elif isinstance(batch, BatchLegacy):
             self._legacy(batch, place)
         elif isinstance(batch, BatchV2):
@@ -266,8 +261,8 @@ class Reader:
     def _undecoded(self, batch: Batch, place: Place, count: int) -> None:
         self.stats.undecoded += max(0, count)
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
-        where = f"{place.file}: of the batch at {place.position}"
-        self.stats.note(f"{where} {max(0, count)} records are not counted: {reason}")
+        where = f"{place.file}: the batch at byte {place.position}"
+        self.stats.note(f"{where} has {max(0, count)} records that are not counted: {reason}")
 
     def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
         codec = self.stats.codecs.get(name)

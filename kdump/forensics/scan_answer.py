@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 
-FIRST = "the first so many, the most first; `kdump query` has all"
+FIRST = "only the largest; `kdump query` shows all"
 
 
 class ScannedBroker(NamedTuple):
@@ -164,45 +164,50 @@ class ScannedUnits(NamedTuple):
 class FleetSummary(NamedTuple):
     """A fleet of disks in numbers."""
 
-    paths: Annotated[list[PathText], Doc("that were given")]
-    out: Annotated[str, Doc("where the tables are")]
-    tables: Annotated[list[str], Doc("that were written")]
-    brokers: Annotated[list[ScannedBroker], Doc("of {…}: whose disks were read")]
-    copies: Annotated[list[DiskCopy], Doc("of {…}: other copies of a disk, compared and not counted")]
-    partitions: Annotated[int, Doc("partition directories; this and what follows without other copies of a disk")]
-    files: Annotated[int, Doc("files that were read")]
-    bytes: Annotated[int, Doc("their length", BYTES)]
-    batches: Annotated[int, Doc("batches, and messages of magic 0 and 1")]
-    records: Annotated[int, Doc("records in sound batches")]
-    findings: Annotated[dict[str, int], Doc("how many of each severity: error, warning, info; those of all copies")]
-    codes: Annotated[dict[str, int], Doc("how many of each code")]
-    unread: Annotated[list[str], Doc("what could not be read, and why")]
-    notes: Annotated[list[PathText], Doc("what else is to be said: files that grew, went away, or kept changing")]
-    replicas: Annotated[
-        list[ReplicaDifference], Doc("of {…}: where replicas say something else about the same offsets")
+    paths: Annotated[list[PathText], Doc("paths that were passed")]
+    out: Annotated[str, Doc("directory of the tables")]
+    tables: Annotated[list[str], Doc("names of the tables written")]
+    brokers: Annotated[list[ScannedBroker], Doc("brokers whose disks were read, each {…}")]
+    copies: Annotated[list[DiskCopy], Doc("other copies of a disk, which are compared but not counted, each {…}")]
+    partitions: Annotated[
+        int, Doc("number of partition directories; this and the following exclude other copies of a disk")
     ]
-    compactedReplicas: Annotated[int, Doc("partitions whose replicas differ by what the cleaner has done: no damage")]
+    files: Annotated[int, Doc("number of files read")]
+    bytes: Annotated[int, Doc("total length of these files", BYTES)]
+    batches: Annotated[int, Doc("number of batches, and of messages of magic 0 and 1")]
+    records: Annotated[int, Doc("number of records in valid batches")]
+    findings: Annotated[dict[str, int], Doc("number of findings by severity (error, warning, info), in all copies")]
+    codes: Annotated[dict[str, int], Doc("number of findings by code")]
+    unread: Annotated[list[str], Doc("what could not be read, and why")]
+    notes: Annotated[list[PathText], Doc("other remarks: files that grew, disappeared or kept changing")]
+    replicas: Annotated[list[ReplicaDifference], Doc("where replicas differ at the same offsets, each {…}")]
+    compactedReplicas: Annotated[int, Doc("number of partitions whose replicas differ only because of compaction")]
     openTransactions: Annotated[
         list[FleetTransaction],
-        Doc("of {…}: without a marker by the end of a log; the last two as __transaction_state has them"),
+        Doc("transactions without a marker at the end of a log, each {…}; the last two from __transaction_state"),
     ]
-    groups: Annotated[list[FleetGroup], Doc(f"of {{…}}: the farthest behind; {FIRST}")]
-    producers: Annotated[list[FleetProducer], Doc(f"of {{…}}: times in epoch ms; {FIRST}")]
-    keys: Annotated[list[FrequentKey], Doc(f"of {{…}}, with --records: keys that a topic has most of; {FIRST}")]
-    topics: Annotated[list[FleetTopic], Doc(f"of {{…}}: the largest partition to the mean; {FIRST}")]
-    formats: Annotated[list[FormatUse], Doc("of {…}: formats and codecs in use")]
-    fill: Annotated[list[BatchFill], Doc(f"of {{…}}: the smallest batches first; {FIRST}")]
+    groups: Annotated[list[FleetGroup], Doc(f"groups by lag, each {{…}}; {FIRST}")]
+    producers: Annotated[list[FleetProducer], Doc(f"producers, with times in epoch ms, each {{…}}; {FIRST}")]
+    keys: Annotated[list[FrequentKey], Doc(f"with --records: most frequent keys of a topic, each {{…}}; {FIRST}")]
+    topics: Annotated[list[FleetTopic], Doc(f"topics by skew (largest partition to the mean), each {{…}}; {FIRST}")]
+    formats: Annotated[list[FormatUse], Doc("formats and codecs in use, each {…}")]
+    fill: Annotated[
+        list[BatchFill],
+        Doc("mean size of the batches of a topic, only the smallest, each {…}; `kdump query` shows all"),
+    ]
     timestamps: Annotated[
         FleetTimestamps,
-        Doc("future: findings timestamp-in-future; negative: batches; oldest, newest in epoch ms"),
+        Doc("future: number of findings timestamp-in-future; negative: number of batches; oldest, newest in epoch ms"),
     ]
-    retention: Annotated[list[OverdueTopic], Doc(f"of {{…}}: older than retention.ms, and there; {FIRST}")]
-    compaction: Annotated[list[DirtyPartition], Doc(f"of {{…}}: not yet cleaned; {FIRST}")]
+    retention: Annotated[
+        list[OverdueTopic], Doc(f"segments that exist although older than retention.ms, by topic, each {{…}}; {FIRST}")
+    ]
+    compaction: Annotated[list[DirtyPartition], Doc(f"partitions not yet cleaned, each {{…}}; {FIRST}")]
     units: Annotated[
         ScannedUnits,
         Doc(
-            "read: partitions and files read now; continued: those of them that were read from a later segment than "
-            "the first on; kept: as they were; gone: no longer there"
+            "read: number of partitions and files read now; continued: of these, read only from a later segment on; "
+            "kept: unchanged; gone: no longer there"
         ),
     ]
-    seconds: Annotated[float, Doc("how long it took, Spark's start included", "s")]
+    seconds: Annotated[float, Doc("elapsed time, including Spark's startup", "s")]

@@ -11,15 +11,15 @@ from kdump.answer import BYTES, Doc, answer
 class StructAnswer(NamedTuple):
     """A layout, or a Kafka message."""
 
-    name: Annotated[str, Doc("of the layout, or Kafka's of the message")]
-    group: Annotated[str, Doc("the heading it stands under")]
-    kind: Annotated[str, Doc("layout: has one form; message: has versions, as Kafka's schema says")]
-    source: Annotated[str, Doc("section of the documentation, Kafka's class, or its schema")]
-    about: Annotated[str, Doc("what it is, or where it stands")]
-    size: Annotated[int | None, Doc("null if the bytes themselves tell it", BYTES)]
-    apiKey: Annotated[int | None, Doc("number of a message among those of its topic")]
-    validVersions: Annotated[str | None, Doc("of a message, in Kafka's notation: 0-4")]
-    flexibleVersions: Annotated[str | None, Doc("versions with compact lengths and tagged fields (KIP-482); none")]
+    name: Annotated[str, Doc("name of the layout, or Kafka's name of the message")]
+    group: Annotated[str, Doc("heading under which it is listed")]
+    kind: Annotated[str, Doc("layout (has one form) or message (has versions, from Kafka's schema)")]
+    source: Annotated[str, Doc("section of the documentation, Kafka's class, or Kafka's schema")]
+    about: Annotated[str, Doc("description, or where it occurs")]
+    size: Annotated[int | None, Doc("size; null if it varies", BYTES)]
+    apiKey: Annotated[int | None, Doc("number of the message among those of its topic")]
+    validVersions: Annotated[str | None, Doc("valid versions of a message, in Kafka's notation: 0-4")]
+    flexibleVersions: Annotated[str | None, Doc("versions with compact lengths and tagged fields (KIP-482), or none")]
 
 
 class BitsOfField(NamedTuple):
@@ -36,17 +36,19 @@ class BitsOfField(NamedTuple):
 class FieldAnswer(NamedTuple):
     """A field of a structure."""
 
-    struct: Annotated[str, Doc("the structure")]
-    name: Annotated[str, Doc("of the field")]
-    depth: Annotated[int, Doc("how deep it is nested: 0, 1 …")]
-    fieldType: Annotated[str, Doc("as the protocol guide names it; in some versions another")]
-    position: Annotated[int | None, Doc("null if it depends on what is in front", "byte of the structure")]
-    size: Annotated[int | None, Doc("null if the bytes themselves tell it", BYTES)]
-    unit: Annotated[str, Doc("how a person reads the number: epoch ms, bytes, offset, crc, hex")]
-    meaning: Annotated[str, Doc("what it says; of a message's field what it names, if Kafka says so: topicName")]
-    bits: Annotated[tuple[BitsOfField, ...], Doc("of {…}: bit fields, lowest first")]
-    versions: Annotated[str | None, Doc("of a message: those that have the field, 3+")]
-    nullableVersions: Annotated[str | None, Doc("those in which it may be null")]
-    tag: Annotated[int | None, Doc("of a tagged field")]
-    taggedVersions: Annotated[str | None, Doc("those in which it is tagged")]
-    default: Annotated[Any, Doc("where the schema gives one", optional=True)]
+    struct: Annotated[str, Doc("name of the structure")]
+    name: Annotated[str, Doc("name of the field")]
+    depth: Annotated[int, Doc("nesting depth: 0, 1 …")]
+    fieldType: Annotated[str, Doc("type, as in the protocol guide; it may be different in some versions")]
+    position: Annotated[int | None, Doc("position; null if it depends on the fields before", "byte of the structure")]
+    size: Annotated[int | None, Doc("size; null if it varies", BYTES)]
+    unit: Annotated[str, Doc("unit or notation of the number: epoch ms, bytes, offset, crc, hex")]
+    meaning: Annotated[
+        str, Doc("description; for a message's field the kind of entity that Kafka's schema gives, such as topicName")
+    ]
+    bits: Annotated[tuple[BitsOfField, ...], Doc("bit fields, lowest first, each {…}")]
+    versions: Annotated[str | None, Doc("versions of a message that have the field, such as 3+")]
+    nullableVersions: Annotated[str | None, Doc("versions in which it may be null")]
+    tag: Annotated[int | None, Doc("tag of a tagged field")]
+    taggedVersions: Annotated[str | None, Doc("versions in which it is tagged")]
+    default: Annotated[Any, Doc("default value, if the schema has one", optional=True)]

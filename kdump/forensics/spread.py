@@ -22,7 +22,7 @@ class Class(NamedTuple):
     """Number of values in first..last, both inclusive; `last` is None if there is no upper bound."""
 
     first: Annotated[int, Doc(name="from")]
-    last: Annotated[int | None, Doc("null: no bound", name="to")]
+    last: Annotated[int | None, Doc("null if unbounded", name="to")]
     amount: Annotated[int, Doc(name="count")]
 
 

@@ -12,7 +12,7 @@ class At(NamedTuple):
     """Where a record is."""
 
     file: Annotated[PathText, Doc()]
-    position: Annotated[int, Doc("of its batch")]
+    position: Annotated[int, Doc("position of its batch")]
     offset: Annotated[int, Doc()]
 
 
@@ -170,86 +170,92 @@ class TopProducers(NamedTuple):
 class PartitionStatistics(NamedTuple):
     """Statistics of a partition; `scope` total: of all of them."""
 
-    scope: Annotated[str, Doc("partition, or total: the sum of all before it")]
-    source: Annotated[PathText, Doc("the directory or file; empty in the total")]
-    topic: Annotated[str | None, Doc("null in the total, and where no directory names it")]
-    partition: Annotated[int | None, Doc("of the topic")]
-    partitions: Annotated[int, Doc("how many are in it")]
-    files: Annotated[int, Doc("segments that were read")]
-    bytes: Annotated[int, Doc("their length", BYTES)]
-    batches: Annotated[int, Doc("batches, and messages of magic 0 and 1, as verify counts them")]
-    records: Annotated[int, Doc("records in sound batches, as verify counts them")]
-    dataRecords: Annotated[int, Doc("of them those that are no control records, and decode: all below is of these")]
-    controlRecords: Annotated[int, Doc("markers of transactions, and what KRaft writes")]
-    undecodedRecords: Annotated[int, Doc("that sound batches count, and that do not decode")]
-    firstOffset: Annotated[int | None, Doc("the first of sound batches; null in the total", OFFSET)]
-    lastOffset: Annotated[int | None, Doc("the last of sound batches; null in the total", OFFSET)]
-    oldest: Annotated[int | None, Doc("smallest timestamp of a record that has one", EPOCH_MS)]
+    scope: Annotated[str, Doc("partition, or total (the sum of all before it)")]
+    source: Annotated[PathText, Doc("directory or file; empty in the total")]
+    topic: Annotated[str | None, Doc("topic; null in the total, and if no directory is named after it")]
+    partition: Annotated[int | None, Doc("partition; null like topic")]
+    partitions: Annotated[int, Doc("number of partitions included")]
+    files: Annotated[int, Doc("number of segments read")]
+    bytes: Annotated[int, Doc("total length of these segments", BYTES)]
+    batches: Annotated[int, Doc("number of batches, and of messages of magic 0 and 1, as in verify")]
+    records: Annotated[int, Doc("number of records in valid batches, as in verify")]
+    dataRecords: Annotated[
+        int, Doc("number of these that are not control records and decode; the statistics below cover only these")
+    ]
+    controlRecords: Annotated[int, Doc("number of transaction markers and of KRaft's control records")]
+    undecodedRecords: Annotated[int, Doc("number of records in valid batches that do not decode")]
+    firstOffset: Annotated[int | None, Doc("first offset of valid batches; null in the total", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("last offset of valid batches; null in the total", OFFSET)]
+    oldest: Annotated[int | None, Doc("smallest timestamp of a record", EPOCH_MS)]
     oldestAt: Annotated[At | None, Doc(NESTED)]
     newest: Annotated[int | None, Doc("largest timestamp of a record", EPOCH_MS)]
     newestAt: Annotated[At | None, Doc(NESTED)]
-    untimedRecords: Annotated[int, Doc("without a timestamp (magic 0, -1), or with one that cannot be")]
+    untimedRecords: Annotated[int, Doc("number of records without a timestamp (magic 0, -1) or with an impossible one")]
     recordsPerSecond: Annotated[
-        float | None, Doc("data records from oldest to newest; null: no time between them", "records/s")
+        float | None, Doc("data records per second from oldest to newest; null if these are the same", "records/s")
     ]
-    bytesPerSecond: Annotated[float | None, Doc("bytes of sound batches over the same time", "bytes/s")]
-    peak: Annotated[FullestBucket | None, Doc("{…}: the fullest bucket of `times`")]
-    times: Annotated[TimeBuckets, Doc("{…}: buckets so wide, of {timestamp, count}; without empty ones")]
+    bytesPerSecond: Annotated[float | None, Doc("bytes of valid batches per second of the same time", "bytes/s")]
+    peak: Annotated[FullestBucket | None, Doc("bucket of `times` with the most records: {…}")]
+    times: Annotated[
+        TimeBuckets, Doc("records by time: {…}; buckets of this width, each {timestamp, count}, without empty ones")
+    ]
     late: Annotated[
         Lateness,
         Doc(
-            "{…}: records that are older than one before them in their "
-            "partition, and by how many ms; histogram is of {from, to (null: no bound), count}, both ends "
-            "included"
+            "records with an older timestamp than an earlier record of the partition, and by how many ms: {…}; "
+            "histogram: classes {from, to (null: unbounded), count}, both ends inclusive"
         ),
     ]
     batchRecords: Annotated[
         BatchFullness,
-        Doc("{…}: records of a batch; histogram is of {from, to (null: no bound), count}, both ends included"),
+        Doc("records per batch: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
     ]
     batchSizes: Annotated[
         BatchLengths,
         Doc(
-            "{…}: bytes of a batch with its header; histogram is of {from, to (null: "
-            "no bound), count}, both ends included"
+            "bytes per batch, including the header: {…}; histogram: classes {from, to (null: unbounded), count}, both "
+            "ends inclusive"
         ),
     ]
-    transactionalBatches: Annotated[int, Doc("control batches included")]
-    transactionalRecords: Annotated[int, Doc("control records included")]
-    controlBatches: Annotated[int, Doc("")]
-    idempotentBatches: Annotated[int, Doc("with a producerId")]
-    formats: Annotated[list[MagicUse], Doc("of {…}")]
-    timestampTypes: Annotated[list[TimestampTypeUse], Doc("of {…}")]
+    transactionalBatches: Annotated[int, Doc("number of transactional batches, including control batches")]
+    transactionalRecords: Annotated[int, Doc("number of transactional records, including control records")]
+    controlBatches: Annotated[int, Doc("number of control batches")]
+    idempotentBatches: Annotated[int, Doc("number of batches with a producer ID")]
+    formats: Annotated[list[MagicUse], Doc("batches by format, each {…}")]
+    timestampTypes: Annotated[list[TimestampTypeUse], Doc("records by timestamp type, each {…}")]
     codecs: Annotated[
         list[CodecUse],
         Doc(
-            "of {…}: bytes of records without "
-            "batch headers (messages of magic 0 and 1 with theirs); of control batches only their number"
+            "batches by codec, each {…}; bytes of records without batch headers (messages of magic 0 and 1 with "
+            "theirs); for control batches only their number"
         ),
     ]
-    ratio: Annotated[float | None, Doc("unpackedBytes / storedBytes of all that is compressed; null: nothing is")]
-    recordBytes: Annotated[int, Doc("of data records, unpacked", BYTES)]
-    headers: Annotated[HeaderSums, Doc("{…}: record headers")]
+    ratio: Annotated[float | None, Doc("unpackedBytes / storedBytes of all compressed batches; null if none are")]
+    recordBytes: Annotated[int, Doc("size of data records, uncompressed", BYTES)]
+    headers: Annotated[HeaderSums, Doc("record headers: {…}")]
     keys: Annotated[
         KeyLengths,
-        Doc("{…}: sizes of keys; histogram is of {from, to (null: no bound), count}, both ends included"),
+        Doc("sizes of keys: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
     ]
     values: Annotated[
         ValueLengths,
-        Doc("{…}: sizes of values; histogram is of {from, to (null: no bound), count}, both ends included"),
+        Doc("sizes of values: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
     ]
     topKeys: Annotated[
         TopKeys,
         Doc(
-            "{…}: keys is of {topic, key, keySize, records, recordsAtMost, bytes}, by records; "
-            "`records` may be too low by `error`, 0 if exact; bytes are of records, and a least; key is text, or "
-            "base64 with keyEncoding; of one above 128 bytes only the first 64, with isCut"
+            "most frequent keys: {…}; keys: {topic, key, keySize, records, recordsAtMost, bytes}, by records; "
+            "`records` may be too low by up to `error`, which is 0 if counts are exact; bytes: size of these records, "
+            "at least; key is text, or base64 with keyEncoding; of more than 128 bytes only the first 64, with isCut"
         ),
     ]
-    topProducers: Annotated[TopProducers, Doc("{…}: of {producerId, records, recordsAtMost, bytes (of batches)}")]
-    damage: Annotated[list[DamagedPlace], Doc("of {…}: bytes that are in none of these numbers; at most 100")]
-    damagedPlaces: Annotated[int, Doc("how many there are")]
-    damagedBytes: Annotated[int, Doc("of them", BYTES)]
-    paddingBytes: Annotated[int, Doc("zeros, and a torn end of the last segment", BYTES)]
+    topProducers: Annotated[
+        TopProducers,
+        Doc("producers with the most records: {…}; each {producerId, records, recordsAtMost, bytes (of batches)}"),
+    ]
+    damage: Annotated[list[DamagedPlace], Doc("bytes that are in none of these numbers, each {…}; at most 100")]
+    damagedPlaces: Annotated[int, Doc("number of these byte ranges")]
+    damagedBytes: Annotated[int, Doc("total size of these byte ranges", BYTES)]
+    paddingBytes: Annotated[int, Doc("zeros, and an incomplete batch at the end of the last segment", BYTES)]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
     notes: Annotated[list[PathText], Doc("what else is not counted")]

@@ -16,30 +16,34 @@ NO_SEQUENCE = -1
 MAX_SEQUENCE = 2147483647
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-COMPRESSION = Bits("compression", 0, 3, CODECS, "how all records together are compressed")
+COMPRESSION = Bits("compression", 0, 3, CODECS, "compression of all records together")
 TIMESTAMP_TYPE = Bits(
     "timestampType",
     3,
     1,
     {0: "CreateTime", 1: "LogAppendTime"},
-    "0: the producer set each record's timestamp; 1: all have maxTimestamp, when the broker appended them",
+    "0: the producer set the timestamps; 1: all records have maxTimestamp, when the broker appended them",
 )
 TRANSACTIONAL = Bits(
     "isTransactional",
     4,
     1,
     {1: "transactional"},
-    "1: part of a transaction: a read_committed consumer gets it once that producer's COMMIT marker follows",
+    "1: part of a transaction; a read_committed consumer receives it only after the producer's COMMIT marker",
 )
 CONTROL = Bits(
-    "isControlBatch", 5, 1, {1: "control"}, "1: no data but a marker that a broker wrote; applications never see it"
+    "isControlBatch",
+    5,
+    1,
+    {1: "control"},
+    "1: contains no data, but a control record of a broker; applications never receive it",
 )
 DELETE_HORIZON = Bits(
     "hasDeleteHorizonMs",
     6,
     1,
     {1: "delete horizon"},
-    "1: baseTimestamp says when the cleaner may drop the tombstones and markers in here",
+    "1: from baseTimestamp on, the log cleaner may remove the tombstones and markers in it",
 )
 BATCH_ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON)
 
@@ -47,19 +51,23 @@ BATCH_ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_
 class BatchHeader(NamedTuple):
     """A v2 batch header of 13 fields, named as in the specification; Kafka's sources call the last one recordsCount."""
 
-    baseOffset: Annotated[int, Field(INT64, "offset of the first record; kept when compaction removes it", "offset")]
-    batchLength: Annotated[int, Field(INT32, "bytes of the batch behind this field", "bytes")]
+    baseOffset: Annotated[int, Field(INT64, "offset of the first record, even if compaction removed it", "offset")]
+    batchLength: Annotated[int, Field(INT32, "bytes of the batch after this field", "bytes")]
     partitionLeaderEpoch: Annotated[int, Field(INT32, "epoch of the leader that appended the batch; -1: none")]
     magic: Annotated[int, Field(INT8, "format version")]
     crc: Annotated[int, Field(UINT32, "CRC-32C of all bytes from attributes on", "crc")]
     attributes: Annotated[int, Field(INT16, "flags", "hex", BATCH_ATTRIBUTES)]
-    lastOffsetDelta: Annotated[int, Field(INT32, "last offset, less baseOffset; kept by compaction")]
-    baseTimestamp: Annotated[int, Field(INT64, "what timestamp deltas add to; the delete horizon if bit 6", "epoch ms")]
-    maxTimestamp: Annotated[int, Field(INT64, "largest timestamp; the append time if LogAppendTime", "epoch ms")]
-    producerId: Annotated[int, Field(INT64, "who wrote it; -1: not an idempotent producer")]
-    producerEpoch: Annotated[int, Field(INT16, "which life of that producer; -1: none")]
+    lastOffsetDelta: Annotated[int, Field(INT32, "last offset minus baseOffset; compaction keeps it")]
+    baseTimestamp: Annotated[
+        int, Field(INT64, "base of the timestamp deltas; the delete horizon if bit 6 is set", "epoch ms")
+    ]
+    maxTimestamp: Annotated[
+        int, Field(INT64, "largest timestamp of a record; the append time if LogAppendTime", "epoch ms")
+    ]
+    producerId: Annotated[int, Field(INT64, "ID of the idempotent producer that wrote it; -1: none")]
+    producerEpoch: Annotated[int, Field(INT16, "epoch of that producer; -1: none")]
     baseSequence: Annotated[int, Field(INT32, "sequence number of the first record; -1: none")]
-    recordCount: Annotated[int, Field(INT32, "records in the batch; 0 if compaction removed all")]
+    recordCount: Annotated[int, Field(INT32, "number of records; 0 if compaction removed all")]
 
     @property
     def size(self) -> int:

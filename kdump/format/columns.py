@@ -233,7 +233,7 @@ def _roomier(columns: Columns, at: int, count: int) -> tuple[array[int], int]:
 
 def past_end(position: int, length: int, left: int) -> DecodeError:
     """Return the error for a record whose length exceeds the `left` bytes after it."""
-    return DecodeError("Record", "length", position, f"length {length} runs past the end, {left} bytes left")
+    return DecodeError("Record", "length", position, f"length {length} extends past the end, {left} bytes left")
 
 
 def _whole_varint(data: Bytes, position: int, end: int) -> bool:

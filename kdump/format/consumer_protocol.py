@@ -87,12 +87,12 @@ def inner_spans(span: Span) -> list[Span]:
     attempt_inner(span.field.name, data, inner)
     if not inner:
         return [span]
-    length = span.field._replace(meaning="bytes that follow", unit="bytes")
+    length = span.field._replace(meaning="number of bytes that follow", unit="bytes")
     tiles = [Span(span.position, start, length, len(data), span.depth)]
     base = span.position + start
     tiles += [part._replace(position=base + part.position, depth=span.depth + 1 + part.depth) for part in inner]
     end = inner[-1].position + inner[-1].size
     if end < len(data):
-        rest = span.field._replace(meaning="bytes that no known field claims")
+        rest = span.field._replace(meaning="bytes that belong to no known field")
         tiles.append(Span(base + end, len(data) - end, rest, data[end:], span.depth + 1))
     return tiles

@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
+from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
 from kdump.format.messages import attempt
@@ -45,7 +46,7 @@ class ControlRecordKey(NamedTuple):
     """The key of a control record. Later versions may add fields, but must keep these."""
 
     version: Annotated[int, Field(INT16, "version of the key")]
-    type: Annotated[int, Field(INT16, "which control record this is", "", (TYPE,))]
+    type: Annotated[int, Field(INT16, "type of the control record", "", (TYPE,))]
 
 
 class ControlRecordValue(NamedTuple):
@@ -56,7 +57,7 @@ class ControlRecordValue(NamedTuple):
 
 KEY = layout(ControlRecordKey, "ControlRecordType")
 VALUE = layout(ControlRecordValue, "EndTransactionMarker")
-REST = Field(BYTES, "bytes that no known field claims", name="rest")
+REST = Field(BYTES, "bytes that belong to no known field", name="rest")
 
 
 class ControlRecord(NamedTuple):
@@ -121,9 +122,11 @@ def _decode(key: bytes | None, value: bytes | None, spans: list[Span]) -> Contro
     else:
         record = _decode_value(ControlRecord(control.name, head.type, head.version), control, value, spans)
     if head.version < 0:
-        return record._replace(problem=_problem(DecodeError(KEY.name, "version", 0, f"version {head.version}"), key))
+        return record._replace(
+            problem=_problem(DecodeError(KEY.name, "version", 0, f"version {head.version} is negative"), key)
+        )
     if head.version > 0:
-        note = f"version {head.version} of the key is newer than the newest known, 0, and decoded as that"
+        note = f"version {head.version} of the key is newer than the latest known version, 0; decoded as that"
         return record._replace(note="; ".join(filter(None, (note, record.note))))
     return record
 
@@ -133,7 +136,7 @@ def _decode_value(record: ControlRecord, control: ControlType, value: bytes | No
     try:
         version = VALUE.read(value or b"").version
         if version < 0:
-            raise DecodeError(control.message, "version", 0, f"version {version}")
+            raise DecodeError(control.message, "version", 0, f"version {version} is negative")
     except DecodeError as error:
         return record._replace(problem=_problem(error, value), rest=value)
     assert value is not None
@@ -142,7 +145,7 @@ def _decode_value(record: ControlRecord, control: ControlType, value: bytes | No
     decoded, problem = attempt(load(control.message), version, value, start, spans=spans)
     note = decoded.note
     if decoded.rest and not problem:
-        note = "; ".join(filter(None, (note, f"{len(decoded.rest)} bytes are left over behind the message")))
+        note = "; ".join(filter(None, (note, f"{many(len(decoded.rest), 'byte')} left over after the message")))
     return record._replace(
         version=version,
         value=decoded.value,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
+from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
 from kdump.format.messages import Decoded, attempt, note_of
@@ -21,7 +22,7 @@ from kdump.format.schema import Schema, by_api_key
 class KeyPrefix(NamedTuple):
     """The type at the start of every key."""
 
-    type: Annotated[int, Field(INT16, "which message follows")]
+    type: Annotated[int, Field(INT16, "type of the message that follows")]
 
 
 class ValuePrefix(NamedTuple):
@@ -75,7 +76,7 @@ def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None)
         return Part(problem=problem)
     schema = by_api_key(folder, "coordinator-key").get(number)
     if schema is None:
-        return Part(number, problem=DecodeError(STRUCT, "type", 0, f"no record has the type {number}"))
+        return Part(number, problem=DecodeError(STRUCT, "type", 0, f"type {number} is unknown"))
     # The type implies the version of the key's message: the lowest, whatever else the schema lists.
     return _message(number, schema, *attempt(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 
@@ -96,8 +97,7 @@ def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError
     notes = [note_of(decoded)]
     # Kafka ignores leftover bytes. A newer version may have fields that are not known here.
     if problem is None and decoded.rest:
-        count = len(decoded.rest)
-        notes.append(f"{count} {'byte is' if count == 1 else 'bytes are'} left over behind the message")
+        notes.append(f"{many(len(decoded.rest), 'byte')} left over after the message")
     return Part(number, schema, decoded, problem, "; ".join(filter(None, notes)))
 
 

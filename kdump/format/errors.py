@@ -11,7 +11,7 @@ class DecodeError(Exception):
     """
 
     def __init__(self, struct: str, field: str, position: int, reason: str, code: str = "record-malformed") -> None:
-        super().__init__(f"{struct}.{field} at {position}: {reason}")
+        super().__init__(f"{struct}.{field} at byte {position}: {reason}")
         self.struct = struct
         self.field = field
         self.position = position

@@ -12,23 +12,23 @@ from kdump.format.layout import INT16, INT32, INT64, Field, layout
 class IndexEntry(NamedTuple):
     """A position in the .log from which to search for an offset."""
 
-    relativeOffset: Annotated[int, Field(INT32, "offset, less the base offset in the file's name")]
-    position: Annotated[int, Field(INT32, "byte of the .log at which a batch begins, and no later than this offset's")]
+    relativeOffset: Annotated[int, Field(INT32, "offset minus the base offset in the file's name")]
+    position: Annotated[int, Field(INT32, "start of a batch in the .log, at or before the batch with this offset")]
 
 
 class TimeIndexEntry(NamedTuple):
     """The largest timestamp so far, and the offset at which it occurs."""
 
-    timestamp: Annotated[int, Field(INT64, "no record up to the offset has a larger one", "epoch ms")]
-    relativeOffset: Annotated[int, Field(INT32, "offset, less the base offset in the file's name")]
+    timestamp: Annotated[int, Field(INT64, "largest timestamp of the segment's records up to this offset", "epoch ms")]
+    relativeOffset: Annotated[int, Field(INT32, "offset minus the base offset in the file's name")]
 
 
 class TxnIndexEntry(NamedTuple):
     """An aborted transaction: a read_committed consumer skips its records."""
 
     version: Annotated[int, Field(INT16, "version of the entry")]
-    producerId: Annotated[int, Field(INT64, "whose transaction it was")]
-    firstOffset: Annotated[int, Field(INT64, "offset of its first record", "offset")]
+    producerId: Annotated[int, Field(INT64, "ID of the producer")]
+    firstOffset: Annotated[int, Field(INT64, "first offset of the transaction", "offset")]
     lastOffset: Annotated[int, Field(INT64, "offset of its ABORT marker", "offset")]
     lastStableOffset: Annotated[int, Field(INT64, "the log's last stable offset after that marker", "offset")]
 

@@ -13,36 +13,40 @@ from kdump.format.layout import BYTES, INT8, INT32, INT64, UINT32, Bits, Field, 
 from kdump.format.varint import Bytes
 
 NO_TIMESTAMP_TYPE = "NoTimestampType"
-COMPRESSION = Bits("compression", 0, 3, CODECS, "how the inner messages together are compressed")
+COMPRESSION = Bits("compression", 0, 3, CODECS, "compression of all inner messages together")
 
 
 class MessageV0(NamedTuple):
     """Message format v0, of Kafka 0.8 and 0.9."""
 
-    offset: Annotated[int, Field(INT64, "offset; of the last inner message in a wrapper", "offset")]
-    messageSize: Annotated[int, Field(INT32, "bytes of the message behind this field", "bytes")]
+    offset: Annotated[int, Field(INT64, "offset; in a wrapper, that of the last inner message", "offset")]
+    messageSize: Annotated[int, Field(INT32, "bytes of the message after this field", "bytes")]
     crc: Annotated[int, Field(UINT32, "CRC-32 of all bytes from magic on", "crc")]
     magic: Annotated[int, Field(INT8, "format version")]
     attributes: Annotated[int, Field(INT8, "flags", "hex", (COMPRESSION,))]
     keySize: Annotated[int, Field(INT32, "bytes of the key; -1: null", "bytes")]
     key: Annotated[bytes | None, Field(BYTES, "key", sized_by="keySize")]
     valueSize: Annotated[int, Field(INT32, "bytes of the value; -1: null", "bytes")]
-    value: Annotated[bytes | None, Field(BYTES, "value; inner messages in a wrapper", sized_by="valueSize")]
+    value: Annotated[bytes | None, Field(BYTES, "value; in a wrapper, the inner messages", sized_by="valueSize")]
 
 
 class MessageV1(NamedTuple):
     """Message format v1, of Kafka 0.10: adds a timestamp; inner offsets are relative to the first in the wrapper."""
 
-    offset: Annotated[int, Field(INT64, "offset; relative inside a wrapper, of the last one in it", "offset")]
-    messageSize: Annotated[int, Field(INT32, "bytes of the message behind this field", "bytes")]
+    offset: Annotated[
+        int, Field(INT64, "offset; in a wrapper, that of the last inner message; relative inside it", "offset")
+    ]
+    messageSize: Annotated[int, Field(INT32, "bytes of the message after this field", "bytes")]
     crc: Annotated[int, Field(UINT32, "CRC-32 of all bytes from magic on", "crc")]
     magic: Annotated[int, Field(INT8, "format version")]
     attributes: Annotated[int, Field(INT8, "flags", "hex", (COMPRESSION, TIMESTAMP_TYPE))]
-    timestamp: Annotated[int, Field(INT64, "a wrapper's is the largest inside, or the append time", "epoch ms")]
+    timestamp: Annotated[
+        int, Field(INT64, "timestamp; in a wrapper, the largest inside, or the append time", "epoch ms")
+    ]
     keySize: Annotated[int, Field(INT32, "bytes of the key; -1: null", "bytes")]
     key: Annotated[bytes | None, Field(BYTES, "key", sized_by="keySize")]
     valueSize: Annotated[int, Field(INT32, "bytes of the value; -1: null", "bytes")]
-    value: Annotated[bytes | None, Field(BYTES, "value; inner messages in a wrapper", sized_by="valueSize")]
+    value: Annotated[bytes | None, Field(BYTES, "value; in a wrapper, the inner messages", sized_by="valueSize")]
 
 
 MESSAGE_V0 = layout(MessageV0, "LegacyRecord; documentation, section Old Message Format")
@@ -108,7 +112,7 @@ def read_header(data: Bytes, position: int = 0) -> MessageHeader:
     magic = data[position + MAGIC_POSITION] if left > MAGIC_POSITION else 0
     message = MESSAGES.get(magic)
     if message is None:
-        reason = f"magic {magic} in a message set"
+        reason = f"magic {magic} is invalid in a message set"
         raise DecodeError("Message", "magic", position + MAGIC_POSITION, reason, "magic-unknown")
     if left < message.size:
         raise DecodeError(message.name, "offset", position, f"{left} bytes left, {message.size} needed")
@@ -121,7 +125,7 @@ def size_problem(header: MessageHeader, position: int) -> DecodeError | None:
     least = MIN_SIZES[header.magic]
     if header.messageSize >= least:
         return None
-    reason = f"messageSize {header.messageSize} is below the least, {least}"
+    reason = f"messageSize {header.messageSize} is below the minimum, {least}"
     return DecodeError(f"MessageV{header.magic}", "messageSize", position + 8, reason, "batch-length-invalid")
 
 
@@ -130,7 +134,7 @@ def key_problem(header: MessageHeader, position: int) -> DecodeError | None:
     room = header.size - header.headerSize - VALUE_SIZE.size
     if -1 <= header.keySize <= room:
         return None
-    reason = f"keySize {header.keySize}, {room} bytes of room"
+    reason = f"keySize {header.keySize}, {room} bytes left"
     return DecodeError(f"MessageV{header.magic}", "keySize", position + header.headerSize - 4, reason)
 
 
@@ -152,7 +156,7 @@ def body_of(header: MessageHeader, value_size: Bytes, position: int = 0) -> Body
     size_at = header.headerSize + max(0, header.keySize)
     name = f"MessageV{header.magic}"
     if len(value_size) < VALUE_SIZE.size:
-        raise DecodeError(name, "valueSize", position + size_at, "the bytes end before the value")
+        raise DecodeError(name, "valueSize", position + size_at, "the message ends before the value")
     (size,) = VALUE_SIZE.unpack(value_size)
     value_at = size_at + VALUE_SIZE.size
     if size < -1 or value_at + max(0, size) != header.size:

@@ -23,10 +23,10 @@ UNKNOWN_TAGS = "_unknownTaggedFields"
 """Key of the tagged fields that the schema does not define, a list of {"tag": int, "data": bytes}; absent if there are
 none. No Kafka field name starts with an underscore."""
 
-TAG_COUNT = Field(UNSIGNED_VARINT, "tagged fields that follow", name="_taggedFields")
-TAG = Field(UNSIGNED_VARINT, "number of a tagged field", name="_tag")
-TAG_SIZE = Field(UNSIGNED_VARINT, "bytes of the tagged field", "bytes", name="_tagSize")
-TAG_DATA = Field(BYTES, "a tagged field that the schema does not name", name=UNKNOWN_TAGS)
+TAG_COUNT = Field(UNSIGNED_VARINT, "number of tagged fields that follow", name="_taggedFields")
+TAG = Field(UNSIGNED_VARINT, "tag of a tagged field", name="_tag")
+TAG_SIZE = Field(UNSIGNED_VARINT, "size of the tagged field", "bytes", name="_tagSize")
+TAG_DATA = Field(BYTES, "a tagged field that is not in the schema", name=UNKNOWN_TAGS)
 MAX_STRING = 0x7FFF
 MOST_VALUES = 500_000
 """Maximum numbers, texts and structures in the arrays of one message: decoding may expand bytes a hundredfold."""
@@ -78,10 +78,10 @@ def attempt(
     known, note = version, ""
     if version > schema.valid.highest:
         known = schema.valid.highest
-        note = f"version {version} is newer than the newest known, {known}, and decoded as that"
+        note = f"version {version} is newer than the latest known version, {known}; decoded as that"
     value: dict[str, Any] = {}
     if not schema.valid.hold(known):
-        reason = f"version {version}, the known ones are {schema.valid.lowest} to {schema.valid.highest}"
+        reason = f"version {version} is unknown, expected {schema.valid.lowest} to {schema.valid.highest}"
         rest = bytes(data[position:end])
         return Decoded(value, known, position, note, rest), DecodeError(schema.name, "version", position, reason)
     reader = _Reader(schema.name, data, position, end, spans)
@@ -100,7 +100,7 @@ def note_of(decoded: Decoded) -> str:
     """Return a note on what is unusual but legal about a message, empty if nothing is."""
     if not decoded.unknown_tags:
         return decoded.note
-    tags = f"tagged fields that no schema names: {', '.join(map(str, sorted(decoded.unknown_tags)[:20]))}"
+    tags = f"tagged fields that are not in the schema: {', '.join(map(str, sorted(decoded.unknown_tags)[:20]))}"
     return f"{decoded.note}; {tags}" if decoded.note else tags
 
 
@@ -170,14 +170,14 @@ class _Reader:
             start = self.position
             tag = self.unsigned(TAG, TAG.name, depth)
             if tag <= last:
-                raise self.error(TAG.name, start, f"tag {tag} behind tag {last}")
+                raise self.error(TAG.name, start, f"tag {tag} follows tag {last}")
             if tag in struct.foreign_tags:
-                raise self.error(TAG.name, start, f"tag {tag}, which this version does not have")
+                raise self.error(TAG.name, start, f"tag {tag}, which does not exist in this version")
             last, start = tag, self.position
             size = self.unsigned(TAG_SIZE, TAG_SIZE.name, depth)
             stop = self.position + size
             if stop > end:
-                raise self.error(TAG_SIZE.name, start, f"{size} bytes of tag {tag}, {end - self.position} bytes left")
+                raise self.error(TAG_SIZE.name, start, f"tag {tag} has {size} bytes, {end - self.position} bytes left")
             node = struct.tagged.get(tag)
             if node is None:
                 start, self.position = self.position, stop
@@ -190,7 +190,7 @@ class _Reader:
             value[node.name] = self.read(node, depth + 1)
             self.end = end
             if self.position != stop:
-                raise self.error(node.path, self.position, f"{stop - self.position} bytes of tag {tag} are left over")
+                raise self.error(node.path, self.position, f"{stop - self.position} bytes left over in tag {tag}")
         return unknown
 
     def read(self, node: Node, depth: int) -> Any:
@@ -222,7 +222,7 @@ class _Reader:
     def array(self, node: Node, element: Node, start: int, count: int, depth: int) -> list[Any]:
         left = self.end - self.position
         if count * element.least > left:
-            raise self.error(node.path, start, f"{count} elements of {element.least} bytes at least, {left} bytes left")
+            raise self.error(node.path, start, f"{count} elements of at least {element.least} bytes, {left} bytes left")
         self.room -= count * (1 if element.inner is None else 2 + len(element.inner.fields))
         if self.room < 0:
             raise self.error(node.path, start, f"{count} elements: more than {MOST_VALUES} values in one message")
@@ -256,9 +256,9 @@ class _Reader:
         if count >= 0:
             return count
         if count < -1:
-            raise self.error(node.path, start, f"length {count}")
+            raise self.error(node.path, start, f"length {count} is negative")
         if not node.nullable:
-            raise self.error(node.path, start, "null, and it cannot be")
+            raise self.error(node.path, start, "null, but the field is not nullable")
         return None
 
     def head(self, node: Node) -> Any:

@@ -22,7 +22,7 @@ from kdump.format.varint import read_unsigned
 FRAME_VERSION = 1
 """The only valid version. The KRaft preview in Kafka 2.8 wrote 0, which no later release reads."""
 FRAME = "MetadataRecord"
-API_KEY = Field(UNSIGNED_VARINT, "which message follows", name="apiKey")
+API_KEY = Field(UNSIGNED_VARINT, "type of the message that follows", name="apiKey")
 FIELDS = (
     Field(UNSIGNED_VARINT, "version of the frame", name="frameVersion"),
     API_KEY,
@@ -69,12 +69,12 @@ def decode_metadata_record(
     assert value is not None
     schema = by_api_key(folder).get(frame.apiKey)
     if schema is None:
-        problem = DecodeError(FRAME, "apiKey", 1, f"no record has apiKey {frame.apiKey}")
+        problem = DecodeError(FRAME, "apiKey", 1, f"apiKey {frame.apiKey} is unknown")
         return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
     decoded, error_in_message = attempt(schema, frame.version, value, frame.position, spans=spans)
     # A newer version may have fields that are not known here; in a known version, Kafka throws on leftover bytes.
     if error_in_message is None and decoded.rest and not decoded.note:
-        reason = f"{len(decoded.rest)} bytes are left over behind the message"
+        reason = f"{len(decoded.rest)} bytes are left over after the message"
         error_in_message = DecodeError(schema.name, "", decoded.position, reason)
     return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, note_of(decoded))
 
@@ -110,7 +110,7 @@ def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Frame:
         if number > MAX_SHORT:
             raise DecodeError(FRAME, field.name, start, f"{number} does not fit into an INT16")
         if not numbers and number != FRAME_VERSION:
-            raise DecodeError(FRAME, field.name, start, f"version {number} of the frame, the known one is 1")
+            raise DecodeError(FRAME, field.name, start, f"version {number} of the frame is unknown, expected 1")
         numbers.append(number)
         if spans is not None:
             spans.append(Span(start, position - start, field, number, 0))

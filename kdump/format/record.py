@@ -25,15 +25,15 @@ RECORD_HEADER = layout(RecordHeader, "DefaultRecord; documentation, section Reco
 class RecordV2(NamedTuple):
     """A v2 record. The specification's keyLength and valueLength are keySize and valueSize, as in kafka-dump-log."""
 
-    length: Annotated[int, Field(VARINT, "bytes of the record behind this field", "bytes")]
+    length: Annotated[int, Field(VARINT, "bytes of the record after this field", "bytes")]
     attributes: Annotated[int, Field(INT8, "unused", "hex")]
-    timestampDelta: Annotated[int, Field(VARLONG, "ms to add to baseTimestamp", "delta ms")]
+    timestampDelta: Annotated[int, Field(VARLONG, "milliseconds to add to baseTimestamp", "delta ms")]
     offsetDelta: Annotated[int, Field(VARINT, "to add to baseOffset", "delta offset")]
     keySize: Annotated[int, Field(VARINT, "bytes of the key; -1: null", "bytes")]
     key: Annotated[bytes | None, Field(BYTES, "key", sized_by="keySize")]
     valueSize: Annotated[int, Field(VARINT, "bytes of the value; -1: null (a tombstone)", "bytes")]
     value: Annotated[bytes | None, Field(BYTES, "value", sized_by="valueSize")]
-    headersCount: Annotated[int, Field(VARINT, "headers that follow")]
+    headersCount: Annotated[int, Field(VARINT, "number of headers that follow")]
     headers: Annotated[tuple[RecordHeader, ...], Field(ARRAY, "headers", sized_by="headersCount", of=RECORD_HEADER)]
 
 

@@ -193,8 +193,8 @@ class _Resolver:
         if kind.startswith("[]"):
             element = self.node(field, kind[2:], name, path + "[]", nullable=False)
             if element.least == 0:
-                raise ValueError(f"{self.schema.name}.{path}: elements of no bytes, whose count nothing would bound")
-            shown = Field(ARRAY, "elements that follow")
+                raise ValueError(f"{self.schema.name}.{path}: elements of 0 bytes, whose count would be unbounded")
+            shown = Field(ARRAY, "number of elements that follow")
             return self.counted(Node(name, path, "array", shown, 0, list, nullable, self.flexible, element=element))
         inner = self.struct(self.schema.common.get(kind) or field.get("fields", []), path + ".")
         least = 1 if nullable else inner.least

@@ -17,21 +17,21 @@ class SnapshotHeader(NamedTuple):
     """The header of a producer snapshot."""
 
     version: Annotated[int, Field(INT16, "version of the snapshot")]
-    crc: Annotated[int, Field(UINT32, "CRC-32C of all bytes behind this field", "crc")]
-    producerEntries: Annotated[int, Field(INT32, "producers that follow")]
+    crc: Annotated[int, Field(UINT32, "CRC-32C of all bytes after this field", "crc")]
+    producerEntries: Annotated[int, Field(INT32, "number of producers that follow")]
 
 
 class ProducerEntry(NamedTuple):
     """The state of one producer."""
 
-    producerId: Annotated[int, Field(INT64, "the producer")]
+    producerId: Annotated[int, Field(INT64, "ID of the producer")]
     epoch: Annotated[int, Field(INT16, "its current epoch")]
     lastSequence: Annotated[int, Field(INT32, "last sequence number written; -1: none")]
     lastOffset: Annotated[int, Field(INT64, "offset of its last data record; -1: none", "offset")]
-    offsetDelta: Annotated[int, Field(INT32, "offsets of its last batch, less one")]
+    offsetDelta: Annotated[int, Field(INT32, "last offset minus base offset of its last batch")]
     timestamp: Annotated[int, Field(INT64, "largest timestamp of its last batch", "epoch ms")]
     coordinatorEpoch: Annotated[
-        int, Field(INT32, "of the transaction coordinator that wrote its last marker; -1: none")
+        int, Field(INT32, "epoch of the transaction coordinator that wrote its last marker; -1: none")
     ]
     currentTxnFirstOffset: Annotated[int, Field(INT64, "first offset of its open transaction; -1: none", "offset")]
 

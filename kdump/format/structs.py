@@ -17,7 +17,7 @@ LAYOUTS = {
     "Batches and records": ("batch", "record", "message"),
     "Control records": ("control",),
     "Indexes and snapshots": ("index", "snapshot"),
-    "In front of the messages of Kafka's own topics": (
+    "Prefixes of the messages in Kafka's internal topics": (
         "coordinator_record",
         "consumer_protocol",
         "metadata_record",
@@ -30,7 +30,7 @@ MESSAGES = {
     "transaction-coordinator": "Records of __transaction_state",
     "share-coordinator": "Records of __share_group_state",
     "metadata": "Records of __cluster_metadata",
-    "storage": "Records of __remote_log_metadata, and the snapshot of producer states",
+    "storage": "Records of __remote_log_metadata, and the producer snapshot",
     "raft": "The file quorum-state",
 }
 """Headings of schema folders, in the order of display; other folders come after these."""
@@ -72,7 +72,9 @@ def _declared(module: Any, group: str) -> Iterator[Named]:
             yield Named(layout.name, group, layout.source, about, layout.fields, layout.positions, size)
     if hasattr(module, "FRAME"):
         source = "AbstractApiMessageSerde"
-        yield Named(module.FRAME, group, source, "In front of every message; its key is null.", module.FIELDS)
+        yield Named(
+            module.FRAME, group, source, "The prefix of every message; the record's key is null.", module.FIELDS
+        )
 
 
 def about_message(schema: Schema) -> str:
@@ -85,9 +87,9 @@ def _place(schema: Schema) -> str:
 
     number = schema.apiKey
     if schema.type == "coordinator-key":
-        return f"key of type {number}, which an INT16 in front of it says"
+        return f"key of type {number}, an INT16 before it"
     if schema.type == "coordinator-value":
-        return f"value to a key of type {number}; an INT16 in front of it says its version"
+        return f"value for a key of type {number}; its version is an INT16 before it"
     if schema.type == "metadata":
         return f"record of apiKey {number}"
     types = [control.name for control in CONTROL_TYPES.values() if control.message == schema.name]
@@ -113,10 +115,10 @@ def find(name: str) -> Named:
         if len(found) == 1:
             return found[0]
         if found:
-            raise UnknownStruct(f"{name!r} may be {', '.join(each.name for each in found)}")
+            raise UnknownStruct(f"{name!r} matches several structures: {', '.join(each.name for each in found)}")
     plain_names = {_plain(each.name): each.name for each in known}
     close = [plain_names[plain] for plain in difflib.get_close_matches(wanted, plain_names, 3, 0.5)]
-    hint = f": did you mean {' or '.join(close)}?" if close else "; kdump schema lists all"
+    hint = f": did you mean {' or '.join(close)}?" if close else "; run kdump schema to list them all"
     raise UnknownStruct(f"there is no structure {name!r}{hint}")
 
 

@@ -74,9 +74,9 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
         if number < 2:
             what = ("version", "count")[number]
             value = _number(words[0], 0) if len(words) == 1 else None
-            problem = "" if value is not None else f"{what} is no number"
+            problem = "" if value is not None else f"{what} is not a number"
             if what == "version" and value:
-                problem = f"version {value} is unknown, 0 is known"
+                problem = f"version {value} is unknown, expected 0"
             if what == "count":
                 count = value
             yield Line(position, len(line), what, {}, problem)
@@ -90,7 +90,7 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
         yield Line(position, len(line), "entry", values or {}, problem)
     # An empty file, or one that ends after its version, is valid and has no entries.
     if count is not None and count != found:
-        yield Line(len(data), 0, "count", {}, f"{count} entries counted, {found} there")
+        yield Line(len(data), 0, "count", {}, f"the count is {count}, but there are {found} entries")
 
 
 def _not_utf8(line: bytes) -> str:

@@ -18,49 +18,49 @@ class TextField(NamedTuple):
     meaning: str
 
 
-_VERSION = TextField("version", "number", "of the file's form; 0")
-_COUNT = TextField("count", "number", "entries that follow, one a line")
+_VERSION = TextField("version", "number", "version of the file format; 0")
+_COUNT = TextField("count", "number", "number of entries that follow, one per line")
 
 TEXT_FIELDS: dict[str, tuple[TextField, ...]] = {
     "offset-checkpoint": (
         _VERSION,
         _COUNT,
-        TextField("topic", "text", "in each entry: the topic, then a space"),
-        TextField("partition", "number", "the number of the partition, then a space"),
-        TextField("offset", "number", "what this checkpoint says of that partition"),
+        TextField("topic", "text", "in each entry: topic name, followed by a space"),
+        TextField("partition", "number", "partition number, followed by a space"),
+        TextField("offset", "number", "the checkpointed offset of that partition"),
     ),
     "leader-epoch-checkpoint": (
         _VERSION,
         _COUNT,
-        TextField("epoch", "number", "in each entry: the epoch of a leader, then a space"),
-        TextField("startOffset", "number", "the first offset that this leader appended"),
+        TextField("epoch", "number", "in each entry: leader epoch, followed by a space"),
+        TextField("startOffset", "number", "first offset of this epoch"),
     ),
     "partition-metadata": (
-        TextField("version", "number", "of the file's form; 0"),
+        TextField("version", "number", "version of the file format; 0"),
         TextField(
-            "topic_id", "UUID", "which topic this is, in base64: a topic created again under its name has another"
+            "topic_id", "UUID", "topic ID, in base64; a topic created again under the same name has a different one"
         ),
     ),
     "meta-properties": (
-        TextField("version", "number", "1: KRaft; 0: ZooKeeper, with broker.id in the place of node.id"),
-        TextField("cluster.id", "text", "which cluster the disk belongs to: a node of another does not start on it"),
-        TextField("node.id", "number", "which node of it"),
-        TextField("broker.id", "number", "the same, before KRaft"),
-        TextField("directory.id", "UUID", "which log directory of the node (KIP-858)"),
+        TextField("version", "number", "1: KRaft; 0: ZooKeeper, with broker.id instead of node.id"),
+        TextField("cluster.id", "text", "ID of the cluster; a node of another cluster does not start with it"),
+        TextField("node.id", "number", "ID of the node in the cluster"),
+        TextField("broker.id", "number", "ID of the broker, before KRaft"),
+        TextField("directory.id", "UUID", "ID of this log directory of the node (KIP-858)"),
     ),
     "quorum-state": (
-        TextField("data_version", "number", "0: static voters; 1: voters stand in the log (KIP-853)"),
-        TextField("clusterId", "text", "empty: it is not written"),
-        TextField("leaderId", "number", "the node that this one follows, or is; -1: it knows none"),
-        TextField("leaderEpoch", "number", "the newest epoch that it has seen: it votes in no older one"),
-        TextField("votedId", "number", "whom it has voted for in that epoch; -1: for nobody"),
-        TextField("votedDirectoryId", "UUID", "and which disk of that one"),
+        TextField("data_version", "number", "0: static voters; 1: the voters are in the log (KIP-853)"),
+        TextField("clusterId", "text", "always empty"),
+        TextField("leaderId", "number", "ID of the leader; -1: unknown"),
+        TextField("leaderEpoch", "number", "latest epoch that the node has seen; it does not vote in an older one"),
+        TextField("votedId", "number", "ID of the node that it voted for in that epoch; -1: none"),
+        TextField("votedDirectoryId", "UUID", "directory ID of the node that it voted for"),
         TextField("appliedOffset", "number", "not used"),
-        TextField("currentVoters", "list", "the voters, each a voterId"),
+        TextField("currentVoters", "list", "the voters, each with a voterId"),
     ),
     "clean-shutdown": (
-        TextField("version", "number", "of the file's form; 0"),
-        TextField("brokerEpoch", "number", "under which the broker was registered when it stopped (KIP-966)"),
+        TextField("version", "number", "version of the file format; 0"),
+        TextField("brokerEpoch", "number", "broker epoch at the clean shutdown (KIP-966)"),
     ),
 }
 """Fields by the name of the kind of file (kdump.log.kinds)."""

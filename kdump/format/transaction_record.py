@@ -82,7 +82,7 @@ def _with_state(transaction: Transaction, value: dict[str, Any]) -> tuple[Transa
     """Return the transaction with its state and partitions, and the error on which Kafka would throw, if any."""
     number = value["transactionStatus"]
     if not 0 <= number < len(STATES):
-        problem = DecodeError("TransactionLogValue", "transactionStatus", 0, f"no state has the id {number}")
+        problem = DecodeError("TransactionLogValue", "transactionStatus", 0, f"transactionStatus {number} is unknown")
         return transaction._replace(state=f"UNKNOWN({number})"), problem
     transaction = transaction._replace(state=STATES[number])
     # Kafka ignores the partitions of an empty transaction.

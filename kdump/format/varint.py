@@ -21,7 +21,9 @@ def read_unsigned(data: Bytes, position: int, end: int, bits: int, struct: str, 
     start = position
     while True:
         if position >= end:
-            raise DecodeError(struct, field, start, f"the bytes end inside a varint, {position - start} of it read")
+            raise DecodeError(
+                struct, field, start, f"the bytes end inside a varint, after {position - start} of its bytes"
+            )
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift

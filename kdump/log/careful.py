@@ -130,7 +130,7 @@ class CarefulSource(FileSource):
             return self._pread(count, position)
         except OSError as error:
             if error.errno not in UNREADABLE:
-                raise SourceError(f"{self.name}: cannot read at position {position}: {error.strerror}") from error
+                raise SourceError(f"{self.name}: cannot read at byte {position}: {error.strerror}") from error
             self._failures += 1
             self.fault = error.strerror
             return None

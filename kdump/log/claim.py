@@ -57,7 +57,7 @@ def claim_at(window: Window, position: int, limits: Limits) -> Claim:
         return Claim(position, None, unreadable)
     error = length_problem(header)
     if error is None and limits.max_batch_size is not None and header[1] + LOG_OVERHEAD > limits.max_batch_size:
-        reason = f"{header[1] + LOG_OVERHEAD} bytes exceed --max-batch-size {limits.max_batch_size}"
+        reason = f"a batch of {header[1] + LOG_OVERHEAD} bytes exceeds --max-batch-size {limits.max_batch_size}"
         error = DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
     return Claim(position, header, error)
 

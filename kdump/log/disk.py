@@ -134,7 +134,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
             within.append(absolute)
             yield place
     if not found:
-        raise nothing_in(path, f"{path}: no log directory, partition or segment of Kafka here or below")
+        raise nothing_in(path, f"{path}: no Kafka log directory, partition or segment here or below")
 
 
 def place_of(directory: str) -> LogDirectory | Partition | None:

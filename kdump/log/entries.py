@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kdump.format import text
 from kdump.format.checksum import checksum
+from kdump.format.counted import many
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
@@ -97,7 +98,8 @@ def _fixed(
                 continue
             if zeros:
                 # A preallocated index in which something was written: a million rows of zeros would not be useful.
-                reason = f"{zeros // size} entries of zeros before another entry: a broker takes them for entries"
+                count = many(zeros // size, "entry", "entries")
+                reason = f"{count} of zeros before another entry: a broker reads them as entries"
                 yield Region(PADDING, position + start - zeros, zeros, reason)
                 zeros = 0
             yield Entry(type_name, position + start, size, part, values(layout.read(part)), layout)
@@ -108,10 +110,15 @@ def _fixed(
         left = data[whole:]
         if zeros:
             end = position + (len(left) if not any(left) else 0)
-            yield Region(PADDING, position - zeros, end - position + zeros, "zeros, as preallocation leaves")
+            yield Region(PADDING, position - zeros, end - position + zeros, "zeros, as left by preallocation")
             left = left if any(left) else b""
         if left:
-            yield Region(TORN, position, len(left), f"{len(left)} bytes are left, fewer than an entry of {size}")
+            yield Region(
+                TORN,
+                position,
+                len(left),
+                f"{many(len(left), 'byte')} left at the end, less than one entry ({size} bytes)",
+            )
         return
 
 
@@ -120,14 +127,16 @@ def _snapshot(window: Window) -> Iterator[Item]:
     name = SNAPSHOT_HEADER.name
     if len(data) < SNAPSHOT_HEADER.size:
         if data:
-            yield Region(TORN, 0, len(data), f"{len(data)} bytes, fewer than a header")
-        reason = f"{len(data)} bytes, fewer than a header"
+            yield Region(
+                TORN, 0, len(data), f"{many(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)"
+            )
+        reason = f"{many(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)"
         yield Problem("snapshot-invalid", name, "version", 0, reason)
         return
     header = SNAPSHOT_HEADER.read(data)
     yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
     if header.version not in VERSIONS:
-        reason = f"version {header.version} is unknown, 1 is known: decoded as that"
+        reason = f"version {header.version} is unknown; decoded as version 1"
         yield Problem("snapshot-invalid", name, "version", 0, reason, 1, header.version)
     found = 0
     size = len(data)
@@ -136,12 +145,12 @@ def _snapshot(window: Window) -> Iterator[Item]:
         size += item.size or 0
         yield item
     if found != header.producerEntries:
-        reason = f"{header.producerEntries} producers counted, {found} there"
+        reason = f"producerEntries is {header.producerEntries}, but there are {found}"
         at = SNAPSHOT_HEADER.positions["producerEntries"]
         yield Problem("snapshot-invalid", name, "producerEntries", at, reason, found, header.producerEntries)
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:
-        reason = f"stored CRC-32C 0x{header.crc:08x}, the bytes give 0x{computed:08x}"
+        reason = f"stored CRC-32C 0x{header.crc:08x}, computed 0x{computed:08x}"
         at = SNAPSHOT_HEADER.positions["crc"]
         yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
 

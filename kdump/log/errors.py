@@ -30,7 +30,7 @@ class Gone(str):
 
 def went_away(path: str) -> Gone:
     """Return the message for a file or directory that went away."""
-    return Gone(f"{path}: went away while this ran, as retention or compaction does")
+    return Gone(f"{path}: deleted during this run, for example by retention or compaction")
 
 
 def is_gone(problem: SourceError | str) -> bool:

@@ -33,7 +33,7 @@ def follow(
         window.forget()
         source.extend()
         if source.size is not None and source.size < position:
-            say(f"was cut to {source.size} bytes; what is written from there on follows")
+            say(f"was truncated to {source.size} bytes; continuing from there")
             position = source.size
         for region in regions(window, name_offset=at.name_offset, start=position, limits=limits):
             if not isinstance(region, Batch) and region.end == source.size and not ended:
@@ -49,7 +49,7 @@ def follow(
             if not ended:
                 time.sleep(POLL)
         if source.is_deleted() and newer(at) is None:
-            say("was deleted; nothing more can come")
+            say("was deleted; there is nothing more to read")
 
 
 def newer(at: Target) -> Target | None:

@@ -21,6 +21,7 @@ from kdump.format.batch import (
     TIMESTAMP_TYPE,
     codec_name,
 )
+from kdump.log.batch_validity import is_intact
 from kdump.log.claim import REACH
 from kdump.log.header_sums import Headers
 from kdump.log.index import begins_batch, last_entry
@@ -188,10 +189,10 @@ class _Walk:
         if isinstance(batch, BatchLegacy) and found.first is None:
             look_inside(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if batch.problems or not batch.crcValid or min(base, batch.lastOffset) < 0:
+        if not is_intact(batch) or min(base, batch.lastOffset) < 0:
             self._damaged(batch)
         elif found.last is not None and base <= found.last:
-            self._damaged(batch, f"offsets go back to {base}")
+            self._damaged(batch, f"offsets decrease to {base}")
         found.batches += 1
         if found.records is not None:
             found.records = None if batch.recordCount is None else found.records + max(0, batch.recordCount)
@@ -206,7 +207,7 @@ class _Walk:
     def _damaged(self, region: Region, what: str = "") -> None:
         if not self.found.damage:
             kind = what or (region.kind if region.kind in (JUNK, PADDING) else "a damaged batch")
-            self.found.damage = f"{kind} at {region.position}"
+            self.found.damage = f"{kind} at byte {region.position}"
 
     def finished(self) -> Headers:
         """Return the totals, with formats, codecs and damage completed."""
@@ -218,5 +219,5 @@ class _Walk:
         if unknown and not found.damage:
             found.damage = f"compression {unknown[0]}"
         if found.first is not None and self.name_offset is not None and found.first < self.name_offset:
-            found.damage = found.damage or f"offset {found.first} is below the file's name"
+            found.damage = found.damage or f"offset {found.first} is below the one in the file's name"
         return found

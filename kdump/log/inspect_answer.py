@@ -13,7 +13,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.snapshot import ProducerEntry
 from kdump.log.region import Batch
 
-FilePath = Annotated[PathText, Doc("path as given, or found below a directory that was given")]
+FilePath = Annotated[PathText, Doc("path as given, or found below a given directory")]
 
 
 @answer("batch")
@@ -29,23 +29,23 @@ class InspectedRecord(NamedTuple):
     """A record. A declaration only: kdump.render.objects.record_object writes it, in parts if it is large."""
 
     file: FilePath
-    position: Annotated[int, Doc("where its batch begins", FILE_BYTE)]
-    offset: Annotated[int | None, Doc("null if damage to a v1 wrapper hides it", OFFSET)]
+    position: Annotated[int, Doc("start of its batch", FILE_BYTE)]
+    offset: Annotated[int | None, Doc("offset of the record; null if a v1 wrapper is damaged", OFFSET)]
     timestamp: Annotated[int | None, Doc("null in magic 0", EPOCH_MS)]
     timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
     attributes: Annotated[int, Doc("of the record; of the message itself in magic 0 and 1", "bits")]
-    offsetDelta: Annotated[int | None, Doc("offset, less the batch's baseOffset; null in magic 0 and 1")]
-    timestampDelta: Annotated[int | None, Doc("as stored, less baseTimestamp; null in magic 0 and 1", MS)]
+    offsetDelta: Annotated[int | None, Doc("offset minus the batch's baseOffset; null in magic 0 and 1")]
+    timestampDelta: Annotated[int | None, Doc("stored timestamp minus baseTimestamp; null in magic 0 and 1", MS)]
     sequence: Annotated[int | None, Doc("sequence number; -1: none; null in magic 0 and 1")]
     keySize: Annotated[int, Doc("-1 for a null key", BYTES)]
     valueSize: Annotated[int, Doc("-1 for a null value (a tombstone)", BYTES)]
     key: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
-    keyEncoding: Annotated[str | None, Doc('"base64" where key is that', optional=True)]
+    keyEncoding: Annotated[str | None, Doc('"base64" if key is base64', optional=True)]
     value: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
-    valueEncoding: Annotated[str | None, Doc('"base64" where value is that', optional=True)]
+    valueEncoding: Annotated[str | None, Doc('"base64" if value is base64', optional=True)]
     headers: Annotated[list[Object], Doc("of {key, value}, in order; each with keyEncoding and valueEncoding as above")]
-    crc: Annotated[int | None, Doc("stored in the message itself: magic 0 and 1 only", "CRC-32", optional=True)]
-    crcValid: Annotated[bool | None, Doc("whether it holds: magic 0 and 1 only", optional=True)]
+    crc: Annotated[int | None, Doc("checksum stored in the message: magic 0 and 1 only", "CRC-32", optional=True)]
+    crcValid: Annotated[bool | None, Doc("whether that checksum matches: magic 0 and 1 only", optional=True)]
     control: Annotated[
         Object | None,
         Doc(
@@ -54,36 +54,38 @@ class InspectedRecord(NamedTuple):
             optional=True,
         ),
     ]
-    keyDecoded: Annotated[Any, Doc("what a decoder says of the key; see decoders.md", optional=True)]
+    keyDecoded: Annotated[Any, Doc("the key as decoded; see decoders.md", optional=True)]
     keyProblem: Annotated[
-        str | None, Doc("why the key does not decode, or no further, and at which of its bytes", optional=True)
+        str | None, Doc("why the key was not decoded, or only in part, and at which of its bytes", optional=True)
     ]
-    keyNote: Annotated[str | None, Doc("what is unusual about the key, and legal: a newer version", optional=True)]
-    valueDecoded: Annotated[Any, Doc("what a decoder says of the value; see decoders.md", optional=True)]
+    keyNote: Annotated[
+        str | None, Doc("what is unusual but legal about the key, such as a newer version", optional=True)
+    ]
+    valueDecoded: Annotated[Any, Doc("the value as decoded; see decoders.md", optional=True)]
     valueProblem: Annotated[
-        str | None, Doc("why the value does not decode, or no further, and at which of its bytes", optional=True)
+        str | None, Doc("why the value was not decoded, or only in part, and at which of its bytes", optional=True)
     ]
-    valueNote: Annotated[str | None, Doc("what is unusual about the value, and legal: a newer version", optional=True)]
+    valueNote: Annotated[
+        str | None, Doc("what is unusual but legal about the value, such as a newer version", optional=True)
+    ]
     names: Annotated[
         Object | None,
-        Doc("ids in keyDecoded and valueDecoded, and the topic or user that each stands for", optional=True),
+        Doc("IDs in keyDecoded and valueDecoded, with the topic or user that each identifies", optional=True),
     ]
-    damaged: Annotated[
-        bool | None, Doc("true where the checksum of its batch, or its own, does not hold", optional=True)
-    ]
+    damaged: Annotated[bool | None, Doc("true if the checksum of its batch, or its own, does not match", optional=True)]
 
 
 @answer("region")
 class InspectedRegion(NamedTuple):
-    """Bytes that no batch claims."""
+    """Bytes that belong to no batch."""
 
     kind: Annotated[str, Doc("torn, junk or padding")]
     file: FilePath
-    position: Annotated[int, Doc("where it begins; in a compressed file, of what it unpacks to", FILE_BYTE)]
-    size: Annotated[int, Doc("its length in the file", BYTES)]
-    reason: Annotated[str, Doc("why no batch is read here")]
-    baseOffset: Annotated[int | None, Doc("what a torn batch's header says", OFFSET)]
-    batchLength: Annotated[int | None, Doc("what a torn batch's header says", BYTES)]
+    position: Annotated[int, Doc("its start; in a compressed file, a position in the decompressed contents", FILE_BYTE)]
+    size: Annotated[int, Doc("its size in the file", BYTES)]
+    reason: Annotated[str, Doc("why these bytes are not a batch")]
+    baseOffset: Annotated[int | None, Doc("from the header of a torn batch", OFFSET)]
+    batchLength: Annotated[int | None, Doc("from the header of a torn batch", BYTES)]
 
 
 EntryOffset = Annotated[int, Doc("relative offset as stored, plus the base offset in the file's name", OFFSET)]
@@ -133,7 +135,7 @@ class InspectedCheckpointEntry(NamedTuple):
     offset: Annotated[int | None, Doc("of an offset checkpoint", OFFSET, optional=True)]
     epoch: Annotated[int | None, Doc("of a leader epoch checkpoint", optional=True)]
     startOffset: Annotated[
-        int | None, Doc("of a leader epoch checkpoint: where the epoch begins", OFFSET, optional=True)
+        int | None, Doc("of a leader epoch checkpoint: first offset of the epoch", OFFSET, optional=True)
     ]
 
 
@@ -142,5 +144,5 @@ class InspectedProperty(NamedTuple):
     """A name and its value in a text file such as meta.properties or quorum-state."""
 
     file: FilePath
-    name: Annotated[str, Doc("as it stands in the file")]
-    value: Annotated[str, Doc("as it stands in the file; JSON for what is no string there")]
+    name: Annotated[str, Doc("as in the file")]
+    value: Annotated[str, Doc("as in the file; JSON text if it is not a string there")]

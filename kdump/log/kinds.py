@@ -44,11 +44,13 @@ def _kind(name: str, title: str, pattern: str) -> Kind:
 
 
 SEGMENT = _kind("segment", "a segment", _OFFSET + r"\.log")
-KRAFT_SNAPSHOT = _kind("kraft-snapshot", "a KRaft snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint")
+KRAFT_SNAPSHOT = _kind(
+    "kraft-snapshot", "a metadata snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint"
+)
 INDEX = _kind("index", "an offset index", _OFFSET + r"\.index")
 TIME_INDEX = _kind("timeindex", "a time index", _OFFSET + r"\.timeindex")
-TXN_INDEX = _kind("txnindex", "an index of aborted transactions", _OFFSET + r"\.txnindex")
-PRODUCER_SNAPSHOT = _kind("snapshot", "a snapshot of producer states", _OFFSET + r"\.snapshot")
+TXN_INDEX = _kind("txnindex", "a transaction index", _OFFSET + r"\.txnindex")
+PRODUCER_SNAPSHOT = _kind("snapshot", "a producer snapshot", _OFFSET + r"\.snapshot")
 OFFSET_CHECKPOINT = _kind(
     "offset-checkpoint",
     "an offset checkpoint",
@@ -59,10 +61,10 @@ EPOCH_CHECKPOINT = _kind(
     "a leader epoch checkpoint",
     rf"leader-epoch-checkpoint|{_OFFSET}\.leader_epoch_checkpoint",
 )
-PARTITION_METADATA = _kind("partition-metadata", "the topic id of a partition", r"partition\.metadata")
-META_PROPERTIES = _kind("meta-properties", "the identity of a log directory", r"meta\.properties")
-QUORUM_STATE = _kind("quorum-state", "the state of a KRaft voter", r"quorum-state")
-CLEAN_SHUTDOWN = _kind("clean-shutdown", "the mark of a clean shutdown", r"\.kafka_cleanshutdown")
+PARTITION_METADATA = _kind("partition-metadata", "the topic ID of a partition", r"partition\.metadata")
+META_PROPERTIES = _kind("meta-properties", "the properties of a log directory", r"meta\.properties")
+QUORUM_STATE = _kind("quorum-state", "the quorum state of a KRaft node", r"quorum-state")
+CLEAN_SHUTDOWN = _kind("clean-shutdown", "a clean-shutdown file", r"\.kafka_cleanshutdown")
 
 KINDS = {
     kind.name: kind

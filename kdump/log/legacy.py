@@ -96,7 +96,7 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
     if batch.magic == 0:
         batch.baseOffset, batch.inner_last = first, last
     elif 0 < batch.lastOffset < last:
-        reason = f"the wrapper's offset is {batch.lastOffset}, the last inner offset {last} is beyond it"
+        reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
         batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
     else:
         # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
@@ -249,7 +249,7 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
         while len(rest) - at >= wanted:
             size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
             if size > limit - done - at:
-                reason = f"messageSize {size - LOG_OVERHEAD} runs past the limit of the payload"
+                reason = f"messageSize {size - LOG_OVERHEAD} extends past the limit of the payload"
                 raise DecodeError("Message", "messageSize", done + at + 8, reason)
             message = MESSAGES.get(rest[at + MAGIC_POSITION])
             skims = size > KEEP and (message is None or not values)

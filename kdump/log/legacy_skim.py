@@ -73,4 +73,4 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
 def cut(count: int) -> DecodeError:
     """Return the error for a payload that ends with `count` bytes of a message."""
     # Java's reader treats a message truncated at the end as the end of the set; a broker that validates does not.
-    return DecodeError("Message", "offset", 0, f"{count} bytes behind the last inner message")
+    return DecodeError("Message", "offset", 0, f"{count} bytes after the last inner message")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
 from kdump.format.columns import Columns, decode, each_row, past_end
+from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
@@ -112,10 +113,10 @@ def columns_of(
             position, piece = 0, bytes(rest)
         if not left and position < len(piece):
             if _holds_record(bytearray(piece[position:]), pieces):
-                reason = f"{total} records claimed, and more are there"
+                reason = f"recordCount is {total}, but the batch has more records"
                 batch.note(_count_problem(batch, reason, None, total))
                 return
-            over = "bytes are left over behind the last record"
+            over = "bytes are left over after the last record"
             if not space:
                 over = f"{size - (done - len(piece) + position)} {over}"
             at = done - len(piece) + position
@@ -127,7 +128,7 @@ def columns_of(
             except DecodeError as error:
                 raise error.moved(done - len(rest)) from None
         if left:
-            reason = f"{total} records claimed, {total - left} there"
+            reason = f"recordCount is {total}, but the batch has {many(total - left, 'record')}"
             batch.note(_count_problem(batch, reason, total - left, total))
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
@@ -195,7 +196,7 @@ def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
     except DecodeError:
         return 0
     if start + length > room and space:
-        reason = f"a record of {length} bytes exceeds what --max-decompressed-size leaves"
+        reason = f"a record of {length} bytes exceeds what is left of --max-decompressed-size"
         raise DecodeError("Record", "length", position, reason, "decompression-failed")
     if start + length > room:
         raise past_end(position, length, room - start)

@@ -39,7 +39,7 @@ class Rate:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if per_second <= 0:
-            raise ValueError(f"{per_second} bytes a second")
+            raise ValueError(f"{per_second} bytes per second")
         self.per_second = per_second
         self._clock = clock
         self._sleep = sleep

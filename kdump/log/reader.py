@@ -56,7 +56,7 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
             return
     if window.source.error is None:
         what = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
-        raise SourceError(f"{window.source.name}: {what}, and it is not named as a segment (<20 digits>.log)")
+        raise SourceError(f"{window.source.name}: {what}, and its name is not that of a segment (<20 digits>.log)")
 
 
 class Reader:
@@ -177,8 +177,8 @@ class Reader:
             sound = self.resync.next_sound(position + 1, None, position, self.last_good)
         end = self._end() if sound is None else sound
         if sound is None or claim.end <= sound:
-            return self._junk(position, end, "its checksum does not hold, and its offset cannot be", header)
-        reason = f"its length claims {claim.size} bytes, but a sound batch begins after {end - position}"
+            return self._junk(position, end, "its checksum does not match, and its offset is impossible here", header)
+        reason = f"its header states {claim.size} bytes, but a valid batch starts after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
     def _broken(self, claim: Claim) -> Region:
@@ -197,9 +197,10 @@ class Reader:
             return self._junk(position, end, error.reason, header, code)
         assert header is not None
         if sound is None and self._fits_in(claim):
-            reason = f"a batch of {claim.size} bytes, {claim.end - end} of them missing"
+            reason = f"a batch of {claim.size} bytes, of which the last {claim.end - end} are missing"
             return Region(TORN, position, end - position, reason, header)
-        reason = f"its length claims {claim.size} bytes, {end - position} are there before what follows"
+        follows = "the end of the file" if sound is None else "the next valid batch"
+        reason = f"its header states {claim.size} bytes, but {follows} comes after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
     def _junk(
@@ -233,9 +234,9 @@ class Reader:
             return None
         if not self.resync.checksum_holds(claim.position, size, header.magic, header.crc):
             return None
-        reason = f"batchLength {header[1]} is contradicted by the checksum, which holds for {size - LOG_OVERHEAD}"
         at = claim.position + 8
         field = header._fields[1]
+        reason = f"{field} is {header[1]}, but the checksum matches a length of {size - LOG_OVERHEAD}"
         problem = Problem("batch-length-invalid", "RecordBatch", field, at, reason, size - LOG_OVERHEAD, header[1])
         return make_batch(self.window, claim.position, size, self.limits, header, problem)
 
@@ -260,7 +261,7 @@ class Reader:
                     return  # the torn batch itself is the next region
         yield Region(PADDING, position, run_end - position, "zeros")
         end = self._end() if sound is None else sound
-        yield Region(JUNK, run_end, end - run_end, "no batch begins here")
+        yield Region(JUNK, run_end, end - run_end, "no batch starts here")
 
     def _zeros_end(self, position: int) -> int | None:
         """Return the position of the first byte that is not zero, None if there is none."""

@@ -13,6 +13,7 @@ from kdump.format import message as legacy
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.columns import Columns
+from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
 from kdump.format.runs import Run, checksum_holds
@@ -64,8 +65,8 @@ class Region:
     """
 
     kind: str
-    position: Annotated[int, Doc("where it begins; in a compressed file, of what it unpacks to", FILE_BYTE)]
-    size: Annotated[int, Doc("its length in the file", BYTES)]
+    position: Annotated[int, Doc("its start; in a compressed file, a position in the decompressed contents", FILE_BYTE)]
+    size: Annotated[int, Doc("its size in the file", BYTES)]
 
     def __init__(
         self,
@@ -109,12 +110,14 @@ class Batch(Region):
     producerEpoch: Annotated[int | None, _header("producerEpoch")]
     baseSequence: Annotated[int | None, _header("baseSequence")]
     recordCount: Annotated[int | None, _header("recordCount")]
-    compression: Annotated[str, Doc("none, gzip, snappy, lz4, zstd, or unknown(N) for an id that Kafka has not")]
+    compression: Annotated[str, Doc("none, gzip, snappy, lz4, zstd, or unknown(N) for an unknown codec ID")]
     timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
     isTransactional: Annotated[bool | None, Doc("attribute bit 4")]
     isControlBatch: Annotated[bool | None, Doc("attribute bit 5")]
     hasDeleteHorizonMs: Annotated[bool | None, Doc("attribute bit 6: baseTimestamp is the delete horizon")]
-    deleteHorizonMs: Annotated[int | None, Doc("when the cleaner may drop tombstones and markers here", EPOCH_MS)]
+    deleteHorizonMs: Annotated[
+        int | None, Doc("when the log cleaner may remove the tombstones and markers in it", EPOCH_MS)
+    ]
     lastOffset: Annotated[int, Doc("baseOffset + lastOffsetDelta; the stored offset of a v0 or v1 message", OFFSET)]
     lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
     crc_start: int
@@ -145,7 +148,7 @@ class Batch(Region):
     @property
     def crcValid(
         self,
-    ) -> Annotated[bool, Doc("whether the stored checksum is that of the bytes", after="recordCount")]:
+    ) -> Annotated[bool, Doc("whether the stored checksum matches the bytes", after="recordCount")]:
         return self.computedCrc == self.crc
 
     @property
@@ -282,7 +285,7 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     """Read the header at the start of `data`, by its magic. Raises DecodeError: too few bytes, or an unknown magic."""
     magic = data[v2.MAGIC_POSITION] if len(data) > v2.MAGIC_POSITION else 0
     if len(data) < HEADER_SIZES.get(magic, 0):
-        reason = f"{len(data)} bytes are left, fewer than a header"
+        reason = f"{many(len(data), 'byte')} left, less than a header"
         raise DecodeError("RecordBatch", "baseOffset", 0, reason, "trailing-bytes")
     if magic == 2:
         return v2.BATCH_HEADER.read(data)
@@ -298,5 +301,5 @@ def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
         return legacy.size_problem(header, 0)
     if header.batchLength >= v2.MIN_BATCH_LENGTH:
         return None
-    reason = f"batchLength {header.batchLength} is below the least, {v2.MIN_BATCH_LENGTH}"
+    reason = f"batchLength {header.batchLength} is below the minimum, {v2.MIN_BATCH_LENGTH}"
     return DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")

@@ -179,7 +179,7 @@ class Skim:
             self._need(1)
             part = self._piece[self._at : self._at + count]
             if not part:
-                raise DecodeError("Record", "length", self.start, "the payload ends")
+                raise DecodeError("Record", "length", self.start, "the payload ends inside the record")
             self._at += len(part)
             count -= len(part)
             yield part

@@ -90,7 +90,7 @@ class FileSource:
                     break
                 data += more
         except OSError as error:
-            raise SourceError(f"{self.name}: cannot read at position {position}: {error.strerror}") from error
+            raise SourceError(f"{self.name}: cannot read at byte {position}: {error.strerror}") from error
         return data
 
     def _pread(self, count: int, position: int) -> bytes:
@@ -146,7 +146,7 @@ class SeekableSource:
             self.file.seek(position)
             return self.file.read(count)
         except Exception as error:  # every store has its own exceptions
-            raise SourceError(f"{self.name}: cannot read at position {position}: {error}") from error
+            raise SourceError(f"{self.name}: cannot read at byte {position}: {error}") from error
 
     def next_data(self, position: int) -> int:
         return position
@@ -176,7 +176,7 @@ class StreamSource:
 
     def read_at(self, position: int, count: int) -> bytes:
         if position < self._start:
-            raise SourceError(f"{self.name}: position {position} of a stream has been read past")
+            raise SourceError(f"{self.name}: byte {position} of the stream is no longer available")
         while self.size is None and self._start + len(self._blocks) * BLOCK < position + count:
             self._pull()
         if self.size is not None:
@@ -216,7 +216,7 @@ class StreamSource:
                 parts.append(part)
                 want -= len(part)
         except Exception as error:  # OSError, EOFError, zlib.error, ZstdError: whatever the decompressor raises
-            self.error = f"{self.name}: cannot be read on: {error}"
+            self.error = f"{self.name}: cannot read further: {error}"
         return b"".join(parts)
 
     def _block(self, index: int) -> bytes:

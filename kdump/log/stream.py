@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.format.counted import many
 from kdump.format.message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.log.claim import HEADER, LEAST
 from kdump.log.reader import regions
@@ -88,22 +89,22 @@ class _Walk:
         data = bytes(self.window.view(position, HEADER))
         if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream requires one more byte
             whole = not data or not self.reaches(position + len(data))
-            return None if whole else _No(f"{len(data)} bytes are left, fewer than a header", False)
+            return None if whole else _No(f"{many(len(data), 'byte')} left, less than a header", False)
         length = int.from_bytes(data[8:12], "big", signed=True)
         magic = int.from_bytes(data[LEAST - 1 : LEAST], "big", signed=True)
         size = LOG_OVERHEAD + length
         if length < MIN_MESSAGE_SIZE:
             if not any(data):
-                return _No("zeros where a batch should begin", True)
-            return _No(f"a length of {length} bytes, below the least, {MIN_MESSAGE_SIZE}", True)
+                return _No("zeros where a batch should start", True)
+            return _No(f"a length of {length} bytes, below the minimum, {MIN_MESSAGE_SIZE}", True)
         if not self.reaches(position + size):
             if self.window.reaches(position + size):
                 return None
-            return _No(f"a batch of {size} bytes, of which {_left(self.window, position)} are there", False)
+            return _No(f"a batch of {size} bytes, of which only {_left(self.window, position)} are there", False)
         if magic < 0:
             return _No(f"magic {magic} is unknown", True)
         if magic > 1 and len(data) < BATCH_HEADER.size:
-            return _No(f"{len(data)} bytes are left, fewer than a header", True)
+            return _No(f"{many(len(data), 'byte')} left, less than a header", True)
         return make_batch(self.window, position, size, self.limits, _header(magic, data))
 
     def stop(self, position: int, no: _No) -> Stop:

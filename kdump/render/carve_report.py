@@ -39,16 +39,15 @@ def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
 def run_line(run: CarvedRun) -> str:
     """Return the line after the batches of a run."""
     count = f"{run.batches:,} batch{'es' * (run.batches != 1)}"
-    text = (
-        f"run {run.number}: {count}, {run.size:,} bytes at {run.position}, offsets {run.firstOffset}..{run.lastOffset}"
-    )
+    where = f"{run.size:,} bytes at byte {run.position}, offsets {run.firstOffset}..{run.lastOffset}"
+    text = f"run {run.number}: {count}, {where}"
     if run.mayFollow:
         text += f"; may follow run {' or '.join(map(str, run.mayFollow))}"
     return text
 
 
 def nested_line(found: CarvedBatch) -> str:
-    return f"nested: the batch at {found.batch.position} lies in a value of the batch at {found.within}"
+    return f"nested: the batch at byte {found.batch.position} is in a value of the batch at byte {found.within}"
 
 
 def _time(timestamp: int | None, zone: tzinfo) -> str:

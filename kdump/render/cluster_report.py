@@ -30,7 +30,9 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
     if cluster["clusterId"] is not None:
         lines.append(("cluster", f"{cluster['clusterId']}{node}", ""))
     begun = (
-        "from the start of the log" if cluster["snapshot"] is None else f"from the snapshot at {cluster['snapshot']}"
+        "from the start of the log"
+        if cluster["snapshot"] is None
+        else f"from the snapshot at offset {cluster['snapshot']}"
     )
     time = f", {iso(cluster['endTimestamp'], zone)}" if cluster["endTimestamp"] is not None else ""
     if cluster["endOffset"]:
@@ -38,7 +40,9 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
         lines.append(("committed", _committed(cluster), ""))
     else:
         is_bootstrap = cluster["source"].endswith("bootstrap.checkpoint")
-        text = "what kafka-storage format wrote: the log has not begun" if is_bootstrap else "before the first record"
+        text = (
+            "the output of kafka-storage format: the log has not started" if is_bootstrap else "before the first record"
+        )
         lines.append(("as of", text, ""))
     if cluster["leaderId"] is not None:
         lines.append(("quorum", f"leader {cluster['leaderId']}, epoch {cluster['leaderEpoch']}", ""))
@@ -79,7 +83,7 @@ def _committed(cluster: Object) -> str:
     """Describe up to which offset the metadata is committed; its high watermark is not stored on disk."""
     committed, end = cluster["committedOffset"], cluster["endOffset"]
     if committed is None:
-        return "not known: there is no snapshot here, and the last records may yet be undone"
+        return "unknown: there is no snapshot here, so the last records may still be undone"
     if committed >= end:
-        return "all of it"
-    return f"for certain below offset {committed}, by the newest snapshot; the records from there on may yet be undone"
+        return "everything"
+    return f"everything below offset {committed}, by the newest snapshot; later records may still be undone"

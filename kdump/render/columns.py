@@ -71,7 +71,7 @@ def refuse_unknown(names: list[str] | None) -> None:
     known |= {key.name for keys in ALL.values() for key in keys}
     for name in names:
         if name not in known:
-            raise UnknownColumn(f"no column {name!r} in any table; there are {', '.join(sorted(known))}")
+            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(sorted(known))}")
 
 
 def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
@@ -194,7 +194,7 @@ def _choose(default: list[Column], others: dict[str, Column], names: list[str] |
     known = others | {column.name: column for column in default}
     for name in names:
         if name not in known:
-            raise UnknownColumn(f"no column {name!r}; there are {', '.join(known)}")
+            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(known)}")
     return [known[name] for name in names]
 
 

@@ -72,7 +72,7 @@ class DiffReport:
         following = list(_next(found))
         if following:
             self.output.line("")
-            self.output.line(self.paint("what next", "head"))
+            self.output.line(self.paint("next steps", "head"))
             for line in following:
                 self._text("  " + line)
 
@@ -116,16 +116,16 @@ class DiffReport:
         said = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
         parts = [f"{epoch} in {name}" for name, epoch in noted if epoch is not None]
         if said and own == noted:
-            said += "; leader-epoch-checkpoint says the same"
+            said += "; leader-epoch-checkpoint agrees"
         elif parts:
-            said = (said or f"at offset {offset}") + f"; leader-epoch-checkpoint says {', '.join(parts)}"
+            said = (said or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
         if said:
             yield said
         yield from _strange(found, offset)
         marks = [(letter(n), found.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
         if found.cause != DAMAGE and above:
-            yield f"that is below the high watermark {' and '.join(above)}: consumers may have read what stood there"
+            yield f"that is below the high watermark {' and '.join(above)}: consumers may have read those records"
 
     def _votes(self, found: Diff) -> Iterator[str]:
         if len(found.copies) < 3 or not found.votes:
@@ -142,7 +142,7 @@ class DiffReport:
         one, other = map(letter, pair)
         if len(found.copies) > 2:
             first = comparison.first
-            relation = comparison.relation or "cannot be told"
+            relation = comparison.relation or "relation unknown"
             yield f"{one} and {other}: {relation}" + (f" from offset {first.first} on" if first else "")
             heads = [group[0] for group in found.votes]
             if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
@@ -155,7 +155,7 @@ class DiffReport:
             yield from self._difference(each, pair)
         left = comparison.more + (max(0, told - TOLD) if not self.full else 0)
         if left:
-            yield f"  and {left} more such places: --full and --json show {'them' if not comparison.more else 'more'}"
+            yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
 
     def _difference(self, each: Difference, pair: tuple[int, int]) -> Iterator[str]:
         one, other = map(letter, pair)
@@ -165,22 +165,22 @@ class DiffReport:
         names = ", ".join(each.fields)
         texts = {
             RECORDS: f"  {where}: {count} of {one} and {other} differ, in {names}",
-            MISSING: f"  {where}: {lacks} has none of {count}, and nothing says that the cleaner took them",
+            MISSING: f"  {where}: {lacks} is missing {count}, and there is no sign of compaction",
             DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {each.reason}",
-            CLEANED: f"  legal: the cleaner took {count} from {lacks} within {where}: {each.reason}",
-            REWRITTEN: f"  legal: {count} within {where}, the same in batches that differ, in {names}",
-            LEADER_EPOCH: f"  legal: {each.batches:,} batches within {where}, the same but for their leader epoch",
-            DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte alike",
-            UNREAD: f"  {where}: {count} cannot be held against {lacks}, of which a file could not be read",
+            CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {each.reason}",
+            REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
+            LEADER_EPOCH: f"  legal: {each.batches:,} batches within {where} differ only in their leader epoch",
+            DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
+            UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
         }
-        text = texts.get(each.kind, f"  {where}: both are damaged there, and not alike: nothing can be told")
+        text = texts.get(each.kind, f"  {where}: both are damaged there in different ways: no comparison is possible")
         if each.kind == DAMAGE and not lacks:
-            text = f"  {where}: both are damaged there, and not alike: {each.reason}"
+            text = f"  {where}: both are damaged there in different ways: {each.reason}"
         yield text
         if each.kind in (RECORDS, MISSING, DAMAGE):
             for number, place in zip(pair, (each.left, each.right)):
                 if place is not None and (each.kind != MISSING or pair[1 - (each.lacking or 0)] == number):
-                    yield f"    {letter(number)}  batch at {place.position}, {place.size} bytes, of {place.file}"
+                    yield f"    {letter(number)}  batch at byte {place.position}, {place.size} bytes, of {place.file}"
         for sample in each.samples[: None if self.full else 3]:
             yield from self._sample(sample, pair)
 
@@ -237,12 +237,12 @@ def verdict(found: Diff) -> tuple[str, str]:
             if pair.shorter is not None:
                 short, long = ((left, right), (right, left))[pair.shorter]
                 end, beyond = found.copies[short].logEndOffset, found.copies[long].logEndOffset
-                rest = f"{beyond - end:,} offsets more" if beyond > end else "bytes more, which are damaged"
-                parts.append(f"{letter(short)} ends at {end}, {letter(long)} has {rest}")
+                rest = f"{beyond - end:,} more offsets" if beyond > end else "more bytes, which are damaged"
+                parts.append(f"{letter(short)} ends at offset {end}, {letter(long)} has {rest}")
         return "prefix", ": " + "; ".join(parts)
     if any(copy.unread for copy in found.copies):
-        return "cannot be told", ": not all of it could be read"
-    return "cannot be told", ": there is no offset that can be held against the other's"
+        return "relation unknown", ": something could not be read"
+    return "relation unknown", ": the copies have no common offset to compare"
 
 
 def _strange(found: Diff, offset: int) -> Iterator[str]:
@@ -258,7 +258,9 @@ def _strange(found: Diff, offset: int) -> Iterator[str]:
         if lack and start == offset:
             names = " and ".join(map(letter, have))
             others = " and ".join(map(letter, lack))
-            yield f"leader epoch {epoch} begins there in {names}, and {others} never knew it: another leader went on"
+            missing = f"{others} never had it: a different leader continued the log"
+            yield f"leader epoch {epoch} starts there in {names}; {missing}"
+
             return
 
 
@@ -287,20 +289,20 @@ def _around(number: int, copy: CopyFacts) -> Iterator[str]:
     for damage in copy.damages[:TOLD]:
         yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
     if copy.damaged > TOLD:
-        yield f"{letter(number)} is damaged in {copy.damaged - TOLD} more places: kdump verify tells all"
+        yield f"{letter(number)} is damaged in {copy.damaged - TOLD} more places; run kdump verify to list all"
     if copy.tail is not None:
         said = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
-        yield f"{said}: a broker cuts that off when it starts"
+        yield f"{said}: a broker truncates it at startup"
     yield from (f"{letter(number)} could not be read: {text}" for text in copy.unread)
     yield from (f"note: {text}" for text in copy.notes)
 
 
 def _bytes(damage: Damage) -> str:
-    return f"{damage.place.size:,} bytes at {damage.place.position} of {os.path.basename(damage.place.file)}"
+    return f"{damage.place.size:,} bytes at byte {damage.place.position} of {os.path.basename(damage.place.file)}"
 
 
 def _tail(damage: Damage) -> str:
-    return "zeros" if damage.kind == "padding" else "a batch that is cut off"
+    return "zeros" if damage.kind == "padding" else "an incomplete batch"
 
 
 def _next(found: Diff) -> Iterator[str]:
@@ -315,12 +317,12 @@ def _next(found: Diff) -> Iterator[str]:
     damaged = [number for number, copy in enumerate(found.copies) if copy.damaged]
     for number in damaged:
         yield (
-            f"{letter(number)} is damaged: see kdump verify {found.copies[number].path}; with its broker stopped, a"
-            " sound copy can take its place"
+            f"{letter(number)} is damaged: run kdump verify {found.copies[number].path}; with its broker stopped, you"
+            " can replace it with an intact copy"
         )
     if found.history is not None:
         lost = [f"kdump inspect --records --offset {found.history}.. {copy.path}" for copy in found.copies]
-        yield f"before one is dropped, keep what it has from {found.history} on: {lost[0]}"
+        yield f"before you delete one, save what it has from offset {found.history} on: {lost[0]}"
 
 
 def _choice(found: Diff, each: Choice) -> str:
@@ -328,20 +330,21 @@ def _choice(found: Diff, each: Choice) -> str:
     end = found.copies[each.follower].logEndOffset
     text = f"{leader} elected: {follower} "
     if does.by == "logStart":
-        return text + f"drops all it has and begins anew at offset {does.offset}, where the log of {leader} starts"
+        return text + f"deletes all its records and restarts at offset {does.offset}, the log start offset of {leader}"
     if does.offset is None:
-        return text + "has no leader epochs and cuts at its high watermark, which is not known here"
+        return text + "has no leader epochs and truncates to its high watermark, which is unknown here"
     if does.loses:
-        text += f"cuts at offset {does.offset} and loses its offsets {does.offset}..{end - 1}"
+        text += f"truncates to offset {does.offset} and loses its offsets {does.offset}..{end - 1}"
     else:
-        text += f"cuts nothing and fetches from offset {does.offset}"
+        text += f"truncates nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":
         text += " (by its high watermark: it has no leader epochs)"
     pair = found.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
     if each.mends is False and pair.first is not None:
         offset = pair.first.first
         if pair.first.kind == DAMAGE:
-            text += f"; the damage at offset {offset} stays: no broker mends it by itself"
+            text += f"; the damage at offset {offset} stays: no broker repairs it by itself"
         else:
-            text += f"; they stay different at offset {offset}, and no broker will notice"
+            text += f"; the copies still differ at offset {offset}, and no broker detects it"
+
     return text

@@ -355,7 +355,7 @@ def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[in
         if end > batch.size:
             raise struct.error
     except struct.error:
-        form.refuse(batch.lastOffset, "the sizes of key and value are beyond the message")
+        form.refuse(batch.lastOffset, "the sizes of key and value exceed the message")
         return
     sizes = (key_size, value_size)
     line = _message_line(form, batch, batch.lastOffset, batch.maxTimestamp, sizes, batch.crcValid, batch.crc)

@@ -31,7 +31,7 @@ _SNAKE = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 def _number(form: str, name: str, data: Bytes) -> str:
     if len(data) < struct.calcsize(form):
-        raise Undecodable(f"{len(data)} bytes, and the decoder needs {struct.calcsize(form)} for {name}")
+        raise Undecodable(f"{len(data)} bytes, but the decoder needs {struct.calcsize(form)} for {name}")
     return str(struct.unpack_from(form, data)[0])
 
 

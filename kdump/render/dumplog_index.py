@@ -72,7 +72,7 @@ def check_sanity(window: Window, entry: Layout[Any], base: int) -> None:
             offset = base + last.relativeOffset
             raise Corrupt(f"the last offset, {offset}, is less than the base offset, {base}")
     if size % entry.size:
-        raise Corrupt(f"{size} bytes, which is no multiple of {entry.size}")
+        raise Corrupt(f"{size} bytes, which is not a multiple of {entry.size}")
 
 
 def _size(window: Window) -> int:
@@ -92,7 +92,7 @@ def txn_index_lines(window: Window) -> Iterator[str]:
     for row in rows(window, TXN_INDEX_ENTRY):
         version = row.version >> 8  # AbortedTxn.version uses only the first of the two bytes
         if version > 0:
-            raise Corrupt(f"position {end}: version {row.version} of an entry, the newest known is 0")
+            raise Corrupt(f"position {end}: the entry has version {row.version}, only 0 is supported")
         yield (
             f"version: {version} producerId: {row.producerId} firstOffset: {row.firstOffset}"
             f" lastOffset: {row.lastOffset} lastStableOffset: {row.lastStableOffset}"
@@ -100,7 +100,7 @@ def txn_index_lines(window: Window) -> Iterator[str]:
         end += TXN_INDEX_ENTRY.size
     left = len(window.view(end, TXN_INDEX_ENTRY.size))
     if left:
-        raise Unsound(f"position {end}: {left} bytes are left, fewer than an entry of {TXN_INDEX_ENTRY.size}")
+        raise Unsound(f"position {end}: {left} bytes left over, less than one entry ({TXN_INDEX_ENTRY.size} bytes)")
 
 
 def snapshot_lines(window: Window) -> Iterator[str]:

@@ -89,12 +89,12 @@ class LogDump:
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MOST_COMPLAINTS:
-            out.say(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more records like that")
+            out.say(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more such records")
         if options.max_bytes is None and source.size is not None and source.size > end:
             out.lines([f"Found {source.size - end} invalid bytes at the end of {os.path.basename(self.path)}"])
         if isinstance(source, FileSource) and (grown := source.grown()):
-            what = f"grew by {grown} bytes" if grown > 0 else f"was cut by {-grown} bytes"
-            out.say(f"{self.path}: {what} while it was read")
+            what = f"grew by {grown} bytes" if grown > 0 else f"was truncated by {-grown} bytes"
+            out.say(f"{self.path}: {what} while being read")
 
     def _follow(self, offsets: list[int]) -> None:
         last = self.last
@@ -111,14 +111,14 @@ class LogDump:
             self.out.fail(f"{self.path}: position {batch.position}: {problem.reason}{where}")
 
     def _stopped(self, stop: Stop) -> None:
-        goes_on = "" if stop.sound is None else f"; the next sound batch begins at {stop.sound}"
+        goes_on = "" if stop.sound is None else f"; the next valid batch starts at byte {stop.sound}"
         if stop.sound == stop.position:
-            goes_on = "; the checksum holds for another length"
+            goes_on = "; the checksum matches for a different length"
         text = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
         if stop.thrown and (stop.sound is not None or not stop.zeros):
             self.out.fail(text)
         elif stop.sound is not None:
-            self.out.say(f"{text} (kdump inspect shows it)")
+            self.out.say(f"{text} (run kdump inspect to see it)")
         else:
             self.out.say(text)
 

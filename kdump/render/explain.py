@@ -81,12 +81,12 @@ class BatchWords:
             "batchLength": lambda v: self._length(12 + v),
             "messageSize": lambda v: self._length(12 + v),
             "crc": lambda v: self._crc(),
-            "offset": lambda v: "of the last message inside" if batch.is_compressed else "offset of the message",
+            "offset": lambda v: "offset of the last message inside" if batch.is_compressed else "offset of the message",
             "magic": lambda v: {0: "message, format v0", 1: "message, format v1", 2: "record batch, format v2"}[v],
             "partitionLeaderEpoch": lambda v: "none" if v == -1 else "epoch of the leader that appended the batch",
             "lastOffsetDelta": lambda v: f"last offset {batch.lastOffset}",
             "producerId": lambda v: "not an idempotent producer" if v == -1 else "idempotent producer",
-            "producerEpoch": lambda v: "none" if v == -1 else "which life of that producer",
+            "producerEpoch": lambda v: "none" if v == -1 else "epoch of that producer",
             "baseSequence": lambda v: "no sequence numbers" if v == -1 else f"sequence {v} to {batch.lastSequence}",
             "recordCount": self._count,
             "keySize": lambda v: "null key" if v == -1 else "bytes of the key",
@@ -105,7 +105,7 @@ class BatchWords:
         if name == "recordCount" and span.value < 0:
             return words._replace(meaning="", wrong="a count cannot be negative")
         if name == "crc" and not self.batch.crcValid:
-            return words._replace(wrong=f"the bytes give 0x{self.batch.computedCrc:08x}")
+            return words._replace(wrong=f"computed 0x{self.batch.computedCrc:08x}")
         return words._replace(wrong=self.wrong.get(name, ""))
 
     def _length(self, size: int) -> str:
@@ -114,15 +114,15 @@ class BatchWords:
     def _crc(self) -> str:
         kind = "CRC-32C" if self.batch.magic > 1 else "CRC-32"
         start = self.batch.position + self.batch.crc_start
-        holds = "holds" if self.batch.crcValid else "does not hold"
+        holds = "matches" if self.batch.crcValid else "does not match"
         return f"{kind} of bytes {start}..{self.batch.end - 1} {holds}"
 
     def _count(self, count: int) -> str:
         delta = self.batch.lastOffsetDelta
         if count == 0:
-            return "no record is left: compaction keeps the empty batch"
+            return "no records are left: compaction keeps the empty batch"
         if delta is not None and count <= delta:
-            return f"records, of {delta + 1} offsets: compaction or a transaction's filter has removed some"
+            return f"records for {delta + 1} offsets: compaction has removed some"
         return "records in the batch"
 
 
@@ -147,7 +147,7 @@ class RecordWords:
         elif name == "offsetDelta":
             meaning = f"offset {record.offset}"
         elif name == "attributes":
-            meaning = "unused" if not value else "unused, and yet set"
+            meaning = "unused" if not value else "unused, but set"
         elif name in ("keySize", "valueSize", "headerValueSize") and value == -1:
             meaning = "null, a tombstone" if name == "valueSize" and not record.is_control else "null"
         elif name.endswith("Size"):
@@ -158,14 +158,14 @@ class RecordWords:
         record, name, value = self.record, span.field.name, span.value
         if name == "crc":
             holds = record.crcValid
-            wrong = "" if holds else "the bytes give another"
-            return Words(words.value, f"CRC-32 of the message {'holds' if holds else 'does not hold'}", wrong)
+            wrong = "" if holds else "the computed checksum differs"
+            return Words(words.value, f"CRC-32 of the message {'matches' if holds else 'does not match'}", wrong)
         if name == "offset" and isinstance(record.batch, BatchLegacy) and record.batch.is_compressed:
             if record.batch.magic == 1:
-                return words._replace(meaning=f"relative to the first in the wrapper: offset {record.offset}")
-            return words._replace(meaning="absolute, as format v0 has it")
+                return words._replace(meaning=f"relative to the first message in the wrapper: offset {record.offset}")
+            return words._replace(meaning="absolute, as in format v0")
         if name == "timestamp" and record.timestampType == "LogAppendTime" and value != record.timestamp:
-            meaning = f"{words.meaning}; the wrapper's append time counts: {iso(record.timestamp, self.zone)}"
+            meaning = f"{words.meaning}; the wrapper's append time applies: {iso(record.timestamp, self.zone)}"
             return words._replace(meaning=meaning)
         if name in ("keySize", "valueSize"):
             return words._replace(meaning="null" if value == -1 else words.meaning.partition(";")[0])

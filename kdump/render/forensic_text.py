@@ -39,18 +39,18 @@ class Lines:
         """Write the findings that were kept. Returns True if there were any."""
         for each in self.waiting:
             if isinstance(each, Finding):
-                where = f"{file_text(each.file)} at {each.position}"
+                where = f"{file_text(each.file)} at byte {each.position}"
                 offset = "" if each.offset is None else f", offset {each.offset}"
                 text = f"  {each.severity} {each.code}, {where}{offset}: {printable(each.message)}"
                 self.text(text, each.code, STYLE[each.severity])
             else:
-                where = file_text(each.file) + (f" at {each.position}" if each.offset is not None else "")
+                where = file_text(each.file) + (f" at byte {each.position}" if each.offset is not None else "")
                 text = f"  differs, {printable(each.transactionalId)}, producer {each.producerId} epoch "
                 text += f"{each.producerEpoch}, {where}: {printable(each.message)} (offset {each.coordinatorOffset} of "
                 text += f"{file_text(each.coordinator)})"
                 self.text(text, "differs", "bad")
         if self._untold:
-            self.text(f"  … and {self._untold} more: kdump verify tells all")
+            self.text(f"  … and {self._untold} more; run kdump verify to list all")
         told = bool(self.waiting)
         self.waiting, self._untold = [], 0
         return told
@@ -58,8 +58,8 @@ class Lines:
     def damages(self, count: int) -> None:
         """Write the number of damaged byte ranges that could not be taken into account."""
         if count:
-            many = "1 damaged stretch" if count == 1 else f"{count} damaged stretches"
-            self.text(f"  {many} could not be taken into account", many, "torn")
+            many = "1 damaged byte range" if count == 1 else f"{count} damaged byte ranges"
+            self.text(f"  {many} could not be considered", many, "torn")
 
     def text(self, text: str, head: str = "", paint: str = "head") -> None:
         """Write the text, wrapped to the terminal; the first occurrence of `head` is styled."""

@@ -101,7 +101,7 @@ class GroupReport:
         zone = self.tables.zone
         facts = [f"{group['groupType']} group", group["state"]]
         if group["isSimple"]:
-            facts.append("offsets only: no member ever joined")
+            facts.append("offsets only: no member has ever joined")
         if group["epoch"] >= 0:
             facts.append(f"{'generation' if group['groupType'] == 'classic' else 'epoch'} {group['epoch']}")
         if group["assignmentEpoch"] >= 0:

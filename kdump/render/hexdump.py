@@ -82,9 +82,9 @@ class Hexdump:
                 self._bytes(region.position + rest, bytes(piece), "", Words(""))
                 rest += len(piece)
             if rest < region.size:
-                self._text(f"{'':11}… {region.size - rest} more bytes (--full shows them)", "dim")
+                self._text(f"{'':11}… {region.size - rest} more bytes (--full)", "dim")
         except SourceError:
-            self._text(f"{'':11}the bytes have gone by: a stream cannot be read again", "dim")
+            self._text(f"{'':11}these bytes cannot be shown: a stream cannot be read twice", "dim")
         self.output.line("")
 
     def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
@@ -147,8 +147,8 @@ class Hexdump:
             return
         first = batch.position + start
         self._text(
-            f"payload: {size} bytes of {batch.compression} at {first}..{first + size - 1}. From here on positions "
-            f"marked + count in what it decompresses to.",
+            f"payload: {size} bytes of {batch.compression} at {first}..{first + size - 1}. From here on, positions "
+            f"marked + are in the decompressed payload.",
             "note",
         )
 
@@ -171,7 +171,7 @@ class Hexdump:
 
     def _skipped(self, count: int) -> None:
         if count > 0:
-            self._text(f"… {count} {'record' if count == 1 else 'records'} not asked for", "dim")
+            self._text(f"… {count} {'record' if count == 1 else 'records'} not selected", "dim")
 
     @staticmethod
     def _layout_of(region: Region, data: bytes) -> Layout[Any] | None:

@@ -145,7 +145,7 @@ class TableOverview:
 
     def finish(self) -> None:
         if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
-            text = f"{MORE}: not all headers were read, so there may be more formats and codecs, and older records"
+            text = f"{MORE}: not all headers were read: there may be more formats and codecs, and older records"
             self.output.line(self.paint(text, "dim"))
         self.output.flush()
 
@@ -154,7 +154,7 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
     """Return a few lines that describe a log directory, each with its style."""
     said = directory_object(facts)
     if said["clusterId"] is None and said["nodeId"] is None:
-        lines = [("no meta.properties that says whose it is", "")]
+        lines = [("no meta.properties with cluster and node IDs", "")]
     else:
         directory = f", directory {said['directoryId']}" if said["directoryId"] else ""
         version = said["metaPropertiesVersion"]
@@ -164,23 +164,25 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
     written = f" {iso(facts.dated, zone)}" if facts.dated is not None else ""
     if facts.clean:
         epoch = f", broker epoch {said['brokerEpoch']}" if said["brokerEpoch"] else ""
-        lines.append((f"shut down cleanly: mark written{written}{epoch}", ""))
+        lines.append((f"clean shutdown: .kafka_cleanshutdown written{written}{epoch}", ""))
     elif facts.clean is False:
-        lines.append((f"no clean shutdown: it runs, or has crashed; last checkpoint written{written}", "torn"))
+        lines.append(
+            (f"no clean shutdown: the broker is running or has crashed; last checkpoint written{written}", "torn")
+        )
     counts = [many(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
     lines.append((f"{', '.join(counts)}: {size_text(said['size'])}{_beside(said)}", ""))
     stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
     if facts.broken:
-        lines.append((f"damaged, or not to be read: {_some(said['broken'])}", "bad"))
+        lines.append((f"damaged or unreadable: {_some(said['broken'])}", "bad"))
     lists = (
         ("not live", stray),
         ("not named topic-partition", said["unknown"]),
-        ("none of Kafka's files", said["otherFiles"]),
-        ("in the checkpoints and not here", said["absent"]),
+        ("not Kafka's files", said["otherFiles"]),
+        ("in checkpoints, but directory missing", said["absent"]),
     )
     lines += [(f"{what}: {_some(names)}", "torn") for what, names in lists if names]
     if facts.remote_cache:
-        lines.append((f"copies of a tier's indexes: {size_text(facts.remote_cache)}", ""))
+        lines.append((f"cached remote indexes: {size_text(facts.remote_cache)}", ""))
     return lines
 
 

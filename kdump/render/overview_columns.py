@@ -34,7 +34,7 @@ def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, wide
         return [known[name] for name in DEFAULT[type_name]]
     for name in names:
         if name not in known:
-            raise UnknownColumn(f"no column {name!r}; there are {', '.join(known)}")
+            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(known)}")
     return [known[name] for name in names]
 
 
@@ -104,9 +104,9 @@ def _text(value: Any) -> str:
 def _notes(said: Object) -> str:
     """Return what is unusual about a row."""
     start, local = said.get("logStartOffset"), said.get("localLogStartOffset")
-    words = [f"here from {local} on"] if local is not None and local != start else []
+    words = [f"on this disk from {local} on"] if local is not None and local != start else []
     if None not in (said.get("highWatermark"), said.get("logEndOffset")):
-        words += ["high watermark above the end"] if said["highWatermark"] > said["logEndOffset"] else []
+        words += ["high watermark above the log end"] if said["highWatermark"] > said["logEndOffset"] else []
     words += [f"UNREADABLE: {error}" for error in said["errors"][:1]]
     if said["damage"]:
         words.append(f"DAMAGED: {said['damage']}")

@@ -18,7 +18,7 @@ BREAKS = (
     ("gaps", "gap", "gaps"),
     ("duplicates", "duplicate", "duplicates"),
     ("fenced", "fenced batch", "fenced batches"),
-    ("epochStarts", "odd start of an epoch", "odd starts of an epoch"),
+    ("epochStarts", "odd epoch start", "odd epoch starts"),
 )
 
 
@@ -83,13 +83,13 @@ class ProducerReport:
             text += f"; {many(number, one, more)}" if number else ""
         self.lines.text(text, name)
         if partition.stateOffset is not None:
-            text = f"  a broker that starts here begins with {file_text(partition.stateFrom)}"
+            text = f"  at startup, a broker loads {file_text(partition.stateFrom)}"
             if partition.logEndOffset is not None and partition.logEndOffset > partition.stateOffset:
-                text += f", and replays offsets {partition.stateOffset}..{partition.logEndOffset - 1}"
+                text += f" and replays offsets {partition.stateOffset}..{partition.logEndOffset - 1}"
         elif partition.stateFrom == "log":
-            text = "  a broker that starts here replays the whole log: there is no sound .snapshot"
+            text = "  at startup, a broker replays the whole log: there is no valid .snapshot"
         else:
-            text = "  what a broker knows is not here" if partition.unknown else ""
+            text = "  these files do not contain a broker's producer state" if partition.unknown else ""
         if text:
             self.lines.text(text)
         if partition.expired:

@@ -41,7 +41,7 @@ class ReindexReport:
         for ending in made.rebuilt.endings[: None if self.full else TOLD]:
             self._line(_ending(made, ending), "" if ending.is_usual else "bad")
         if len(made.rebuilt.endings) > TOLD and not self.full:
-            self._line(f"  and {len(made.rebuilt.endings) - TOLD} more damaged places: --full and --json name them")
+            self._line(f"  and {len(made.rebuilt.endings) - TOLD} more damaged places (--full, --json)")
         for verdict in made.verdicts:
             for text in self._verdict(verdict):
                 self._line(text)
@@ -60,7 +60,7 @@ class ReindexReport:
             aborted = (
                 f"{verdict.rebuiltEntries:,} transaction{'s were' if verdict.rebuiltEntries > 1 else ' was'} aborted"
             )
-            yield f"  {name} is missing, and {aborted}: read_committed consumers get the records"
+            yield f"  {name} is missing, but {aborted}: read_committed consumers receive the records"
         if verdict.status in (LEGAL, WRONG):
             for reason, count in verdict.reasons.items():
                 times = f" ({count:,} times)" if count > 1 else ""
@@ -70,7 +70,7 @@ class ReindexReport:
             yield f"  {name}, {_wrong(wrong)}"
         more = verdict.wrongCount - len(told)
         if more:
-            yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or lacking: --full and --json tell"
+            yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or missing (--full, --json)"
 
 
 def _cell(kind: Kind) -> Callable[[Reindexed], str]:
@@ -90,7 +90,7 @@ def _wrong(wrong: WrongEntry) -> str:
         where = "" if wrong.position is None else f"byte {wrong.position}: "
         return f"{where}{wrong.what}" + (f": {expected}" if expected else "")
     text = f"entry {wrong.number} at byte {wrong.position}: {_values(wrong.found)}: {wrong.what}"
-    return f"{text}; it should be {expected}" if expected and expected != _values(wrong.found) else text
+    return f"{text}; expected {expected}" if expected and expected != _values(wrong.found) else text
 
 
 def _values(values: dict[str, Any]) -> str:
@@ -101,14 +101,15 @@ def _ending(made: Reindexed, ending: Ending) -> str:
     left = made.rebuilt.size - ending.position
     where = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}"
     if ending.is_usual:
-        return f"{where}: its end, as preallocation or a batch that is being written leaves it; a broker cuts it off"
+        return f"{where}: left by preallocation or a batch that is being written; recovery truncates it"
     if ending.does == SPLITS:
-        return f"{where}: a broker that recovers it splits the segment here; nothing was rebuilt behind this"
+        return f"{where}: recovery splits the segment here; nothing was rebuilt after this byte"
     if ending.does != TRUNCATES:
-        return f"{where}: a broker that recovers it throws here, and does not start"
-    text = f"{where}: a broker that recovers the segment cuts it here, {left:,} bytes"
+        return f"{where}: recovery throws an exception here, and the broker does not start"
+    text = f"{where}: recovery of the segment truncates it here, by {left:,} bytes"
     if made.segmentsBehind:
-        text += f", and, where it recovers the log, deletes the {made.segmentsBehind} segments behind it"
+        text += f", and recovery of the log also deletes the {made.segmentsBehind} segments after it"
     if ending.sound is not None:
-        text += f"; a sound batch begins at {ending.sound}"
+        text += f"; a valid batch starts at byte {ending.sound}"
+
     return text

@@ -125,7 +125,7 @@ class Report:
         for unread in totals.unread[:TOLD_UNREAD]:
             self._text(f"  not read: {printable(path_text(unread))}", "bad")
         if len(totals.unread) > TOLD_UNREAD:
-            self._text(f"  … {len(totals.unread) - TOLD_UNREAD:,} more not read: --json has them", "bad")
+            self._text(f"  … {len(totals.unread) - TOLD_UNREAD:,} more not read (--json)", "bad")
         everywhere = self._everywhere()
         for group in self.groups:
             if group.stories:
@@ -135,9 +135,9 @@ class Report:
         self.output.line("")
         if self.told_info:
             kinds = ", ".join(f"{count} {code}" for code, count in self.told_info.most_common())
-            self._text(f"legal and unusual: {kinds} (--info shows them)", "dim")
+            self._text(f"informational: {kinds} (show with --info)", "dim")
         if totals.known:
-            self._text(f"{totals.known} findings of the baseline are not shown", "dim")
+            self._text(f"{totals.known} findings in the baseline are not shown", "dim")
         self._text(f"checked {families}: {checked(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
@@ -165,8 +165,8 @@ class Report:
         self.output.line(self.paint(f"{len({id(group) for group, _ in told}):,} partitions", "head"))
         self.output.line(self.paint(head, STYLE[finding.severity]))
         self._text(f"          {printable(finding.message)}", "")
-        self._text(f"          {shown} …: --json shows all", "")
-        self._text(f"          so: {printable(finding.consequence)}", "dim")
+        self._text(f"          {shown} … (--json)", "")
+        self._text(f"          impact: {printable(finding.consequence)}", "dim")
 
     def _verdict(self, totals: Totals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
@@ -188,7 +188,7 @@ class Report:
         for story in group.stories:
             self._story(story, group.name)
         if group.untold:
-            self._text(f"  and {group.untold} more findings; --json shows all", "dim")
+            self._text(f"  and {group.untold} more findings (--json)", "dim")
 
     def _story(self, story: Story, place: str) -> None:
         finding = story.first
@@ -197,7 +197,7 @@ class Report:
         head = f"  {finding.severity:7} {finding.code}"
         at = f"  {printable(path_text(where))}" if where else ""
         if finding.size or finding.position:
-            at += f" at {finding.position}"
+            at += f" at byte {finding.position}"
             if finding.size:
                 at += f", {finding.size:,} bytes"
         if finding.offset is not None:
@@ -210,10 +210,10 @@ class Report:
         if count > 1:
             kinds = ", ".join(f"{number} {code}" for code, number in story.codes.most_common())
             reach = f" up to offset {story.last_offset}" if story.last_offset is not None else ""
-            self._text(f"          one of {count} here ({kinds}), to byte {story.end}{reach}", "")
+            self._text(f"          first of {count} here ({kinds}), up to byte {story.end}{reach}", "")
         if story.lost:
             self._text(f"          {story.lost}", "")
-        self._text(f"          so: {printable(finding.consequence)}", "dim")
+        self._text(f"          impact: {printable(finding.consequence)}", "dim")
 
     def _text(self, text: str, style: str) -> None:
         indent = " " * (len(text) - len(text.lstrip()))

@@ -37,7 +37,7 @@ TOLD = 5
 MOST = 20
 """Maximum number of steps that are shown of all partitions together; --full and JSON show all."""
 STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
-GOES = {TRUNCATED: "cut off", DELETED: "deleted", HIDDEN: "left in the file, out of the log"}
+GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
 
 
 class RestartReport:
@@ -56,7 +56,7 @@ class RestartReport:
         names = ", ".join(each.path for each in plan.directories)
         head, said = verdict(plan)
         if self.of_topics:
-            said += "; other topics were not looked at"
+            said += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
         self._text(f"{names}: {head}{said}", head, style)
         for stop in plan.allStops:
@@ -66,7 +66,7 @@ class RestartReport:
                 self._text(f"warning: {text}", "warning", "torn")
         if plan.verdict == STOPPED:
             self.output.line("")
-            self._text("What follows it does once that has been put right.")
+            self._text("The rest of this plan applies after the problem above is fixed.")
         self._losses(plan)
         self._table(plan)
         self._steps(plan)
@@ -79,18 +79,18 @@ class RestartReport:
     # --- parts ---
 
     def _stop(self, stop: Stop) -> None:
-        what = "the broker ends" if stop.kind == "exit" else "the log directory goes offline"
+        what = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
         self.output.line("")
         self._text(f"{what}: {stop.message}", what, "bad")
         where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
         self._text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
         self._text(f"  its log will show: {stop.exception}")
-        self._text(f"  do: {stop.remedy}")
+        self._text(f"  action: {stop.remedy}")
 
     def _losses(self, plan: RestartPlan) -> None:
         losing = [each for each in plan.partitions if each.loses or each.stray]
         if losing:
-            self._head("what is lost" if any(each.loses for each in losing) else "what is set aside", "bad")
+            self._head("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
         for line in strays([each for each in losing if each.stray], everything=self.full):
             self._text(line)
         for each in losing:
@@ -100,7 +100,7 @@ class RestartReport:
             for line in lines:
                 self._text(f"    {line}")
         if plan.copyFirst:
-            self._head("copy away first")
+            self._head("copy elsewhere first")
         for path in plan.copyFirst:
             # Not wrapped, so that it can be copied.
             self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
@@ -125,7 +125,7 @@ class RestartReport:
         left = [each for each in plan.partitions if id(each) not in told]
         recovered = sum(1 for each in left if each.recovered)
         if left:
-            text = f"{many(len(left), 'more partition')}, with nothing cut"
+            text = f"{many(len(left), 'more partition')}, with no losses"
             self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
 
     def _steps(self, plan: RestartPlan) -> None:
@@ -139,7 +139,7 @@ class RestartReport:
                 lines.append(f"… and {len(steps) - len(shown)} more steps of {each.name} (--full)")
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
-            self._head("what else it does")
+            self._head("other steps")
         most = len(lines) if self.full else MOST
         for line in lines[:most]:
             self._text(f"  {line}")
@@ -168,24 +168,23 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if lost:
         parts.append(f"LOSES RECORDS of {many(lost, 'partition')}")
     if new:
-        parts.append(f"LOSES WHAT IS APPENDED to {many(new, 'partition')}")
+        parts.append(f"LOSES NEW RECORDS of {many(new, 'partition')}")
     if numbers.strays:
         every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        aside = f"SETS ASIDE {every}{many(numbers.strays, 'partition')}"
-        parts.append(f"{aside} as {'strays' if numbers.strays > 1 else 'a stray'}")
+        parts.append(f"MAKES {every}{many(numbers.strays, 'partition')} STRAY")
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
         count = many(len(logs), "partition")
-        parts.append(f"no metadata log is here: if the controllers have none either, SETS ASIDE all {count} as strays")
+        parts.append(f"there is no metadata log here: if the controllers have none either, MAKES all {count} STRAY")
     tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
     if plan.unread:
-        tail += " in what could be read, which is not all: the rest may change that"
+        tail += ", as far as the files could be read; unreadable files may change this"
     if plan.verdict == DEGRADED:
         return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
     if plan.verdict == CLEAN:
         if numbers.recoveredPartitions:
-            return "STARTS", f" after a clean shutdown; it {work} all the same{tail}"
+            return "STARTS", f" after a clean shutdown; it still {work}{tail}"
         return "STARTS", f"{'' if parts else ' normally'} after a clean shutdown{tail}"
     return "STARTS", f" after an unclean shutdown; it {work}{tail}"
 
@@ -196,7 +195,7 @@ def unchecked(plan: RestartPlan) -> str:
     segments = sum(each.segments for each in plan.partitions)
     left = segments - sum(each.recovered for each in plan.partitions)
     what = f"{many(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
-    return f"{what}, so damage there stays: run kdump verify"
+    return f"{what}, so damage there stays; run kdump verify"
 
 
 def columns() -> list[Column]:
@@ -208,7 +207,7 @@ def columns() -> list[Column]:
         Column("segments", "segments", lambda each: str(each.segments), True, 3),
         Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
         Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
-        Column("bytesCut", "cut", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
+        Column("bytesCut", "removed", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
         Column("does", "", does, False, 6, 12),
     ]
 
@@ -238,8 +237,8 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
         names = [each.name for each in group]
         shown = names if everything else names[:TOLD]
         text = ", ".join(shown) + (f" and {len(names) - len(shown)} more (--full)" if len(shown) < len(names) else "")
-        what = "the directory gets a name that ends" if len(names) == 1 else "the directories get names that end"
-        yield f"  {text}: {what} in -stray, and {'is' if len(names) == 1 else 'are'} served no more: {stray}"
+        what = "its directory is" if len(names) == 1 else "their directories are"
+        yield f"  {text}: {what} renamed to -stray and no longer served: {stray}"
         if remedy:
             yield f"    {remedy}"
 
@@ -258,22 +257,25 @@ def losses(each: PartitionPlan) -> Iterator[str]:
     span = f", offsets {first}..{last}" if first is not None else ""
     yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
     if sound:
-        batches = f"{many(sound, 'SOUND batch', 'SOUND batches')} of {_records(checked)}"
-        yield f"    {batches} {'go' if sound > 1 else 'goes'} with what stands before: save them first"
+        batches = f"{many(sound, 'VALID batch', 'VALID batches')} ({_records(checked)})"
+        verb, them = ("are", "them") if sound > 1 else ("is", "it")
+        yield f"    {batches} {verb} lost because of the damage before {them}; save {them} first"
     if unchecked:
         behind = sum(cut.batches for cut in unchecked)
-        batches = f"{many(behind, 'batch', 'batches')} of {_records(unchecked)}"
-        verb = "go" if behind > 1 else "goes"
-        yield f"    {batches} {verb} with deleted segments (by headers alone): save them first"
+        batches = f"{many(behind, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
+        verb, them = ("are", "them") if behind > 1 else ("is", "it")
+        yield f"    {batches} {verb} lost with deleted segments; save {them} first"
     if damaged:
-        yield f"    {many(damaged, 'batch', 'batches')} with wrong bytes"
+        yield f"    {many(damaged, 'damaged batch', 'damaged batches')}"
     if any(cut.kind == HIDDEN for cut in each.cuts):
-        yield "    what is appended next stands behind these bytes, where no consumer gets it"
+        yield "    new records are appended after these bytes, where no consumer can read them"
         if each.logEndIfRecovered is not None:
-            instead = f"ends at offset {each.logEndIfRecovered}, with nothing behind"
-            yield f"    without .kafka_cleanshutdown the broker recovers its logs, and this one then {instead}"
+            instead = f"ends at offset {each.logEndIfRecovered}, with nothing after it"
+            yield f"    without .kafka_cleanshutdown, the broker recovers its logs, and this one then {instead}"
     if each.acknowledged:
-        below = f"{many(each.acknowledged, 'offset')} of these lie below the high watermark {each.highWatermark}"
+        offsets = many(each.acknowledged, "of these offsets is", "of these offsets are")
+        below = f"{offsets} below the high watermark {each.highWatermark}"
+
         yield f"    {below}: consumers may have read them, and another replica may have them"
 
 
@@ -290,7 +292,8 @@ def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
         for some in [[cut] for cut in alike] if apart else [alike]:
             first, last = (os.path.basename(each.file) for each in (some[0], some[-1]))
             size = size_text(sum(cut.size for cut in some))
-            where = f"{len(some)} files, {first} to {last}" if len(some) > 1 else f"{first} at {some[0].position}"
+            where = f"{len(some)} files, {first} to {last}" if len(some) > 1 else f"{first} at byte {some[0].position}"
+
             yield f"{GOES[kind]}: {size}, {where}: {reason}"
 
 
@@ -298,13 +301,13 @@ def does(each: PartitionPlan) -> str:
     """Return what is unusual, in few words."""
     said = []
     if each.stops:
-        said.append("fails the start")
+        said.append("startup fails")
     if each.stray:
-        said.append("set aside as a stray")
+        said.append("becomes stray")
     if each.state == "delete":
         said.append("deleted")
-    words = {"truncated": f"cut at offset {each.logEndOffset}", "deleted": "segments deleted"}
-    words["hidden"] = f"ends early at {each.logEndOffset}"
+    words = {"truncated": f"truncated to offset {each.logEndOffset}", "deleted": "segments deleted"}
+    words["hidden"] = f"ends early at offset {each.logEndOffset}"
     for kind in dict.fromkeys(cut.kind for cut in each.cuts):
         said.append(words.get(kind, kind))
     kinds = [step.kind for step in each.steps]
@@ -321,7 +324,7 @@ def does(each: PartitionPlan) -> str:
 
 def step_text(step: Step) -> str:
     where = "/".join(step.file.rstrip("/").split("/")[-2:])
-    position = f" at {step.position}" if step.position is not None else ""
+    position = f" at byte {step.position}" if step.position is not None else ""
     return f"{step.kind} {where}{position}" + (f": {step.reason}" if step.reason else "")
 
 

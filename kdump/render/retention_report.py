@@ -22,14 +22,14 @@ MOST_ROWS = 1_000
 """Maximum number of segments of a partition that are kept until its verdict, except for held ones; the others are
 counted."""
 TITLES = {
-    answers.FUTURE: "a timestamp of the future",
+    answers.FUTURE: "a timestamp in the future",
     answers.OPEN: "an open transaction",
     answers.HANGING: "a hanging transaction",
     answers.WATERMARK: "the high watermark",
     answers.DAMAGED: "damaged bytes",
     answers.CLEANER: "log.cleaner.enable=false",
-    answers.TIER: "what the tier lacks",
-    answers.STRAY: "its being a stray directory",
+    answers.TIER: "segments missing from remote storage",
+    answers.STRAY: "its stray state",
 }
 OF_DELETION = ("retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes")
 OF_COMPACTION = (
@@ -105,13 +105,15 @@ class RetentionReport:
         if sources & {DEFAULT, ASSUMED} and FILE not in sources:
             words = " and ".join(sorted(sources & {DEFAULT, ASSUMED}))
             self.lines.text(
-                f"  {words}: Kafka's, unless the broker's server.properties has another (--properties FILE)"
+                f"  {words}: Kafka's value, unless the broker's server.properties has another (--properties FILE)"
             )
 
     def _summary(self) -> None:
         held = [row for row in self._rows if row.verdict == answers.HELD]
         text = f"{many(len(self._rows), 'partition')}: "
-        text += f"{len(held)} held, beyond what the configs say" if held else "nothing is kept but by the configs"
+        text += (
+            f"{len(held)} held for longer than the configs require" if held else "nothing is kept except by the configs"
+        )
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
@@ -140,7 +142,7 @@ class RetentionReport:
                 table.add(value, style(value))
             table.flush()
         if self._unshown:
-            self.lines.text(f"  … and {many(self._unshown, 'segment')} more: --json has them")
+            self.lines.text(f"  … and {many(self._unshown, 'segment')} more (--json)")
 
     def _verdict(self, found: PartitionRetention, kept: list[Hold]) -> None:
         name = place_text(found)
@@ -150,13 +152,13 @@ class RetentionReport:
             by = ", ".join(dict.fromkeys(TITLES[hold.hold] for hold in against))
             parts.append(f"held by {by}")
         elif found.verdict == answers.UNKNOWN:
-            parts.append("not all of it could be read, or is known: what follows is not the whole")
+            parts.append("incomplete: something could not be read or is unknown")
         if found.state in ("", "future"):
             parts.append(self._deletion(found))
             if found.wouldClean is not None:
                 parts.append(self._cleaning(found, any(hold.keeps == "compaction" for hold in against)))
         elif found.state == "delete":
-            parts.append(f"deleted: {found.bytes:,} bytes go")
+            parts.append(f"{found.bytes:,} bytes are deleted with it")
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
 
     def _deletion(self, found: PartitionRetention) -> str:
@@ -164,23 +166,20 @@ class RetentionReport:
         by = f", by {' and '.join(map(str, rules))}" if rules and None not in rules else ""
         if found.deletableSegments:
             which = (
-                "all of it goes"
+                "everything"
                 if found.deletableSegments == found.segments
-                else (
-                    f"{found.deletableSegments} of {many(found.segments, 'segment')} go"
-                    f"{'es' if found.deletableSegments == 1 else ''}"
-                )
+                else f"{found.deletableSegments} of {many(found.segments, 'segment')}"
             )
-            return f"{which} with the next check, {found.deletableBytes:,} bytes{by}"
+            return f"the next check deletes {which}, {found.deletableBytes:,} bytes{by}"
         if found.heldSegments:
-            return f"{many(found.heldSegments, 'segment')} of {found.heldBytes:,} bytes kept"
+            return f"{many(found.heldSegments, 'segment')} ({found.heldBytes:,} bytes) kept"
         if any(each.blockedBy == "roll" for each in self._segments):
-            return "the next check rolls the active segment, which goes when the tier has it"
+            return "the next check rolls the active segment, which is deleted once remote storage has it"
         if found.nextDeletionAt is not None:
             wait = duration(max(0, found.nextDeletionAt - self.now))
             text = f"nothing is due for deletion until {self._iso(found.nextDeletionAt)}, in {wait}"
             # The active segment is kept as long as it is written to.
-            return text + (", if nothing is written until then" if found.segments == 1 else "")
+            return text + (", if nothing is written before" if found.segments == 1 else "")
         if "delete" not in found.cleanupPolicy:
             return "nothing is deleted: cleanup.policy is " + (found.cleanupPolicy or "empty")
         size = found.settings["retention.bytes"].value
@@ -188,10 +187,10 @@ class RetentionReport:
 
     def _cleaning(self, found: PartitionRetention, is_held: bool) -> str:
         if found.wouldClean:
-            return f"the cleaner takes it next, {found.cleanableBytes:,} bytes"
+            return f"eligible for cleaning: {found.cleanableBytes:,} bytes"
         if not found.cleanableBytes:
-            return "the cleaner can do nothing" if is_held else "the cleaner has nothing to do"
-        return "the cleaner leaves it"
+            return "the cleaner is blocked" if is_held else "the cleaner has nothing to do"
+        return "not yet eligible for cleaning"
 
     def _of_cleaner(self, found: PartitionRetention) -> Iterator[str]:
         """Yield lines on what the cleaner's decision depends on."""
@@ -207,14 +206,14 @@ class RetentionReport:
         yield text
         if found.droppedRecords is not None and found.cleanedRecords:
             yield (
-                f"a cleaning now would drop {found.droppedRecords:,} of {many(found.cleanedRecords, 'record')}, "
-                f"{found.droppedBytes:,} bytes as they are unpacked; {many(found.keys or 0, 'key')} in what is dirty"
-                + ("" if found.keysFit else ", more than the cleaner's map takes at once: it needs several cleanings")
+                f"a cleaning now would remove {found.droppedRecords:,} of {many(found.cleanedRecords, 'record')}, "
+                f"{found.droppedBytes:,} bytes uncompressed; {many(found.keys or 0, 'key')} in the dirty part"
+                + ("" if found.keysFit else ", too many for the cleaner's map: several cleanings are needed")
             )
         if found.resetBecause:
-            yield f"cleaner-offset-checkpoint is not believed: {found.resetBecause}"
+            yield f"the broker ignores cleaner-offset-checkpoint: {found.resetBecause}"
         if not found.wouldClean and found.missingBytes is not None:
-            wait = f"it waits for {found.missingBytes:,} more dirty bytes, in segments that are rolled"
+            wait = f"it waits for {found.missingBytes:,} more dirty bytes in rolled segments"
             if found.missingBytes == 1:
                 wait = "it waits for a segment to be rolled"
             if found.overdueAt is not None and found.cleanableBytes:
@@ -233,18 +232,18 @@ class RetentionReport:
         count = (found.tombstones or 0) + (found.markers or 0)
         if not count:
             return
-        text = "tombstones were not looked for"
+        text = "tombstones were not counted"
         if found.tombstones is not None:
             text = many(found.tombstones, "tombstone")
         text += f", {many(found.markers or 0, 'transaction marker')}"
         due = (found.tombstonesDue or 0) + (found.markersDue or 0)
         if due:
-            text += f": {due} with a delete horizon that has passed, for the next cleaning to take"
+            text += f": the next cleaning removes {due}, whose delete horizon has passed"
         if found.nextDeleteHorizonMs is not None:
             text += f"{';' if due else ':'} the next delete horizon is {self._iso(found.nextDeleteHorizonMs)}"
         if not due and found.nextDeleteHorizonMs is None:
-            text += ", without a delete horizon yet: a cleaning gives one to tombstones, and to markers once nothing of"
-            text += " their transaction is left"
+            text += ", without a delete horizon yet: a cleaning sets it for tombstones, and for markers once nothing is"
+            text += " left of their transaction"
         yield text
 
     def _all_holds(self, kept: list[Hold]) -> None:
@@ -271,7 +270,7 @@ class RetentionReport:
         if hold.position is not None:
             self.lines.text(f"    at byte {hold.position} of {file_text(hold.file)}")
         if hold.fix is not None:
-            self.lines.text(f"    to do: {printable(hold.fix)}")
+            self.lines.text(f"    action: {printable(hold.fix)}")
 
     def _settings(self, found: PartitionRetention) -> str:
         """Return the configs that matter here, with the source of each."""

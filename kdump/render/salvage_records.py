@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.forensics.salvage.heads import Head
 from kdump.forensics.salvage.sources import Job
+from kdump.forensics.salvage.strand import Head
 from kdump.log.payload import records
 from kdump.render import jsonl
 from kdump.render.objects import record_object

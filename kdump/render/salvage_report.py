@@ -64,9 +64,9 @@ class SalvageReport:
             self._loud(f"{name}: kept {said}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
             places = many(made.lostPlaces, "place is", "places are")
-            self._text(f"{name}: whole: {said}; {places} damaged, and no offset is lacking for that")
+            self._text(f"{name}: complete: {said}; {places} damaged, but no offsets are missing because of that")
         else:
-            self._text(f"{name}: whole: {said}")
+            self._text(f"{name}: complete: {said}")
 
     def _table(self, made: Salvaged) -> None:
         fates = [fate for fate in FATES if fate in made.bytes]
@@ -90,22 +90,22 @@ class SalvageReport:
             yield f"… and {made.lostPlaces - len(made.losses[:most]):,} more places, in the ledger"
         guesses = made.guesses if self.full else made.guesses[:TOLD]
         for span in guesses:
-            yield f"a guess, {span.reason}: {span_text(span)}"
+            yield f"best-effort recovery, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
-            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more guesses, in the ledger"
+            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
         known = [hole for hole in made.holes if not _is_told(hole, made.losses[:most])]
         for hole in known[:most]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
-            where = f"{made.absentOffsets:,} offsets in {many(made.absentHoles, 'hole')}"
-            which = "no source" + (", or only in what a compacted log has dropped" if _has_unused(made) else "")
-            yield f"{where} are in {which}: compaction, retention, or a file that is gone"
+            where = f"{made.absentOffsets:,} offsets in {many(made.absentHoles, 'gap')}"
+            which = "no source" + (", or only in batches that compaction may have removed" if _has_unused(made) else "")
+            yield f"{where} are in {which}: compaction, retention or a missing file"
 
     def _changed(self, made: Salvaged) -> Iterator[str]:
         for name, count in made.mended.items():
-            yield f"{name} put right in {many(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
+            yield f"{name} corrected in {many(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
         for code, count in made.odd.items():
-            yield f"{code} in {many(count, 'batch', 'batches')} stays as it was: kdump verify says what it does"
+            yield f"{code} in {many(count, 'batch', 'batches')} is unchanged; run kdump verify for its impact"
 
     def _open(self, made: Salvaged) -> None:
         if not made.openTransactions:
@@ -113,14 +113,14 @@ class SalvageReport:
         offset = made.lastStableOffset
         lost = [each for each in made.openTransactions if each.lost]
         count = many(len(made.openTransactions), "transaction is", "transactions are")
-        self._text(f"  {count} open in what was written: read_committed consumers STOP at offset {offset}", "bad")
+        self._text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", "bad")
         for each in made.openTransactions[: None if self.full else FEW]:
-            why = "its marker may be lost" if each.lost else "nothing behind it was lost: it was open before"
+            why = "its marker may be lost" if each.lost else "nothing after it was lost: it was already open"
             who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
             self._text(f"    {who}: {many(each.records, 'record', 'records')}; {why}")
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
-            self._text("    once the broker serves it, end those whose marker is lost, each by its first offset:")
+            self._text("    once the broker serves it, abort those whose marker is lost, each by its first offset:")
             self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
 
     def _doubtful(self, made: Salvaged) -> None:
@@ -128,9 +128,9 @@ class SalvageReport:
         for each in found[: None if self.full else FEW]:
             where = f"between offsets {each.firstOffset} and {each.markerOffset}, where {each.marker} ends"
             who = f"  producer {each.producerId}, epoch {each.producerEpoch}: something is lost {where} its transaction"
-            self._text(f"{who}: if a marker was lost there, this one now decides over what it had decided", "torn")
+            self._text(f"{who}: if a marker was lost there, this one now also decides the earlier transaction", "torn")
         if len(found) > FEW and not self.full:
-            self._text(f"  … and {len(found) - FEW} more transactions like that: --json has them")
+            self._text(f"  … and {len(found) - FEW} more transactions like this (--json)")
 
     def _loud(self, text: str, word: str) -> None:
         """Write a line in which one word is highlighted."""
@@ -149,20 +149,20 @@ class SalvageReport:
         self.output.line("")
         if len(found) > 1:
             empty = len(found) - len(written)
-            parts = [f"{whole:,} whole"] if whole else []
-            parts += [f"{len(found) - whole - empty:,} in part"] if len(found) - whole - empty else []
+            parts = [f"{whole:,} complete"] if whole else []
+            parts += [f"{len(found) - whole - empty:,} partial"] if len(found) - whole - empty else []
             parts += [f"{empty:,} of which nothing could be kept"] if empty else []
             self._text(f"{len(found):,} partitions: {', '.join(parts)}")
-        self._text(f"written to {out}; what became of every byte: {ledger}")
+        self._text(f"written to {out}; the outcome of every byte is in {ledger}")
         if not written or not self.loads:
             return
-        self.output.line(self.paint("what next", "head"))
+        self.output.line(self.paint("next steps", "head"))
         name = written[0].name if len(written) == 1 else "each directory"
         self._text(f"  check it: kdump verify {out}")
         self._text(
-            f"  use it: stop the broker, move its own directory of the partition away, put {name} in its place, and"
-            " delete .kafka_cleanshutdown beside it: there are no snapshots, and after a clean shutdown a broker would"
-            " not read the batches anew, and so know nothing of producers and open transactions"
+            f"  use it: stop the broker, move its own partition directory away, put {name} in its place, and delete"
+            " .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean shutdown a"
+            " broker would not re-read the batches, and so would not know producers and open transactions"
         )
 
 
@@ -173,7 +173,8 @@ def span_text(span: Span) -> str:
         offsets = f"offset {span.offset}: "
     size = "the rest" if span.size is None else many(span.size, "byte", "bytes")
     code = f"{span.code}: " if span.code else f"{span.fate}: "
-    where = f"{offsets}{size} at {span.position} of {span.file}"
+    where = f"{offsets}{size} at byte {span.position} of {span.file}"
+
     return f"{where}: {span.code}" if span.fate == RECOVERED else f"{where}: {code}{span.reason}"
 
 

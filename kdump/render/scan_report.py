@@ -49,7 +49,7 @@ class ScanReport:
         self._copies(said)
         self._replicas(said)
         self._transactions(said)
-        self._table("groups that are behind", [g for g in said["groups"] if g["lag"]], GROUPS)
+        self._table("groups with lag", [g for g in said["groups"] if g["lag"]], GROUPS)
         self._table("topics", said["topics"], TOPICS)
         self._table("producers", said["producers"], PRODUCERS)
         self._table("formats and codecs", said["formats"], FORMATS)
@@ -57,13 +57,13 @@ class ScanReport:
         self._table("older than retention.ms", said["retention"], RETENTION)
         self._table("not compacted yet", said["compaction"], COMPACTION)
         units_said = said["units"]
-        kept = f", {units_said['kept']:,} kept as they were" if units_said["kept"] else ""
-        on = f" ({units_said['continued']:,} from the last segments on)" if units_said["continued"] else ""
-        gone = f", {units_said['gone']:,} gone since" if units_said["gone"] else ""
+        kept = f", {units_said['kept']:,} unchanged" if units_said["kept"] else ""
+        on = f" ({units_said['continued']:,} only from a later segment on)" if units_said["continued"] else ""
+        gone = f", {units_said['gone']:,} gone" if units_said["gone"] else ""
         self._line("")
         self._line(f"{units_said['read']:,} partitions and files read{on}{kept}{gone}")
         out = printable(path_text(said["out"]))
-        self._line(f"tables in {out}; kdump query {out} 'select * from findings' asks them")
+        self._line(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
         self.output.flush()
 
     def _line(self, text: str, style: str = "") -> None:
@@ -72,7 +72,7 @@ class ScanReport:
 
     def _copies(self, said: Object) -> None:
         for each in said["copies"]:
-            self._line(f"{printable(each['source'])}: another copy of {printable(each['copyOf'])}, not counted", "dim")
+            self._line(f"{printable(each['source'])}: a copy of {printable(each['copyOf'])}, not counted", "dim")
 
     def _replicas(self, said: Object) -> None:
         if not said["replicas"]:
@@ -143,7 +143,7 @@ TRANSACTIONS = [
     _right("producer", "producer", lambda row: f"{row['producerId']}/{row['producerEpoch']}"),
     _right("firstOffset", "from offset", _number("firstOffset")),
     RECORDS,
-    Column("timestamp", "begun", _time("timestamp"), rank=3),
+    Column("timestamp", "started", _time("timestamp"), rank=3),
     Column("transactionalId", "transactionalId", _text("transactionalId"), least=12),
     Column("state", "state", _text("state"), rank=4),
 ]

@@ -74,7 +74,7 @@ TABLES: dict[str, tuple[Shown, ...]] = {
         Shown("lag", "", 8),
         Shown("logStartOffset", "log start", 4),
         Shown("logEndOffset", "log end", 6),
-        Shown("deliveryCompleteCount", "done above", 2),
+        Shown("deliveryCompleteCount", "complete above", 2),
         Shown("stateEpoch", "", 1),
         Shown("leaderEpoch", "", 1),
         Shown("remark", "", 7, 24),
@@ -185,7 +185,7 @@ def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tu
         return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
     for name in names:
         if name not in keys:
-            raise UnknownColumn(f"no column {name!r}; there are {', '.join(keys)}")
+            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(keys)}")
     usual = {each.name: each for each in TABLES[kind]}
     return [_column(keys[name], zone, usual.get(name, Shown(name))) for name in names]
 

@@ -93,15 +93,15 @@ class StatsReport:
     def remarks(self, stats: Stats) -> None:
         """Write what the numbers do not include, and notes."""
         lines = [
-            f"not counted: {each.place.size:,} bytes at {each.place.position} of {each.place.file}: {each.reason}"
+            f"not counted: {each.place.size:,} bytes at byte {each.place.position} of {each.place.file}: {each.reason}"
             for each in stats.missed[: None if self.full else MOST_TOLD]
         ]
         left = stats.damaged - len(lines)
         if left > 0:
-            lines.append(f"not counted: {left:,} more damaged places: --json has 100, kdump verify tells all")
+            lines.append(f"not counted: {left:,} more damaged places (--json has 100; run kdump verify to list all)")
         lines += [f"note: {note}" for note in stats.notes[: None if self.full else MOST_TOLD]]
         if len(stats.notes) > MOST_TOLD and not self.full:
-            lines.append(f"note: {len(stats.notes) - MOST_TOLD:,} more: --full shows them")
+            lines.append(f"note: {len(stats.notes) - MOST_TOLD:,} more (--full)")
         lines += [f"not read: {text}" for text in stats.unread]
         if lines:
             self._line("")
@@ -114,7 +114,7 @@ class StatsReport:
     def _overview(self, stats: Stats) -> None:
         parts = f" of {stats.partitions:,} partitions" if stats.partitions != 1 else ""
         self._pair("size", f"{size_text(stats.bytes)} in {many(stats.files, 'file')}{parts}")
-        control = f", {stats.controlRecords:,} of them control records" if stats.controlRecords else ""
+        control = f", including {stats.controlRecords:,} control records" if stats.controlRecords else ""
         damaged = stats.batches - stats.soundBatches
         broken = f" (and {damaged:,} damaged)" if damaged else ""
         self._pair("records", f"{stats.records:,} in {stats.soundBatches:,} batches{broken}{control}")
@@ -133,7 +133,7 @@ class StatsReport:
                 width = duration(stats.moments.width)
                 self._pair("peak", f"{peak[1]:,} records in {width}, from {iso(peak[0], self.zone)}")
         if stats.untimed:
-            self._pair("untimed", f"{stats.untimed:,} records without a timestamp that can be")
+            self._pair("untimed", f"{stats.untimed:,} records without a valid timestamp")
         types = ", ".join(f"{name} {share(n, stats.dataRecords)}" for name, n in stats.timestampTypes.most_common())
         if len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes:
             self._pair("times", types)
@@ -172,7 +172,7 @@ class StatsReport:
         if ones:
             self._pair("single", f"{ones:,} batches of one record, {share(ones, stats.soundBatches)}")
         if stats.emptyBatches:
-            self._pair("empty", f"{stats.emptyBatches:,} batches that compaction has emptied")
+            self._pair("empty", f"{stats.emptyBatches:,} batches emptied by compaction")
         self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "records each")
 
     def _codecs(self, stats: Stats) -> None:
@@ -182,7 +182,7 @@ class StatsReport:
         for name, codec in codecs_of(stats):
             text = f"{codec.batches:,} batches, {size_text(codec.storedBytes)}"
             if name != "none" and codec.ratio is not None:
-                text += f", {size_text(codec.unpackedBytes)} unpacked: {codec.ratio:.2f}x"
+                text += f", {size_text(codec.unpackedBytes)} uncompressed: {codec.ratio:.2f}x"
             self._pair(name, text)
 
     def _bytes(self, stats: Stats) -> None:
@@ -191,7 +191,7 @@ class StatsReport:
             return
         headers = stats.sums[HEADER_BYTES]
         rest = stats.recordBytes - stats.keyBytes - stats.valueBytes - headers
-        self._head("where the bytes of records go", f"{size_text(stats.recordBytes)} unpacked")
+        self._head("bytes of records by part", f"{size_text(stats.recordBytes)} uncompressed")
         parts = (("keys", stats.keyBytes), ("values", stats.valueBytes), ("headers", headers), ("framing", rest))
         for name, count in parts:
             self._bar(name, size_text(count), count, stats.recordBytes)
@@ -229,10 +229,10 @@ class StatsReport:
         if not stats.lateRecords or stats.latest is None:
             return
         timed = stats.dataRecords - stats.untimed
-        self._head("lateness", "by how much a record is older than one before it")
+        self._head("lateness", "by how much a record is older than an earlier one")
         at = self._at(stats, stats.extremes.get(LATEST))
         self._text(
-            f"{stats.lateRecords:,} records are, {share(stats.lateRecords, timed)}; the latest by"
+            f"{stats.lateRecords:,} records are older, {share(stats.lateRecords, timed)}; the latest by"
             f" {duration(stats.latest)}{at}"
         )
         self._histogram(late_classes(stats.late), _late_range, "")
@@ -259,7 +259,7 @@ class StatsReport:
     def _tops(self, rows: list[tuple[str, int, int]], sketch: Frequent) -> None:
         known = [row for row in rows if row[1] > sketch.error]
         if not known:
-            self._text("none stands out: whatever is met most is met less often than the counts may be wrong by")
+            self._text("nothing stands out: every count is within the error bound")
             return
         room = self.width - 34 if not self.full else None
         for text, count, weight in known:

@@ -75,7 +75,7 @@ def write_struct(output: Output, struct: Named, rows: Iterable[Row], version: in
 def _title(struct: Named, version: int | None) -> str:
     schema = struct.schema
     if schema is None:
-        return "its fields tell its size" if struct.size is None else f"{struct.size} bytes"
+        return "variable size" if struct.size is None else f"{struct.size} bytes"
     flexible = versions_text(schema.flexible)
     if version is not None:
         kind = "flexible" if schema.flexible.hold(version) else "not flexible"
@@ -133,7 +133,7 @@ def _position(cells: Cells) -> str:
         return ""
     if row.position is not None:
         return str(row.position)
-    return f"behind {before.name}" if isinstance(before, Row) and before.depth == row.depth else ""
+    return f"after {before.name}" if isinstance(before, Row) and before.depth == row.depth else ""
 
 
 def _type(cells: Cells) -> str:

@@ -35,13 +35,13 @@ TOKENS: dict[str, tuple[str, Part]] = {
     "p": ("partition, -1 if unknown", lambda t, r: b"%d" % (-1 if t.partition is None else t.partition)),
     "o": ("offset", lambda t, r: b"%d" % (-1 if r.offset is None else r.offset)),
     "T": ("timestamp in epoch ms, -1 for none", lambda t, r: b"%d" % (-1 if r.timestamp is None else r.timestamp)),
-    "h": ("headers, name=value with commas between", lambda t, r: _headers(r)),
+    "h": ("headers, name=value separated by commas", lambda t, r: _headers(r)),
     "%": ("a percent sign", lambda t, r: b"%"),
 }
 HEADERS = TOKENS["h"][1]
 DECODED = {
-    "d": ("decoded key as JSON, the key itself where nothing is decoded", "key"),
-    "D": ("decoded value as JSON, the value itself where nothing is decoded", "value"),
+    "d": ("decoded key as JSON, or the key itself if nothing is decoded", "key"),
+    "D": ("decoded value as JSON, or the value itself if nothing is decoded", "value"),
 }
 ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _PIECE = re.compile(r"%(?P<token>.?)|\\x(?P<hex>[0-9a-fA-F]{2})|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)

@@ -109,7 +109,7 @@ class TransactionReport:
         zone = self.tables.zone
         name = place_text(partition)
         counts = [(getattr(partition, word), word) for word in ("committed", "aborted", "open", "hanging")]
-        text = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transaction left"
+        text = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transactions left"
         text = f"{name}: {text}"
         if partition.logStartOffset is not None and partition.logEndOffset is not None:
             text += f"; offsets {partition.logStartOffset}..{partition.logEndOffset - 1}"
@@ -118,23 +118,25 @@ class TransactionReport:
             if partition.heldBy is None:
                 text += ", the log end"
             else:
-                text += f", held back by producer {partition.heldBy}"
+                text += f", blocked by producer {partition.heldBy}"
                 name_of = next((row.transactionalId for row in rows if row.producerId == partition.heldBy), None)
                 text += f" ({printable(name_of)})" if name_of is not None else ""
         if partition.highWatermark is not None and partition.highWatermark < (partition.lastStableOffset or 0):
-            text += f"; the high watermark was {partition.highWatermark} when it was written down last"
+            text += f"; last checkpointed high watermark {partition.highWatermark}"
         self.lines.text(text, name)
         if partition.emptyMarkers:
-            emptied = "marker that compaction has" if partition.emptyMarkers == 1 else "markers that compaction has"
-            self.lines.text(f"  {partition.emptyMarkers} {emptied} emptied: nothing of their transactions is left")
+            emptied = many(partition.emptyMarkers, "marker")
+            self.lines.text(f"  {emptied} emptied by compaction: nothing is left of the transactions")
         if partition.seededFrom is not None:
-            self.lines.text(f"  what was open at the first offset here is taken from {file_text(partition.seededFrom)}")
+            self.lines.text(
+                f"  the transactions open at the first offset here are from {file_text(partition.seededFrom)}"
+            )
         self.lines.damages(partition.damages)
         for row in rows:
             self._detail(row, zone)
         more = partition.open + partition.hanging - len(rows)
         if more > 0 and rows:
-            self.lines.text(f"  … and {more} more that have not ended: --open --json has them")
+            self.lines.text(f"  … and {more} more that have not ended (--open --json)")
 
     def _detail(self, row: Transaction, zone: Any) -> None:
         whose = f"producer {row.producerId}, epoch {row.producerEpoch}"
@@ -143,7 +145,7 @@ class TransactionReport:
         text = f"  {row.state}: {whose}, from offset {row.firstOffset}"
         text += f", {many(row.records, 'record')}"
         if row.begun is not None:
-            text += f", begun {iso(row.begun, zone)}, {duration_text(row.age)} ago"
+            text += f", started {iso(row.begun, zone)}, {duration_text(row.age)} ago"
         if row.idle is not None and row.idle != row.age:
             text += f", last written {duration_text(row.idle)} ago"
         self.lines.text(text, f"{row.state}:", "bad" if row.state == HANGING else "torn")

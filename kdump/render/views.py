@@ -208,7 +208,7 @@ class TableView:
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self._current.line(f"  ! {finding.code} at {finding.position}: {finding.message}", "bad")
+            self._current.line(f"  ! {finding.code} at byte {finding.position}: {finding.message}", "bad")
 
     def tick(self) -> None:
         if self.table is not None:
@@ -359,7 +359,7 @@ class TemplateView:
             self._decoded(target, record)
             rows += 1
         for finding in findings(target, batch):
-            self.complain(f"{path_text(target.path)}: {finding.code} at {finding.position}: {finding.message}")
+            self.complain(f"{path_text(target.path)}: {finding.code} at byte {finding.position}: {finding.message}")
         return rows
 
     def _decoded(self, target: Target, record: Record) -> None:
@@ -370,7 +370,7 @@ class TemplateView:
             self.first = self.first or f"{path_text(target.path)}, offset {record.offset}: {problem}"
 
     def region(self, target: Target, region: Region, window: Window) -> None:
-        self.complain(f"{path_text(target.path)}: {region.kind} at {region.position}: {region.reason}")
+        self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
 
     def tick(self) -> None:
         self.output.tick()

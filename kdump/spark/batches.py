@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,14 +40,12 @@ from kdump.format.numbers import int64
 from kdump.log.legacy import look_inside
 from kdump.log.reader import CHECKED, WALKED
 from kdump.log.region import Batch, BatchLegacy, Region, Stretch
-from kdump.log.select import NO
+from kdump.log.select import NO, Selection
 from kdump.log.window import Window
 from kdump.spark import arrow
+from kdump.spark.options import ReadOptions
 from kdump.spark.tables import BATCHES
 from kdump.spark.walk import Slice, own_regions
-
-if TYPE_CHECKING:
-    from kdump.spark.reading import Reading
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
@@ -181,16 +179,16 @@ class BatchColumns:
 class BatchRows:
     """Reads slices of segments for the table batches."""
 
-    def __init__(self, reading: Reading, schema: pa.Schema) -> None:
-        self.reading = reading
+    def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
+        self.limits, self.selection = options.limits, selection
         self.columns = BatchColumns(schema)
         self.stretches = CHECKED if self.columns.checks else WALKED
 
     def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        selection = self.reading.selection
+        selection = self.selection
         first = selection.offsets.first if selection.offsets else None
-        for region in own_regions(part, window, self.reading.options.limits, self.stretches, first):
+        for region in own_regions(part, window, self.limits, self.stretches, first):
             if isinstance(region, Stretch) and selection.is_all:
                 heads = read_heads(region.buffer, region.start, region.stop, region.position - region.start)
                 if self.columns.add_many(heads, 0, len(heads), common):

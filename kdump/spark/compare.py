@@ -66,20 +66,20 @@ class Difference:
         later = [_name(replica, names) for replica, epoch in known.items() if epoch == newest]
         earlier = [_name(replica, names) for replica, epoch in known.items() if epoch != newest]
         if not earlier or newest is None:
-            return "all were written under one leader epoch: two leaders at once, or bytes that a disk has changed"
+            return "all have the same leader epoch: there were two leaders at the same time, or a disk changed bytes"
         older = ", ".join(str(epoch) for epoch in sorted({epoch for epoch in known.values() if epoch != newest}))
         has = "has" if len(earlier) == 1 else "have"
         return (
-            f"leader epoch {newest} in {', '.join(later)}, {older} in {', '.join(earlier)}: an unclean election, after"
-            f" which a follower truncates what it has of the earlier epoch; {', '.join(earlier)} {has} from offset"
-            f" {self.offset} on what that leader never had"
+            f"leader epoch {newest} in {', '.join(later)}, {older} in {', '.join(earlier)}: after an unclean election,"
+            f" a follower truncates its data of the earlier epoch; from offset {self.offset} on,"
+            f" {', '.join(earlier)} {has} data that the later leader never had"
         )
 
 
 OTHERWISE = {
-    COMPACTED: "the cleaner has written these batches anew: no damage",
-    DAMAGED: "a batch there fails its checksum: the findings say what is wrong with it",
-    MISSING: "one replica lacks offsets between others that it has",
+    COMPACTED: "the log cleaner has rewritten these batches; this is not damage",
+    DAMAGED: "the checksum of a batch there does not match; see the findings",
+    MISSING: "a replica lacks offsets between others that it has",
 }
 
 

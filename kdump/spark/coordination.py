@@ -3,8 +3,6 @@ groups, and retention of topics."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kdump.forensics.scan_answer import FleetGroup, FleetTransaction
 from kdump.format.numbers import parse_long
 from kdump.log.disk import LogDirectory, partition
@@ -14,6 +12,7 @@ from kdump.log.listing import is_url
 from kdump.log.region import Limits
 from kdump.render.group_report import describe
 from kdump.spark.fleet import Fleet, Found
+from kdump.spark.scanned import Scanned
 from kdump.state.coordinator import Coordinator, read_coordinator
 from kdump.state.image import Metadata
 from kdump.state.lag import Surroundings
@@ -22,9 +21,6 @@ from kdump.state.metadata import read_metadata
 from kdump.state.partition_ends import Disks, log_end
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.state.topic_config import effective
-
-if TYPE_CHECKING:
-    from kdump.spark.scan import Scanned
 
 RETENTION = 7 * 86_400_000
 """Default of retention.ms (log.retention.hours is 168)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,16 +15,15 @@ from kdump.format.transaction_record import decode_transaction
 from kdump.log.payload import records
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
+from kdump.log.select import Selection
 from kdump.log.window import Window
 from kdump.render.decoded import put_reading
 from kdump.render.objects import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import batches_of
+from kdump.spark.options import ReadOptions
 from kdump.spark.walk import Slice, own_regions
 from kdump.state.records import too_large
-
-if TYPE_CHECKING:
-    from kdump.spark.reading import Reading
 
 Row = dict[str, Any]
 NOT_THE_RECORDS = ("topic", "partition", "state")
@@ -34,23 +33,23 @@ NOT_THE_RECORDS = ("topic", "partition", "state")
 class DecodedRows:
     """Reads slices of segments. Skips batches whose checksum does not match."""
 
-    def __init__(self, reading: Reading, schema: pa.Schema) -> None:
-        self.reading = reading
-        self.rows = Rows(reading.options.table, schema)
-        self.read_record = ROWS[reading.options.table.name]
+    def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
+        self.limits = options.limits
+        self.rows = Rows(options.table, schema)
+        self.read_record = ROWS[options.table.name]
 
     def read(self, part: Slice, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
         decoder = Decoding(DecodeOptions()).decoder(part.at)
-        for region in own_regions(part, window, self.reading.options.limits, CHECKED):
+        for region in own_regions(part, window, self.limits, CHECKED):
             for batch in batches_of(region):
                 if not batch.crcValid:
                     continue
                 for record in records(batch):
                     said: Row = {}
                     if too_large(record):
-                        said["valueProblem"] = f"{record.keySize} + {record.valueSize} bytes are not decoded"
+                        said["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
                     elif decoder is not None and not record.is_control:
                         put_reading(said, decoder.read(part.at, record))
                     row = self.read_record(record, said)

@@ -23,9 +23,9 @@ def require(store: Store) -> None:
     try:
         import deltalake  # noqa: F401
     except ImportError:
-        raise StoreError(f"tables of Delta need the package deltalake: {how_to_install('delta')}") from None
+        raise StoreError(f"Delta tables need the package deltalake: {how_to_install('delta')}") from None
     if is_url(store.root):
-        raise StoreError(f"{store.root}: tables of Delta are made in a directory of this machine")
+        raise StoreError(f"{store.root}: Delta tables can only be written to a local directory")
 
 
 def publish(store: Store) -> list[str]:
@@ -49,7 +49,7 @@ def publish(store: Store) -> list[str]:
             else:
                 create_table_with_add_actions(path, schema, actions, "error", columns)
         except (DeltaError, OSError, ValueError) as error:
-            raise StoreError(f"{path}: no table of Delta: {error}") from error
+            raise StoreError(f"{path}: cannot write the Delta table: {error}") from error
         made.append(table.name)
     return made
 

@@ -57,7 +57,7 @@ def find(
     for given in paths:
         matches = _expanded(given)
         if not matches:
-            fleet.refused.append((given, f"{given}: nothing matches"))
+            fleet.refused.append((given, f"{given}: no path matches"))
         for path in matches:
 
             def refuse(error: SourceError, path: str = path) -> None:

@@ -42,9 +42,9 @@ def require(store: Store) -> None:
     try:
         import pyiceberg.catalog.memory  # noqa: F401
     except ImportError:
-        raise StoreError(f"tables of Iceberg need the package pyiceberg: {how_to_install('iceberg')}") from None
+        raise StoreError(f"Iceberg tables need the package pyiceberg: {how_to_install('iceberg')}") from None
     if is_url(store.root):
-        raise StoreError(f"{store.root}: tables of Iceberg are made in a directory of this machine")
+        raise StoreError(f"{store.root}: Iceberg tables can only be written to a local directory")
 
 
 def publish(store: Store) -> list[str]:
@@ -65,7 +65,8 @@ def publish(store: Store) -> list[str]:
             try:
                 _publish(catalog, store, table)
             except failures as error:
-                raise StoreError(f"{store.path(PLACE)}/{table.name}: no table of Iceberg: {error}") from error
+                place = f"{store.path(PLACE)}/{table.name}"
+                raise StoreError(f"{place}: cannot write the Iceberg table: {error}") from error
             made.append(table.name)
     return made
 

@@ -152,7 +152,7 @@ def read_state(store: Store, kept: Kept) -> dict[str, Any]:
     """Read a state. Raises NotCarried if it is missing, or is not the one that was written."""
     data = store.read(kept.state)
     if data is None or hashlib.sha256(data).hexdigest() != kept.digest:
-        raise NotCarried(f"{kept.state}: not what was written")
+        raise NotCarried(f"{kept.state}: changed since it was written")
     inflated = zlib.decompressobj()
     try:
         text = inflated.decompress(data, MOST)
@@ -160,7 +160,7 @@ def read_state(store: Store, kept: Kept) -> dict[str, Any]:
     except (zlib.error, ValueError, RecursionError) as error:
         raise NotCarried(f"{kept.state}: {error}") from None
     if not isinstance(said, dict):
-        raise NotCarried(f"{kept.state}: no state")
+        raise NotCarried(f"{kept.state}: not a state")
     return said
 
 

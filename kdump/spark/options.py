@@ -15,21 +15,21 @@ from kdump.spark.tables import TABLES, Table
 SPLIT = 64 * 1024 * 1024
 
 ABOUT = {
-    "table": "which table: " + ", ".join(TABLES),
-    "path": "where to read, if load() is called without it",
-    "paths": "several of them, a JSON array of strings; load([…]) sets it",
-    "columns": "the columns wanted, by comma; as .schema(…) does, without the types",
-    "splitBytes": f"bytes of a segment that a task reads at most, and of small files together  [{SPLIT}]",
-    "parallelism": "tasks that small files are spread over at least  [cores of the driver's machine]",
-    "broker": "broker of the paths that have no meta.properties",
-    "brokers": "the same for several, a JSON object: path to broker; the longest that a path begins with counts",
-    "storageOptions": "what fsspec is to know of a store, a JSON object; for s3: endpoint_url, anon …",
-    "maxBatchSize": "believe no batch length above this, bytes",
-    "maxDecompressedSize": f"decompress no more of a batch than this, bytes  [{DEFAULT_MAX_DECOMPRESSED}]",
-    "transactionTimeout": "ms after which an open transaction is old (findings)  [900000]",
-    "maxBytesPerTrigger": "of a stream: begin no batch in a micro-batch beyond so many bytes, shared by the partitions",
-    "maxMessageBytes": "warn of larger batches (findings)  [the topic's, where it is known]",
-    "now": "epoch ms that findings take for the present  [the clock]",
+    "table": "read this table: " + ", ".join(TABLES),
+    "path": "read this path, if load() is called without one",
+    "paths": "read these paths, a JSON array of strings; set by load([…])",
+    "columns": "return only these columns, separated by commas; like .schema(…), but without types",
+    "splitBytes": f"read at most this many bytes of a segment, or of small files together, in one task  [{SPLIT}]",
+    "parallelism": "spread small files over at least this many tasks  [cores of the driver's machine]",
+    "broker": "set the broker of paths that have no meta.properties",
+    "brokers": "the same for several paths, a JSON object of path to broker; the longest matching path applies",
+    "storageOptions": "pass these settings of an object store to fsspec, a JSON object; for S3: endpoint_url, anon, …",
+    "maxBatchSize": "treat batches longer than this many bytes as damaged",
+    "maxDecompressedSize": f"decompress at most this many bytes of each batch  [{DEFAULT_MAX_DECOMPRESSED}]",
+    "transactionTimeout": "in findings, warn about transactions open for longer than this many ms  [900000]",
+    "maxBytesPerTrigger": "in streams, limit a micro-batch to this many bytes, rounded up to whole batches",
+    "maxMessageBytes": "in findings, warn about batches larger than this  [the topic's max.message.bytes, if known]",
+    "now": "in findings, use this as the current time, in epoch ms  [current time]",
 }
 
 
@@ -62,11 +62,11 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
     named = {name.lower(): value for name, value in given.items()}
     unknown = sorted(name for name in given if name.lower() not in {known.lower() for known in ABOUT})
     if unknown:
-        raise OptionError(f"kdump has no option {unknown[0]!r}: {', '.join(ABOUT)}")
+        raise OptionError(f"kdump has no option {unknown[0]!r}; its options are {', '.join(ABOUT)}")
     name = named.get("table")
     if name not in TABLES:
-        said = "which table? " if name is None else f"there is no table {name!r}. "
-        raise OptionError(f'{said}.option("table", T) with T one of {", ".join(TABLES)}')
+        said = "no table is set" if name is None else f"there is no table {name!r}"
+        raise OptionError(f'{said}; use .option("table", T) with T one of {", ".join(TABLES)}')
     table = TABLES[name]
     columns = None
     if "columns" in named:
@@ -74,7 +74,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         known = [column.name for column in table.columns]
         for column in columns:
             if column not in known:
-                raise OptionError(f"table {name} has no column {column!r}: {', '.join(known)}")
+                raise OptionError(f"table {name} has no column {column!r}; its columns are {', '.join(known)}")
     limits = Limits(
         _number(named, "maxBatchSize", None), _number(named, "maxDecompressedSize", None) or DEFAULT_MAX_DECOMPRESSED
     )
@@ -102,11 +102,11 @@ def _paths(named: Mapping[str, str]) -> tuple[str, ...]:
         except ValueError:
             paths = None
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            raise OptionError("option paths is no JSON array of strings")
+            raise OptionError("option paths is not a JSON array of strings")
         return tuple(paths)
     if "path" in named:
         return (named["path"],)
-    raise OptionError("where to? .load(PATH), or .load([PATH, …])")
+    raise OptionError("no path is set; use .load(PATH) or .load([PATH, …])")
 
 
 def _number(named: Mapping[str, str], name: str, default: int | None) -> int | None:
@@ -117,8 +117,9 @@ def _number(named: Mapping[str, str], name: str, default: int | None) -> int | N
         value = int(text)
     except ValueError:
         value = -1
-    if value < 0 or (value == 0 and name in ("splitBytes", "maxBytesPerTrigger")):
-        raise OptionError(f"option {name}: {text!r} is no number that it can be")
+    least = 1 if name in ("splitBytes", "maxBytesPerTrigger") else 0
+    if value < least:
+        raise OptionError(f"option {name}: {text!r} is not valid; use a whole number of at least {least}")
     return value
 
 
@@ -128,7 +129,7 @@ def _object(named: Mapping[str, str], name: str) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise OptionError(f"option {name} is no JSON object")
+        raise OptionError(f"option {name} is not a JSON object")
     return value
 
 

@@ -27,7 +27,7 @@ from kdump.spark.records import RecordRows
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.walk import Slice, opened
 
-READERS: dict[str, Callable[[Reading, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
+READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
     "batches": BatchRows,
     "records": RecordRows,
     "group_offsets": DecodedRows,
@@ -77,7 +77,7 @@ class Reading:
         yield from rows.take()
 
     def _slices(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        reader = READERS[self.options.table.name](self, schema)
+        reader = READERS[self.options.table.name](self.options, self.selection, schema)
         for piece in part.pieces:
             own: Slice = piece.what
             try:

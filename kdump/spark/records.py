@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,16 +21,14 @@ from kdump.log.payload import columns_of
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2
-from kdump.log.select import NO
+from kdump.log.select import NO, Selection
 from kdump.log.window import Window
 from kdump.render.objects import control_object
 from kdump.spark import arrow
 from kdump.spark.batches import batches_of
+from kdump.spark.options import ReadOptions
 from kdump.spark.tables import FROM_BATCH
 from kdump.spark.walk import Slice, own_regions
-
-if TYPE_CHECKING:
-    from kdump.spark.reading import Reading
 
 MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
@@ -54,10 +52,10 @@ OF_BATCH = ("position", "timestampType", *FROM_BATCH)
 class RecordRows:
     """Reads slices of segments for the table records."""
 
-    def __init__(self, reading: Reading, schema: pa.Schema) -> None:
-        self.reading = reading
+    def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
+        self.limits, self.selection = options.limits, selection
         self.schema = schema
-        self.columns = [reading.options.table.column(name) for name in schema.names]
+        self.columns = [options.table.column(name) for name in schema.names]
         self.wanted = {column.of or column.name for column in self.columns}
         self.of_batch = [name for name in OF_BATCH if name in self.wanted]
         self._begin()
@@ -77,9 +75,9 @@ class RecordRows:
 
     def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        selection = self.reading.selection
+        selection = self.selection
         first = selection.offsets.first if selection.offsets else None
-        for region in own_regions(part, window, self.reading.options.limits, CHECKED, first):
+        for region in own_regions(part, window, self.limits, CHECKED, first):
             for batch in batches_of(region):
                 if not selection.is_all and selection.batch(batch) == NO:
                     continue
@@ -117,7 +115,7 @@ class RecordRows:
         self.count += count
 
     def _others(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        if isinstance(batch, BatchLegacy) and batch.is_compressed and not self.reading.selection.chooses_records:
+        if isinstance(batch, BatchLegacy) and batch.is_compressed and not self.selection.chooses_records:
             look_inside(batch)
             if batch.inner is not None and not batch.problems:
                 self._messages(batch, batch.inner, common)
@@ -154,7 +152,7 @@ class RecordRows:
         self.count += count
 
     def _one_by_one(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        for record in self.reading.selection.records(batch):
+        for record in self.selection.records(batch):
             self._in_batch(batch, 1, common)
             for name, values in self.numbers.items():
                 value = getattr(record, name)

@@ -34,7 +34,7 @@ OF_REPLICAS = """
 def open_result(spark: SparkSession, store: Store) -> None:
     """Create a view of each table, whether or not it has rows. Raises StoreError if there is no result of a scan."""
     if not is_directory(store.path(OWN)):
-        raise StoreError(f"{store.root}: no result of kdump scan is here")
+        raise StoreError(f"{store.root}: not a result of kdump scan")
     require_readable(spark, store)
     for table in RESULTS.values():
         view(spark, store, table)
@@ -54,8 +54,8 @@ def require_readable(spark: SparkSession, store: Store) -> None:
             raise
         version = context._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         raise StoreError(
-            f"{store.root}: Spark cannot read a result there ({said}): give a directory and copy it, or for s3 a URL"
-            f" s3a://… and --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
+            f"{store.root}: Spark cannot read from there ({said}); use a local directory and copy it, or for S3 an"
+            f" s3a://… URL with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
         ) from None
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.log.region import Limits
-from kdump.spark.fleet import Fleet, find
+from kdump.spark.fleet import find
 from kdump.spark.kept import STATES, state_of
 from kdump.spark.options import SPLIT, ReadOptions
 from kdump.spark.parts import OPENING
 from kdump.spark.result import require_readable
 from kdump.spark.scan_plan import RecordJob, going_on, jobs_of, record_jobs
 from kdump.spark.scan_task import Job, run_job
+from kdump.spark.scanned import Scanned
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 
@@ -48,22 +49,6 @@ class ScanOptions:
     split_bytes: int = SPLIT
     from_scratch: bool = False
     """Read everything again, regardless of earlier scans."""
-
-
-@dataclass
-class Scanned:
-    """Outcome of a scan: the entries of all units, and the numbers of units that were read, unchanged (`kept`) or no
-    longer there (`gone`)."""
-
-    fleet: Fleet
-    check: Options
-    jobs: list[Job]
-    entries: list[dict[str, Any]]
-    read: int = 0
-    continued: int = 0
-    """How many of the units in `read` were read from a later segment than the first."""
-    kept: int = 0
-    gone: int = 0
 
 
 def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> Scanned:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kdump import __version__
 from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
 from kdump.log.disk import Partition
@@ -22,6 +21,7 @@ from kdump.spark.scan_task import Job
 from kdump.spark.stamps import stamp
 from kdump.spark.store import LAYOUT, key_of
 from kdump.spark.walk import Slice
+from kdump.version import __version__
 
 MOST_FILES = 500
 """Maximum number of files with the kept rows of a partition. Each scan that finds new segments adds some; beyond the

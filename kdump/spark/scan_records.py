@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from kdump import __version__
 from kdump.check.options import Options
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text
@@ -18,6 +17,7 @@ from kdump.spark.scan_sink import TableWriter
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import RECORDS
 from kdump.spark.walk import opened
+from kdump.version import __version__
 
 
 def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Options) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Opt
         writer = TableWriter(RECORDS, stack.enter_context(store.writing(name)))
         stack.callback(writer.close)
         reading = Reading(options)
-        reader = RecordRows(reading, writer.schema)
+        reader = RecordRows(options, reading.selection, writer.schema)
         common = reading.common(Piece(job.slice, job.identity, job.size, job.state), at)
         try:
             window = opened(at, options.window)

@@ -45,7 +45,7 @@ def require() -> None:
         import pyarrow  # noqa: F401
         import pyspark.sql  # noqa: F401
     except ImportError as error:
-        raise NoSpark(f"this needs Spark ({error}): {how_to_install('spark')}") from None
+        raise NoSpark(f"this command needs Spark ({error}): {how_to_install('spark')}") from None
 
 
 def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
@@ -56,8 +56,8 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
 
     if java() is None:
         home = os.environ.get("JAVA_HOME")
-        said = f"JAVA_HOME is {home}, with no bin/java in it" if home else "no java on the PATH"
-        raise NoSpark(f"Spark needs Java 17 or later, and there is none: {said}; apt install openjdk-17-jre-headless")
+        said = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
+        raise NoSpark(f"Spark needs Java 17 or later, but {said}; run apt install openjdk-17-jre-headless")
     # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -71,7 +71,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
             spark.sparkContext.setLogLevel("ERROR")
             register(spark)
         except Exception as error:
-            raise NoSpark(f"Spark does not start: {_reason(error, log)}") from None
+            raise NoSpark(f"Spark failed to start: {_reason(error, log)}") from None
     return spark
 
 

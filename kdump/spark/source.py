@@ -77,7 +77,9 @@ def _check(options: ReadOptions, schema: StructType) -> None:
             column = options.table.column(field.name)
         except KeyError:
             names = ", ".join(column.name for column in options.table.columns)
-            raise OptionError(f"table {options.table.name} has no column {field.name!r}: {names}") from None
+            raise OptionError(
+                f"table {options.table.name} has no column {field.name!r}; its columns are {names}"
+            ) from None
         if field.dataType.simpleString() != column.type:
             said = field.dataType.simpleString()
-            raise OptionError(f"column {field.name} of {options.table.name} is {column.type}, not {said}")
+            raise OptionError(f"column {field.name} of table {options.table.name} has type {column.type}, not {said}")

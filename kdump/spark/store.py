@@ -42,17 +42,20 @@ class Store:
         own = same_place(self.root)
         for source in sources:
             if own == same_place(source) or own.startswith(same_place(source) + "/"):
-                raise StoreError(f"{self.root} lies in {source}, which is read: nothing is written there")
+                said = f"refusing to write to {self.root}: it is in {source}, which is read"
+                raise StoreError(f"{said}; choose another directory")
         if is_directory(self.root):
             try:
                 here = names(self.root)
             except OSError as error:
                 raise StoreError(f"{self.root}: {error.strerror}") from error
             if here and OWN not in here:
-                raise StoreError(f"{self.root} is there and is no result of a scan: give a new directory")
+                raise StoreError(f"{self.root} exists and is not the result of a scan; choose a new directory")
         elif not is_url(self.root) and os.path.lexists(self.root):
-            raise StoreError(f"{self.root} is there and is no directory")
-        self.write(f"{OWN}/README", b"What kdump scan knows of the files that it has read. Delete the whole result.\n")
+            raise StoreError(f"{self.root} exists and is not a directory")
+        self.write(
+            f"{OWN}/README", b"Records what kdump scan has read. Delete it only together with the whole result.\n"
+        )
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, completely or not at all. Raises StoreError."""

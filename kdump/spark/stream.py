@@ -50,7 +50,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         if options.table.name not in STREAMS:
-            raise OptionError(f"the table {options.table.name} does not stream: batches and records do")
+            raise OptionError(f"table {options.table.name} cannot be streamed; only batches and records can")
         self.reading = Reading(options)
         self.schema = schema
         self._frozen: Positions | None = None

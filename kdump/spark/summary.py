@@ -22,7 +22,8 @@ from kdump.forensics.scan_answer import (
 from kdump.spark.compare import COMPACTED
 from kdump.spark.coordination import groups_behind, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
-from kdump.spark.scan import Scanned, ScanOptions
+from kdump.spark.scan import ScanOptions
+from kdump.spark.scanned import Scanned
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICAS
 from kdump.spark.tally import added_up

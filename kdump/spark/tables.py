@@ -45,22 +45,24 @@ NESTED = {
 }
 
 IDENTITY = (
-    Column("cluster", STRING, "", "cluster.id of the meta.properties around it; null: there is none"),
-    Column("broker", STRING, "", "node.id (broker.id before KRaft) there; else what the options say; else null"),
-    Column("logDirectory", STRING, "", "directory.id there (KIP-858)"),
-    Column("source", STRING, "", "the log directory, or the path that was given: two copies of a disk differ in it"),
+    Column("cluster", STRING, "", "cluster.id in the meta.properties of its log directory; null if there is none"),
+    Column(
+        "broker", STRING, "", "node.id in meta.properties (broker.id before KRaft); else as set by the options, or null"
+    ),
+    Column("logDirectory", STRING, "", "directory.id in meta.properties (KIP-858)"),
+    Column("source", STRING, "", "path of the log directory, or the given path; different for each copy of a disk"),
     Column(
         "copyOf",
         STRING,
         "",
-        "source of an earlier copy of the same disk among the paths; null: count it. Rows with it are another copy's",
+        "set for rows of a second copy of a disk: source of the first one; count only rows where it is null",
     ),
 )
 PLACE = (
     Column("topic", STRING, "", "from the name of the file's directory"),
     Column("partition", INT, "", "from the name of the file's directory"),
 )
-STATE = Column("state", STRING, "", "of the partition's directory: live, delete, future or stray")
+STATE = Column("state", STRING, "", "state of the partition directory: live, delete, future or stray")
 COMMON = (*IDENTITY, *PLACE, STATE)
 
 FROM_BATCH = (
@@ -144,7 +146,12 @@ def _table(name: str, row: str, *groups: Iterable[Column], splits: bool = False)
     return Table(name, row, tuple(columns.values()), splits)
 
 
-SEGMENTS = _table("segments", "a live segment, by its headers", COMMON, columns_of(TYPES["logSegment"]))
+SEGMENTS = _table(
+    "segments",
+    "a segment that is not marked as deleted, summarized from its batch headers",
+    COMMON,
+    columns_of(TYPES["logSegment"]),
+)
 BATCHES = _table(
     "batches",
     "a record batch, or a message of magic 0 and 1",
@@ -166,7 +173,7 @@ RECORDS = _table(
 )
 FINDINGS = _table(
     "findings",
-    "something that is wrong, or legal and unusual, as kdump verify tells it; also what could not be read",
+    "a finding of kdump verify, informational ones included, or something that could not be read",
     IDENTITY,
     PLACE,
     columns_of(TYPES["finding"], types=dict.fromkeys(("expected", "actual"), STRING)),
@@ -175,7 +182,7 @@ INDEX_ENTRIES = _table(
     "index_entries",
     "an entry of an .index, a .timeindex or a .txnindex",
     COMMON,
-    [Column("index", STRING, "", "which file: index, timeindex or txnindex")],
+    [Column("index", STRING, "", "type of the index file: index, timeindex or txnindex")],
     columns_of(TYPES["indexEntry"], INDEX_ENTRY),
     columns_of(TYPES["timeIndexEntry"]),
     columns_of(TYPES["txnIndexEntry"], TXN_INDEX_ENTRY),
@@ -184,34 +191,34 @@ PRODUCER_STATES = _table(
     "producer_states",
     "a producer in a .snapshot",
     COMMON,
-    [Column("snapshotOffset", BIGINT, "offset", "in the file's name: the state below it")],
+    [Column("snapshotOffset", BIGINT, "offset", "from the file name: the snapshot contains the state below it")],
     columns_of(TYPES["producerState"], PRODUCER_ENTRY),
 )
 CHECKPOINTS = _table(
     "checkpoints",
     "a line of a checkpoint file",
     IDENTITY,
-    [Column("checkpoint", STRING, "", "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint …")],
+    [Column("checkpoint", STRING, "", "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint, …")],
     PLACE,
     columns_of(TYPES["checkpointEntry"]),
 )
 
 _OF_RECORD = [
-    Column("file", STRING, "", "the segment that the record is in"),
-    Column("recordOffset", BIGINT, "offset", "of the record"),
+    Column("file", STRING, "", "path of the segment that contains the record"),
+    Column("recordOffset", BIGINT, "offset", "offset of the record"),
     *columns_of(key for key in TYPES["record"] if key.name == "timestamp"),
 ]
-_PROBLEM = Column("problem", STRING, "", "why the record does not decode, or no further; null: it does")
-_TOMBSTONE = Column("tombstone", BOOLEAN, "", "whether the record takes away what was said before")
+_PROBLEM = Column("problem", STRING, "", "why the record was not decoded, or only in part; null if it was decoded")
+_TOMBSTONE = Column("tombstone", BOOLEAN, "", "whether the record deletes what earlier records with its key stored")
 _OF_COMMIT = ("groupId", "topic", "partition", "offset", "leaderEpoch", "metadata", "commitTimestamp")
 GROUP_OFFSETS = _table(
     "group_offsets",
-    "a record of __consumer_offsets in which a group commits an offset, or forgets one; aborted ones, too",
+    "a record of __consumer_offsets that commits or deletes an offset of a group, even if its transaction was aborted",
     IDENTITY,
     _OF_RECORD,
     columns_of(key for key in TYPES["groupOffset"] if key.name in (*_OF_COMMIT, "expireTimestamp", "topicId")),
     [
-        Column("producerId", BIGINT, "", "of the transaction that the commit is part of; -1: of none"),
+        Column("producerId", BIGINT, "", "producer of the transaction that contains the commit; -1: none"),
         _TOMBSTONE,
         _PROBLEM,
     ],
@@ -219,23 +226,23 @@ GROUP_OFFSETS = _table(
 )
 TRANSACTIONS = _table(
     "transactions",
-    "a record of __transaction_state: what a coordinator has written of a transactional id",
+    "a record of __transaction_state, with the state of a transactional ID as its coordinator wrote it",
     IDENTITY,
     _OF_RECORD,
     [
-        Column("transactionalId", STRING, "", "the id"),
-        Column("producerId", BIGINT, "", "its producer id; -1: none"),
-        Column("producerEpoch", INT, "", "its epoch; -1: none"),
+        Column("transactionalId", STRING, "", "transactional ID"),
+        Column("producerId", BIGINT, "", "its producer ID; -1: none"),
+        Column("producerEpoch", INT, "", "its producer epoch; -1: none"),
         Column("state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"),
-        Column("partitions", PARTITIONS, "", "those that it has written to and that have no marker yet"),
+        Column("partitions", PARTITIONS, "", "partitions in the transaction that have no COMMIT or ABORT marker yet"),
         *with_time(
-            Column("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not said")
+            Column("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")
         ),
         *with_time(
-            Column("transactionLastUpdateTimestampMs", BIGINT, "epoch ms", "when it last changed; -1: not said")
+            Column("transactionLastUpdateTimestampMs", BIGINT, "epoch ms", "when its state last changed; -1: not set")
         ),
-        Column("transactionTimeoutMs", BIGINT, "ms", "after which the coordinator aborts it"),
-        Column("clientTransactionVersion", INT, "", "2: each transaction has an epoch of its own (KIP-890)"),
+        Column("transactionTimeoutMs", BIGINT, "ms", "time after which the coordinator aborts the transaction"),
+        Column("clientTransactionVersion", INT, "", "2: every transaction has its own producer epoch (KIP-890)"),
         _TOMBSTONE,
         _PROBLEM,
     ],
@@ -247,10 +254,10 @@ METADATA_RECORDS = _table(
     IDENTITY,
     _OF_RECORD,
     [
-        Column("name", STRING, "", "Kafka's name of its message, TopicRecord …; or of a control record"),
-        Column("apiKey", INT, "", "number of the message"),
-        Column("version", INT, "", "its version"),
-        Column("data", STRING, "", "its fields, by Kafka's names: JSON, for get_json_object or from_json"),
+        Column("name", STRING, "", "name of the message in Kafka, such as TopicRecord, or of the control record"),
+        Column("apiKey", INT, "", "apiKey of the message"),
+        Column("version", INT, "", "version of the message"),
+        Column("data", STRING, "", "fields with Kafka's names, as JSON for get_json_object or from_json"),
         _PROBLEM,
     ],
     splits=True,
@@ -261,7 +268,7 @@ TABLES = {table.name: table for table in (*_OF_FILES, GROUP_OFFSETS, TRANSACTION
 
 REPLICAS = _table(
     "replicas",
-    "where the replicas of a partition first differ, batch by batch: made by `kdump scan`",
+    "a difference between the replicas of a partition, the first of its kind; written by `kdump scan`",
     [IDENTITY[0]],
     PLACE,
     [
@@ -269,23 +276,23 @@ REPLICAS = _table(
             "kind",
             STRING,
             "",
-            "diverged; damaged (a batch there fails its checksum); missing (one lacks offsets between others that it"
-            " has); compacted (the cleaner has written the batches anew, which is no damage)",
+            "diverged; damaged (the checksum of a batch there does not match); missing (a replica lacks offsets between"
+            " others that it has); compacted (the log cleaner has rewritten the batches, which is not damage)",
         ),
         Column(
             "severity",
             STRING,
             "",
-            "error: they say something else under one leader epoch, or a batch is damaged, and nothing mends that;"
-            " warning: a follower that starts truncates what is of the earlier epoch, or one lacks offsets; info:"
-            " compacted",
+            "error: valid batches of one leader epoch differ, or a batch is damaged; no follower repairs this."
+            " warning: a follower that starts truncates its data of the earlier epoch, or a replica lacks offsets."
+            " info: compacted",
         ),
-        Column("firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that they do not share"),
-        Column("brokers", "array<string>", "", "whose replicas they are; null where a broker is not known"),
-        Column("sources", "array<string>", "", "the log directory of each, in the same order"),
-        Column("leaderEpochs", "array<int>", "", "leader epoch of each one's batch there"),
-        Column("lastOffsets", "array<bigint>", "offset", "the last offset of each"),
-        Column("explanation", STRING, "", "what the leader epochs say of it"),
+        Column("firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that not all replicas have"),
+        Column("brokers", "array<string>", "", "broker of each replica; null if unknown"),
+        Column("sources", "array<string>", "", "log directory of each replica, in the same order"),
+        Column("leaderEpochs", "array<int>", "", "leader epoch of the batch there in each replica"),
+        Column("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
+        Column("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),
     ],
 )
 RESULTS = {table.name: table for table in (*_OF_FILES, REPLICAS)}

@@ -85,7 +85,7 @@ def row_of(finding: Finding) -> Row:
 
 
 def _unread(at: Target, text: str) -> Finding:
-    return found("unreadable-bytes", at, text, consequence="what is there was not checked")
+    return found("unreadable-bytes", at, text, consequence="its contents were not checked")
 
 
 def _named(unit: Unit, text: str) -> Target:

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kdump.log.batch_validity import is_intact
 from kdump.log.careful import careful
 from kdump.log.index import Hints, begins_batch, read_hints
 from kdump.log.paths import Target, refuse_pipe
@@ -81,7 +82,7 @@ def _doubtful(region: Region) -> bool:
     """Return True if the result here may depend on earlier bytes."""
     if isinstance(region, Stretch):
         return False
-    return not isinstance(region, Batch) or bool(region.problems) or not region.crcValid
+    return not isinstance(region, Batch) or not is_intact(region)
 
 
 def _begin(part: Slice, window: Window, first_offset: int | None) -> int:

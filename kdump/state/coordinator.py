@@ -89,7 +89,7 @@ def read_coordinator(
         replay.name = ""
         number = int(match[1])
         if number in found.partitions:
-            replay.note(f"{directory}: partition {number} is in another log directory too")
+            replay.note(f"{directory}: partition {number} is also in another log directory")
         found.partitions.add(number)
         try:
             names = segments_in(directory)
@@ -97,7 +97,7 @@ def read_coordinator(
             replay.note(f"{directory}: {error.strerror}")
             continue
         if not names:
-            replay.note(f"{directory}: no segment")
+            replay.note(f"{directory}: no segments")
         replay.name = match[0]
         for name in names:
             for record in read_records(os.path.join(directory, name), bounded(limits), replay.note):
@@ -121,7 +121,10 @@ class _Replay:
 
     def apply(self, record: Record) -> None:
         if too_large(record):
-            self.note(f"offset {record.offset}: a record of {record.keySize} + {record.valueSize} bytes")
+            self.note(
+                f"offset {record.offset}: the record is too large: key {record.keySize} bytes, value "
+                f"{record.valueSize} bytes"
+            )
             return
         said = decode_transaction(record.key, record.value)
         if said.problem is not None or said.transactionalId is None:
@@ -137,7 +140,7 @@ class _Replay:
             self.found.by_id[said.transactionalId] = said
         elif not self.is_full:
             self.is_full = True
-            self.note(f"offset {record.offset}: more transactions than are kept in memory, {ROOM} bytes")
+            self.note(f"offset {record.offset}: too many transactions to keep in memory ({ROOM} bytes)")
 
 
 def _size(known: Transaction) -> int:

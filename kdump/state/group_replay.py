@@ -79,7 +79,7 @@ class GroupReplay(OffsetReplay):
             if value is None:
                 return
             if not before.is_simple and not before.is_deleted:
-                self.at(f"group {name} was of type {before.type}, and the record is of one of type {kind}")
+                self.at(f"group {name} is of type {before.type}, but the record is of type {kind}")
             before = None
         if before is None and value is None:
             return  # the group is gone already

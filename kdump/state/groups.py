@@ -32,32 +32,31 @@ class Member(NamedTuple):
     Connect's, are not decoded).
     """
 
-    memberId: Annotated[str, Doc("its id")]
+    memberId: Annotated[str, Doc("member ID")]
     instanceId: Annotated[str | None, Doc("group.instance.id of a static member")] = None
     rackId: Annotated[str | None, Doc("client.rack")] = None
     clientId: Annotated[str | None, Doc("client.id")] = None
-    clientHost: Annotated[str | None, Doc("where it connects from")] = None
-    memberEpoch: Annotated[int | None, Doc("assignment epoch that it has come to; -1: it has left; null: classic")] = (
-        None
-    )
-    previousMemberEpoch: Annotated[int | None, Doc("the one before")] = None
+    clientHost: Annotated[str | None, Doc("host that the client connects from")] = None
+    memberEpoch: Annotated[int | None, Doc("epoch of its assignment; -1: it has left; null: classic group")] = None
+    previousMemberEpoch: Annotated[int | None, Doc("its memberEpoch before the current one")] = None
     state: Annotated[
         str | None, Doc("STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNREVOKED_TASKS, UNRELEASED_TASKS")
     ] = None
-    subscribedTopicNames: Annotated[tuple[str, ...], Doc("topics that it asks for")] = ()
-    subscribedTopicRegex: Annotated[str | None, Doc("regular expression that it asks by")] = None
-    serverAssignor: Annotated[str | None, Doc("assignor that it asks for")] = None
+    subscribedTopicNames: Annotated[tuple[str, ...], Doc("topics that it subscribes to")] = ()
+    subscribedTopicRegex: Annotated[str | None, Doc("regular expression that it subscribes with")] = None
+    serverAssignor: Annotated[str | None, Doc("server-side assignor that it requests")] = None
     rebalanceTimeoutMs: Annotated[int | None, Doc("rebalance timeout", MS)] = None
     sessionTimeoutMs: Annotated[int | None, Doc("session timeout of a classic member", MS)] = None
     assigned: Annotated[
-        tuple[Assigned, ...], Doc("of {…}: what it has; in a streams group active tasks, by subtopology")
+        tuple[Assigned, ...],
+        Doc("of {…}: its assigned partitions; in a streams group, its active tasks by subtopology"),
     ] = ()
-    revoking: Annotated[tuple[Assigned, ...], Doc("of {…}: what it has yet to give up")] = ()
-    target: Annotated[tuple[Assigned, ...], Doc("of {…}: what it shall have")] = ()
+    revoking: Annotated[tuple[Assigned, ...], Doc("of {…}: what it still has to give up")] = ()
+    target: Annotated[tuple[Assigned, ...], Doc("of {…}: its target assignment")] = ()
     standby: Annotated[tuple[Assigned, ...], Doc("of {…}: standby tasks")] = ()
     warmup: Annotated[tuple[Assigned, ...], Doc("of {…}: warmup tasks")] = ()
-    processId: Annotated[str | None, Doc("of a streams member")] = None
-    topologyEpoch: Annotated[int | None, Doc("of a streams member")] = None
+    processId: Annotated[str | None, Doc("process ID of a streams member")] = None
+    topologyEpoch: Annotated[int | None, Doc("topology epoch of a streams member")] = None
 
 
 @dataclass

@@ -12,14 +12,14 @@ from kdump.state.partition_ends import Disks, PartitionEnd
 
 Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, Commit]]]]
 
-GroupId = Annotated[str, Doc("the group")]
-TopicName = Annotated[str, Doc("its name; its id where the name is not known")]
-PartitionNumber = Annotated[int, Doc("of the topic")]
-TopicId = Annotated[str | None, Doc("id of the topic, as Kafka prints it")]
-LogStart = Annotated[int | None, Doc("first offset of the partition on the same disk; null: it is not there", OFFSET)]
-LogEnd = Annotated[int | None, Doc("behind its last sound batch on that disk", OFFSET)]
-HighWatermark = Annotated[int | None, Doc("as replication-offset-checkpoint has it, written down every 5 s", OFFSET)]
-RecordOffset = Annotated[int | None, Doc("of the record that says so, in the coordinator's log", OFFSET)]
+GroupId = Annotated[str, Doc("group ID")]
+TopicName = Annotated[str, Doc("topic name; the topic ID if the name is unknown")]
+PartitionNumber = Annotated[int, Doc("partition number")]
+TopicId = Annotated[str | None, Doc("topic ID, as Kafka prints it")]
+LogStart = Annotated[int | None, Doc("first offset of the partition on the same disk; null: not on this disk", OFFSET)]
+LogEnd = Annotated[int | None, Doc("the offset after the last valid batch on that disk", OFFSET)]
+HighWatermark = Annotated[int | None, Doc("from replication-offset-checkpoint, which is written every 5 s", OFFSET)]
+RecordOffset = Annotated[int | None, Doc("offset of the record with this state in the coordinator's log", OFFSET)]
 """Fields that both kinds of offsets share."""
 
 
@@ -39,21 +39,21 @@ class Position(NamedTuple):
     topic: TopicName
     partition: PartitionNumber
     offset: Annotated[
-        int | None, Doc("committed: the next record to read; null: only a transaction has one yet", OFFSET)
+        int | None, Doc("committed offset: the next record to read; null: so far only in a transaction", OFFSET)
     ]
-    leaderEpoch: Annotated[int | None, Doc("of the last record that was read")]
-    metadata: Annotated[str | None, Doc("what the client put beside the offset")]
+    leaderEpoch: Annotated[int | None, Doc("leader epoch of the last record that the consumer read")]
+    metadata: Annotated[str | None, Doc("text that the client stored with the offset")]
     commitTimestamp: Annotated[int | None, Doc("when it was committed", EPOCH_MS)]
-    expireTimestamp: Annotated[int | None, Doc("when it expires, where a client of before Kafka 2.1 said so", EPOCH_MS)]
+    expireTimestamp: Annotated[int | None, Doc("when it expires, if a client older than Kafka 2.1 set this", EPOCH_MS)]
     topicId: TopicId
-    pending: Annotated[tuple[Pending, ...], Doc("of {…}: in transactions that have not ended")]
+    pending: Annotated[tuple[Pending, ...], Doc("of {…}: offsets in open transactions")]
     logStartOffset: LogStart
     logEndOffset: LogEnd
     highWatermark: HighWatermark
     lag: Annotated[
-        int | None, Doc("logEndOffset - offset, never below 0; null: not known, or as of an earlier moment", "records")
+        int | None, Doc("logEndOffset - offset, at least 0; null: unknown, or as of an earlier time", "records")
     ]
-    remark: Annotated[str, Doc("what is wrong with the offset; empty: nothing")]
+    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is")]
     recordOffset: RecordOffset
 
 
@@ -65,16 +65,16 @@ class SharePosition(NamedTuple):
     groupId: GroupId
     topic: TopicName
     partition: PartitionNumber
-    startOffset: Annotated[int, Doc("all below is done with; -1: not begun", OFFSET)]
-    deliveryCompleteCount: Annotated[int, Doc("done with above startOffset; -1: not said", "records")]
-    stateEpoch: Annotated[int, Doc("epoch of the state; -1: not said")]
-    leaderEpoch: Annotated[int, Doc("of the partition's leader that wrote it")]
+    startOffset: Annotated[int, Doc("all records below it are done; -1: not started", OFFSET)]
+    deliveryCompleteCount: Annotated[int, Doc("records above startOffset that are done; -1: unknown", "records")]
+    stateEpoch: Annotated[int, Doc("epoch of the state; -1: unknown")]
+    leaderEpoch: Annotated[int, Doc("epoch of the partition leader that wrote it")]
     topicId: TopicId
     logStartOffset: LogStart
     logEndOffset: LogEnd
     highWatermark: HighWatermark
-    lag: Annotated[int | None, Doc("logEndOffset - startOffset - deliveryCompleteCount; null: not known", "records")]
-    remark: Annotated[str, Doc("what is wrong with the offset; empty: nothing")]
+    lag: Annotated[int | None, Doc("logEndOffset - startOffset - deliveryCompleteCount; null: unknown", "records")]
+    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is")]
     recordOffset: RecordOffset
 
 
@@ -102,13 +102,13 @@ class Surroundings:
         known = self.metadata.topics.get(topic) if self.metadata else None
         if known is not None:
             if topic_id is not None and known.id != topic_id:
-                return "committed for a topic of this name that was deleted; there is a new one"
+                return "committed for a deleted topic of the same name"
             return "" if partition in known.partitions or not known.partitions else "no such partition"
         if (topic, partition) in self.disks.found:
             return ""
         if topic in self.disks.deleted:
             return "topic deleted"
-        return "topic unknown to the cluster" if self.metadata is not None and self.metadata.topics else ""
+        return "topic not in the cluster's metadata" if self.metadata is not None and self.metadata.topics else ""
 
 
 def positions(groups: Groups, group: str, waiting_of: Waiting, around: Surroundings) -> Iterator[Position]:
@@ -152,9 +152,9 @@ def _position(
 def out_of_range(offset: int, end: PartitionEnd) -> str:
     """Return why a consumer cannot continue from `offset`; empty if it can."""
     if offset < end.logStartOffset:
-        return f"below the log start: {end.logStartOffset - offset} records are gone, auto.offset.reset decides"
+        return f"{end.logStartOffset - offset} below the log start offset: auto.offset.reset applies"
     if offset > end.logEndOffset:
-        return f"above the log end by {offset - end.logEndOffset}: auto.offset.reset decides"
+        return f"{offset - end.logEndOffset} above the log end offset: auto.offset.reset applies"
     return ""
 
 
@@ -167,9 +167,9 @@ def share_positions(groups: Groups, group: str, around: Surroundings) -> Iterato
         end = around.end(topic, partition)
         remark, lag = "", None
         if around.is_now and around.metadata and around.metadata.topics and topic_id not in around.metadata.by_id:
-            remark = "topic unknown to the cluster"
+            remark = "topic not in the cluster's metadata"
         elif state.startOffset < 0:
-            remark = "not begun: share.auto.offset.reset decides"
+            remark = "not started: share.auto.offset.reset applies"
         elif end is not None:
             remark = out_of_range(state.startOffset, end)
             lag = max(0, end.logEndOffset - state.startOffset - max(0, state.deliveryCompleteCount))

@@ -25,12 +25,12 @@ def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, Lo
             found = True
             yield copy
     if not found:
-        raise SourceError(f"{path}: no metadata of a cluster ({METADATA_TOPIC}-0, a .checkpoint) here")
+        raise SourceError(f"{path}: no cluster metadata ({METADATA_TOPIC}-0 or a .checkpoint) here")
 
 
 def _places(path: str, refused: Refused) -> Iterator[Place]:
     if path == "-" or "://" in path:
-        raise SourceError(f"{path}: files or directories on a disk are needed")
+        raise SourceError(f"{path}: not supported here; give a file or directory on a local disk")
     yield from places(path, refused)
 
 

@@ -124,7 +124,7 @@ class _Reader:
                 replay.metadata.snapshot = replay.metadata.end_offset = end
                 replay.metadata.end_time = time
                 break
-            unsound.append(f"{os.path.basename(path)}: not a sound snapshot: {reason}")
+            unsound.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
         if unsound and start is None and self.go_on and not self.files.segments and self.moment == Moment():
             # There is nothing else: use what can be read of it.
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
@@ -167,11 +167,11 @@ class _Reader:
             elif said is not None and self.only is None:
                 replay_nodes.control(replay, said, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
-            return "it does not begin with its header", time
+            return "the first record is not its header", time
         # A bootstrap.checkpoint that kafka-storage writes may have no footer in old releases; a snapshot always has
         # one.
         sound = last == "SNAPSHOT_FOOTER" or os.path.basename(path) == BOOTSTRAP
-        return "" if sound else "it does not end with its footer", time
+        return "" if sound else "the last record is not its footer", time
 
     def _read_log(self, replay: Replay, start: int | None) -> None:
         """Apply the log's records from offset `start` on; None if there is no snapshot."""
@@ -217,10 +217,11 @@ class _Reader:
                     continue  # an offset has no checksum: one that is too high must not hide later records
                 if expected is None and record.offset > 0:
                     note(
-                        f"the log begins at offset {record.offset}, and there is no sound snapshot of what came before"
+                        f"the log starts at offset {record.offset}, and there is no valid snapshot of the records "
+                        "before it"
                     )
                 if expected is not None and record.offset != expected:
-                    note(f"{os.path.basename(path)}: offset {record.offset} where {expected} should follow")
+                    note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
                     if not self.go_on:
                         return
                 begun = True
@@ -238,7 +239,10 @@ def uncounted(replay: Replay, log: Iterator[Record]) -> list[tuple[int, int]]:
         if begun is not None and name in ("AbortTransactionRecord", "BeginTransactionRecord"):
             ranges.append((begun, record.offset - 1))
             if len(ranges) == MOST_RANGES:
-                replay.note(f"at offset {record.offset}: more than {MOST_RANGES} aborted transactions")
+                replay.note(
+                    f"at offset {record.offset}: more than {MOST_RANGES} aborted transactions; the rest of the log is "
+                    "ignored"
+                )
                 return [*ranges, (record.offset, sys.maxsize)]
         if name == "BeginTransactionRecord":
             begun = record.offset

@@ -55,6 +55,8 @@ def metadata_files(folder: str) -> MetadataFiles:
 def too_early(files: MetadataFiles, refused: Sequence[str]) -> str:
     """Return the message for a requested offset or time that is before the files; `refused`: why snapshots were
     skipped."""
-    oldest = f"its oldest snapshot ends at offset {files.snapshots[0][0]}" if files.snapshots else "it has no snapshot"
-    log = "there is no log" if files.log_start is None else f"the log begins at offset {files.log_start}"
-    return "; ".join([f"{files.path}: the metadata does not go back to that moment: {log}, and {oldest}", *refused])
+    oldest = (
+        f"the oldest snapshot ends at offset {files.snapshots[0][0]}" if files.snapshots else "there is no snapshot"
+    )
+    log = "there is no log" if files.log_start is None else f"the log starts at offset {files.log_start}"
+    return "; ".join([f"{files.path}: the metadata does not go back that far: {log}, and {oldest}", *refused])

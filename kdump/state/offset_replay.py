@@ -56,7 +56,7 @@ class OffsetReplay:
     def fits(self, record: Record) -> bool:
         """Return True if a record is small enough to decode; notes a problem if it is not."""
         if too_large(record):
-            self.at(f"a record of {record.keySize} + {record.valueSize} bytes")
+            self.at(f"the record is too large: key {record.keySize} bytes, value {record.valueSize} bytes")
             return False
         return True
 
@@ -79,7 +79,7 @@ class OffsetReplay:
         item."""
         if size > self.room:
             if not self.is_full:
-                self.at(f"more groups and offsets than are kept in memory, {self.all_room} bytes")
+                self.at(f"too many groups and offsets to keep in memory ({self.all_room} bytes)")
             self.is_full = True
             return False
         self.room -= size

@@ -156,7 +156,7 @@ def segment_damage(segment: SegmentFacts, clean: bool | None) -> str:
     if headers.damage or (segment.last and not clean) or not headers.tail:
         return headers.damage
     size = headers.torn if headers.tail == TORN else headers.padding
-    return f"{size} bytes of {'a torn batch' if headers.tail == TORN else 'zeros'} at the end"
+    return f"{size} bytes of {'an incomplete batch' if headers.tail == TORN else 'zeros'} at the end"
 
 
 def read_segment(
@@ -192,7 +192,7 @@ def _unreadable(source: Source) -> str:
     if not isinstance(source, CarefulSource) or not source.unreadable:
         return ""
     count = sum(size for _, size in source.unreadable)
-    return f"{source.name}: cannot read {count} bytes, the first at {source.unreadable[0][0]}: {source.fault}"
+    return f"{source.name}: cannot read {count} bytes, the first at byte {source.unreadable[0][0]}: {source.fault}"
 
 
 def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:

@@ -66,7 +66,7 @@ def _read(
 
     replay.name = place
     if not log.segments:
-        replay.note("no segment")
+        replay.note("no segments")
     replay.name = ""
     for path in log.segments:
         done = 0

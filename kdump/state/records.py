@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kdump.log.batch_validity import CHECKSUM
 from kdump.log.errors import SourceError, unread, went_away
 from kdump.log.listing import is_url
 from kdump.log.paths import target
@@ -57,19 +58,19 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
     try:
         for region in regions(Window(source), name_offset=target(path).name_offset, limits=limits):
             if zeros is not None:
-                note(f"{name} at {zeros}: zeros")
+                note(f"{name} at byte {zeros}: zeros")
                 yield None
             zeros = region.position if region.kind == PADDING else None
             if zeros is not None:
                 continue
             if not isinstance(region, Batch) or not region.crcValid:
-                reason = "its checksum does not hold" if isinstance(region, Batch) else region.reason
-                note(f"{name} at {region.position}: {region.kind}: {reason}")
+                reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
+                note(f"{name} at byte {region.position}: {region.kind}: {reason}")
                 yield None
                 continue
             yield from records(region)
             for problem in region.problems:
-                note(f"{name} at {region.position}: {problem.reason}")
+                note(f"{name} at byte {region.position}: {problem.reason}")
             if region.problems:
                 yield None
         if source.error:  # a damaged compressed file ends at the damage

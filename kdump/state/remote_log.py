@@ -65,7 +65,7 @@ def read_remote_log(directories: Sequence[str], partition_count: int | None, lim
                     continue
                 said = decode_metadata_record(record.value, "storage")
                 if said.values is None or said.problem is not None:
-                    note(f"{REMOTE_METADATA_TOPIC}: offset {record.offset} does not decode")
+                    note(f"{REMOTE_METADATA_TOPIC}: the record at offset {record.offset} cannot be decoded")
                 else:
                     _apply(found, begun, said.values)
     numbers = {directory.rpartition("-")[2] for directory in directories}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdump.format.metadata_names import (
     ACL_OPERATION,
@@ -20,12 +20,10 @@ from kdump.format.metadata_names import (
 )
 from kdump.state.image import Acl, DelegationToken, QuotaEntity, ScramCredential
 from kdump.state.records import ENTRY
-
-if TYPE_CHECKING:
-    from kdump.state.replay import Replay
+from kdump.state.replay_state import ReplayState
 
 
-def config(replay: Replay, values: dict[str, Any]) -> None:
+def config(replay: ReplayState, values: dict[str, Any]) -> None:
     """Set a config of a topic, broker or other resource; a null value removes it."""
     resource, name, value = (values["resourceType"], values["resourceName"]), values["name"], values["value"]
     known = replay.metadata.configs
@@ -49,7 +47,7 @@ def _config_size(name: str, value: str) -> int:
     return ENTRY + getsizeof(name) + getsizeof(value)
 
 
-def quota(replay: Replay, values: dict[str, Any]) -> None:
+def quota(replay: ReplayState, values: dict[str, Any]) -> None:
     entity: QuotaEntity = tuple(sorted((said["entityType"], said["entityName"]) for said in values["entity"]))
     key, known = values["key"], replay.metadata.quotas
     if values["remove"]:
@@ -66,7 +64,7 @@ def quota_name(entity: QuotaEntity) -> str:
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
 
 
-def acl(replay: Replay, values: dict[str, Any]) -> None:
+def acl(replay: ReplayState, values: dict[str, Any]) -> None:
     entry = Acl(
         values["id"],
         name_of(ACL_RESOURCE, values["resourceType"]),
@@ -80,38 +78,40 @@ def acl(replay: Replay, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.acls, entry.id, entry, "acl", entry.id)
 
 
-def remove_acl(replay: Replay, values: dict[str, Any]) -> None:
+def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
     if not replay.drop(replay.metadata.acls, values["id"], "acl", values["id"]) and not replay.is_full:
-        replay.at(f"there is no ACL with the id {values['id']}")
+        replay.at(f"there is no ACL with the ID {values['id']}")
 
 
-def scram(replay: Replay, values: dict[str, Any]) -> None:
+def scram(replay: ReplayState, values: dict[str, Any]) -> None:
     mechanism = name_of(SCRAM_MECHANISM, values["mechanism"])
     entry = ScramCredential(values["name"], mechanism, values["iterations"])
     known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
     if known.get(key) == entry:
         # Salt and keys are not kept, so a new password would not show as a change.
-        replay.tell("scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set anew"})
+        replay.tell(
+            "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
+        )
     replay.keep(known, key, entry, "scram", name)
 
 
-def remove_scram(replay: Replay, values: dict[str, Any]) -> None:
+def remove_scram(replay: ReplayState, values: dict[str, Any]) -> None:
     mechanism = name_of(SCRAM_MECHANISM, values["mechanism"])
     replay.drop(replay.metadata.scram, (values["name"], mechanism), "scram", f"{values['name']} {mechanism}")
 
 
-def token(replay: Replay, values: dict[str, Any]) -> None:
+def token(replay: ReplayState, values: dict[str, Any]) -> None:
     entry = DelegationToken(
         **{**{n: values[n] for n in DelegationToken._fields}, "renewers": tuple(values["renewers"])}
     )
     replay.keep(replay.metadata.tokens, entry.tokenId, entry, "delegationToken", entry.tokenId)
 
 
-def remove_token(replay: Replay, values: dict[str, Any]) -> None:
+def remove_token(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.drop(replay.metadata.tokens, values["tokenId"], "delegationToken", values["tokenId"])
 
 
-HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
+HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     "ConfigRecord": config,
     "ClientQuotaRecord": quota,
     "AccessControlEntryRecord": acl,

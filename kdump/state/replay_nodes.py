@@ -7,20 +7,18 @@ BrokerRegistrationInControlledShutdownChange for the numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdump.format.control import ControlRecord
 from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, name_of
 from kdump.state.image import Broker, Controller, ProducerIds, QuorumLeader, Supported, Voter, endpoints
-
-if TYPE_CHECKING:
-    from kdump.state.replay import Replay
+from kdump.state.replay_state import ReplayState
 
 METADATA_VERSION = "metadata.version"
 FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
 
 
-def register_broker(replay: Replay, values: dict[str, Any]) -> None:
+def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     cordoned = values.get("cordonedLogDirs")
     broker = Broker(
         values["brokerId"],
@@ -38,24 +36,24 @@ def register_broker(replay: Replay, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.brokers, broker.brokerId, broker, "broker", str(broker.brokerId))
 
 
-def unregister_broker(replay: Replay, values: dict[str, Any]) -> None:
+def unregister_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.drop(replay.metadata.brokers, values["brokerId"], "broker", str(values["brokerId"]))
 
 
-def fence_broker(replay: Replay, values: dict[str, Any]) -> None:
+def fence_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     _change(replay, values["id"], values["epoch"], fenced=True)
 
 
-def unfence_broker(replay: Replay, values: dict[str, Any]) -> None:
+def unfence_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     _change(replay, values["id"], values["epoch"], fenced=False)
 
 
-def broker_change(replay: Replay, values: dict[str, Any]) -> None:
+def broker_change(replay: ReplayState, values: dict[str, Any]) -> None:
     changed: dict[str, Any] = {}
     if values["fenced"] in (FENCE, UNFENCE):
         changed["fenced"] = values["fenced"] == FENCE
     elif values["fenced"] != NO_CHANGE:
-        replay.at(f"fenced {values['fenced']} is no change that Kafka knows")
+        replay.at(f"fenced is {values['fenced']}, which Kafka does not define")
     if values.get("inControlledShutdown") == SHUTTING_DOWN:
         changed["inControlledShutdown"] = True
     if values.get("logDirs"):
@@ -65,18 +63,18 @@ def broker_change(replay: Replay, values: dict[str, Any]) -> None:
     _change(replay, values["brokerId"], values["brokerEpoch"], **changed)
 
 
-def _change(replay: Replay, number: int, epoch: int, **changed: Any) -> None:
+def _change(replay: ReplayState, number: int, epoch: int, **changed: Any) -> None:
     known = replay.metadata.brokers.get(number)
     if known is None:
         replay.at(f"broker {number} is not registered")
         return
     if known.brokerEpoch != epoch:
         # Kafka throws an exception here; this replay notes the problem and applies the change.
-        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, the record says {epoch}")
+        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, but the record has epoch {epoch}")
     replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
 
 
-def register_controller(replay: Replay, values: dict[str, Any]) -> None:
+def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     controller = Controller(
         values["controllerId"],
         values["incarnationId"],
@@ -92,7 +90,7 @@ def _features(values: dict[str, Any]) -> tuple[Supported, ...]:
     return tuple(Supported(*(said[name] for name in Supported._fields)) for said in values["features"])
 
 
-def feature_level(replay: Replay, values: dict[str, Any]) -> None:
+def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
     name, level = values["name"], values["featureLevel"]
     if level == 0 and name != METADATA_VERSION:
         replay.drop(replay.metadata.features, name, "feature", name)
@@ -100,17 +98,17 @@ def feature_level(replay: Replay, values: dict[str, Any]) -> None:
         replay.keep(replay.metadata.features, name, level, "feature", name)
 
 
-def zk_migration(replay: Replay, values: dict[str, Any]) -> None:
+def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
     state = name_of(ZK_MIGRATION, values["zkMigrationState"])
     replay.keep(replay.metadata.zk_migration, "", state, "zkMigration", "")
 
 
-def producer_ids(replay: Replay, values: dict[str, Any]) -> None:
+def producer_ids(replay: ReplayState, values: dict[str, Any]) -> None:
     block = ProducerIds(values["brokerId"], values["brokerEpoch"], values["nextProducerId"])
     replay.keep(replay.metadata.producer_ids, "", block, "producerIds", "")
 
 
-def control(replay: Replay, said: ControlRecord, epoch: int | None, offset: int | None) -> None:
+def control(replay: ReplayState, said: ControlRecord, epoch: int | None, offset: int | None) -> None:
     """Apply a control record of the log or of a snapshot: leader, KRaft version or voters (KIP-595, KIP-853)."""
     metadata, value = replay.metadata, said.value
     if said.problem is not None:
@@ -137,7 +135,7 @@ def control(replay: Replay, said: ControlRecord, epoch: int | None, offset: int 
         metadata.voters = voters
 
 
-HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
+HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     "RegisterBrokerRecord": register_broker,
     "UnregisterBrokerRecord": unregister_broker,
     "FenceBrokerRecord": fence_broker,

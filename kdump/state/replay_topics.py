@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdump.format.metadata_names import RECOVERY_STATE, name_of
 from kdump.state.image import TOPIC, PartitionInfo, Topic
 from kdump.state.records import ENTRY
-
-if TYPE_CHECKING:
-    from kdump.state.replay import Replay
+from kdump.state.replay_state import ReplayState
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 
 
-def topic(replay: Replay, values: dict[str, Any]) -> None:
+def topic(replay: ReplayState, values: dict[str, Any]) -> None:
     name, topic_id = values["name"], values["topicId"]
     metadata = replay.metadata
     for known in (metadata.topics.get(name), metadata.by_id.get(topic_id)):
@@ -33,7 +31,7 @@ def topic(replay: Replay, values: dict[str, Any]) -> None:
         replay.tell("topic", name, None, {"topicId": topic_id})
 
 
-def remove_topic(replay: Replay, values: dict[str, Any]) -> None:
+def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values)
     if known is None:
         return
@@ -43,13 +41,13 @@ def remove_topic(replay: Replay, values: dict[str, Any]) -> None:
     replay.tell("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
 
 
-def _forget(replay: Replay, known: Topic) -> None:
+def _forget(replay: ReplayState, known: Topic) -> None:
     replay.room += 2 * ENTRY + 2 * getsizeof(known.name) + sum(map(_size, known.partitions.values()))
     replay.metadata.topics.pop(known.name, None)
     replay.metadata.by_id.pop(known.id, None)
 
 
-def partition(replay: Replay, values: dict[str, Any]) -> None:
+def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values)
     if known is None:
         return
@@ -73,7 +71,7 @@ def partition(replay: Replay, values: dict[str, Any]) -> None:
     )
 
 
-def partition_change(replay: Replay, values: dict[str, Any]) -> None:
+def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values)
     if known is None:
         return
@@ -85,7 +83,7 @@ def partition_change(replay: Replay, values: dict[str, Any]) -> None:
     _put(replay, known, values["partitionId"], _merge(replay, before, values))
 
 
-def _merge(replay: Replay, before: PartitionInfo, values: dict[str, Any]) -> PartitionInfo:
+def _merge(replay: ReplayState, before: PartitionInfo, values: dict[str, Any]) -> PartitionInfo:
     """Return the partition with the changes in `values`; fields that are null or absent there keep their values."""
     changed: dict[str, Any] = {"partitionEpoch": before.partitionEpoch + 1}
     for name in ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr"):
@@ -100,7 +98,7 @@ def _merge(replay: Replay, before: PartitionInfo, values: dict[str, Any]) -> Par
     return before._replace(**changed)
 
 
-def _put(replay: Replay, known: Topic, number: int, after: PartitionInfo) -> None:
+def _put(replay: ReplayState, known: Topic, number: int, after: PartitionInfo) -> None:
     if after.isr == after.replicas:
         after = after._replace(isr=after.replicas)  # true of most partitions: share the tuple
     before = known.partitions.get(number)
@@ -112,7 +110,7 @@ def _put(replay: Replay, known: Topic, number: int, after: PartitionInfo) -> Non
         replay.tell("partition", f"{known.name}-{number}", before, after)
 
 
-def clear_elr(replay: Replay, values: dict[str, Any]) -> None:
+def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
     """Clear the eligible leader replicas of one topic; of all topics if the record has no name."""
     name, topics = values["topicName"], replay.metadata.topics
     if name and name not in topics:
@@ -134,7 +132,7 @@ def _size(info: PartitionInfo) -> int:
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
 
 
-HANDLERS: dict[str, Callable[[Replay, dict[str, Any]], None]] = {
+HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     "TopicRecord": topic,
     "RemoveTopicRecord": remove_topic,
     "PartitionRecord": partition,

@@ -1,4 +1,4 @@
-"""The browser by its keys alone."""
+"""Tests of the browser through its keys alone."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def test_the_aborted_transactions_of_payments_in_six_keys() -> None:
 def test_transactions_by_their_states() -> None:
     async def script(at: Driver) -> None:
         shown = await at.keys("t")
-        assert "all but the committed: 6 of 18" in shown
-        assert "last stable offset 114; held back by producer 11" in shown
+        assert "all but committed: 6 of 18" in shown
+        assert "last stable offset 114; blocked by producer 11" in shown
         assert "committed" not in "\n".join(shown.splitlines()[2:-1])
         shown = await at.keys("o")
         assert "open and hanging: 1 of 18" in shown
@@ -139,7 +139,7 @@ def test_next_finding_and_its_bytes(damaged: Path) -> None:
         await at.keys("N")
         assert "crc-mismatch" in at.status
         await at.keys("N")
-        assert at.status == " no finding before this one"
+        assert at.status == " no earlier finding"
         shown = await at.keys("v")
         assert " findings: 3 errors, 0 warnings in all" in shown.splitlines()[0]
         assert sum(line.startswith("error") for line in shown.splitlines()) >= 2
@@ -165,7 +165,7 @@ def test_a_message_that_is_wider_than_the_screen() -> None:
     async def script(at: Driver) -> None:
         await at.keys("f")
         await at.typed("--nonsense 3")
-        assert at.lines[-2].startswith(" --nonsense does not filter here; there are --offset")
+        assert at.lines[-2].startswith(" --nonsense is not a filter option; use --offset")
         assert "".join(line.ljust(80) for line in at.lines[-2:]).strip() == at.status.strip()
         await at.keys("down")
         assert "? help" in at.lines[-1]
@@ -195,7 +195,7 @@ def test_going_somewhere() -> None:
         assert at.labels[-1].startswith("114")
         await at.keys("g")
         await at.typed("120")
-        assert "offset 120 is behind the last" in at.status
+        assert "offset 120 is after the last" in at.status
         await at.keys("g")
         await at.typed("nonsense")
         assert "nonsense" in at.status
@@ -219,7 +219,7 @@ def test_searching() -> None:
         assert second.item.offset > first.item.offset
         await at.keys("slash")
         await at.typed("nowhere")
-        assert "no record from here on has 'nowhere'" in at.status
+        assert "no record from here on matches 'nowhere'" in at.status
 
     drive(PAYMENTS / ZERO, script)
 
@@ -236,11 +236,11 @@ def test_filtering() -> None:
         await at.keys("escape", "f")
         at.app.query_one("#prompt").value = "--nope"  # type: ignore[attr-defined]
         await at.keys("enter")
-        assert "--nope does not filter here" in at.status
+        assert "--nope is not a filter option" in at.status
         await at.keys("f")
         at.app.query_one("#prompt").value = "--offset 1000.."  # type: ignore[attr-defined]
         shown = await at.keys("enter")
-        assert "no batch or record is chosen by the filter" in shown
+        assert "the filter matches no batch or record" in shown
         await at.keys("f")
         at.app.query_one("#prompt").value = ""  # type: ignore[attr-defined]
         await at.keys("enter")
@@ -340,7 +340,7 @@ def test_a_finding_in_an_index(tmp_path: Path) -> None:
 
 
 def test_keys_that_come_faster_than_answers() -> None:
-    """Presses while levels are being read: no file is used once it is closed."""
+    """Keys are pressed while levels are still being read: no file is used after it is closed."""
     dice = random.Random(5)
     keys = ["enter", "enter", "down", "up", "backspace", "tab", "pagedown", "G", "home", "n", "right", "escape", "r"]
 
@@ -385,7 +385,7 @@ def test_a_file_that_shrinks_and_one_that_goes_away(tmp_path: Path) -> None:
         await at.keys("enter", "down")
         os.truncate(target / ZERO, 400)
         await at.keys("down", "down", "enter", "escape")
-        assert "was cut" in at.shown or "cut" in at.status
+        assert "was truncated" in at.shown or "truncated" in at.status
         await at.keys("r")
         assert len(at.app.browser.level.rows) == 3
         shutil.rmtree(target)
@@ -417,7 +417,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
     "damage", sample(DAMAGES, 2, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
 )
 def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
-    """Every file of a partition damaged: all keys, and no traceback."""
+    """Press all keys on a partition in which every file is damaged: there is no traceback."""
     dice = seeded(damage.__name__)
     target = tmp_path / "payments-0"
     shutil.copytree(PAYMENTS, target)
@@ -453,7 +453,9 @@ def test_without_a_terminal_and_without_textual(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kdump", "browse", str(PAYMENTS)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "kdump: browse needs a terminal: kdump ls and kdump inspect write to pipes and files\n"
+    assert (
+        done.stderr == "kdump: browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect\n"
+    )
     (tmp_path / "textual.py").write_text("raise ModuleNotFoundError(\"No module named 'textual'\", name='textual')")
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False

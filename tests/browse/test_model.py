@@ -1,4 +1,5 @@
-"""What the browser's pages show is what inspect --json lists: forwards, backwards and from anywhere, sound or not."""
+"""Checks that the browser's pages show what inspect --json lists: forward, backward and from anywhere, for valid and
+damaged files."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def met(position: int) -> None:
 
 
 def browse(path: Path, *into: str) -> Browser:
-    """A browser that has gone into the rows with these labels, or at these numbers."""
+    """Return a browser that has entered the rows with these labels or numbers, one after the other."""
     found = Browser(str(path))
     found.settle(found.open(met))
     for name in into:
@@ -51,7 +52,7 @@ def browse(path: Path, *into: str) -> Browser:
 
 
 def listed(path: Path, *options: str) -> list[dict[str, Any]]:
-    """What inspect has, findings aside."""
+    """Return the rows of inspect, except for findings."""
     result = CliRunner().invoke(cli, ["inspect", str(path), "--json", *options])
     assert result.exit_code in (0, 2), result.output
     return [value for value in map(json.loads, result.stdout.splitlines()) if value["type"] != "finding"]
@@ -147,8 +148,8 @@ def test_files_beside_segments(name: str) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", sample(DAMAGES, 2, "test_damaged_segments"), ids=lambda damage: damage.__name__)
 def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the beginning, and back over ground that was walked, damage looks as inspect has it; every row can be dumped
-    and entered."""
+    """Damage is shown as by inspect, both forward from the start and when going back; every row can be dumped and
+    entered."""
     monkeypatch.setattr(paging, "EACH", 4)
     dice = seeded(damage.__name__)
     for number, name in enumerate(SEGMENTS):
@@ -174,7 +175,7 @@ def is_harmless(text: str) -> bool:
 
 
 def everything(found: Browser, row: Row) -> None:
-    """Look at a row, and at what is in it, down to its fields."""
+    """Look at a row and at everything inside it, down to its fields."""
     level = found.level
     dump = found.places.dump(row, level, 80)
     assert all(is_harmless(line.text) for line in dump.lines)
@@ -195,7 +196,7 @@ def everything(found: Browser, row: Row) -> None:
 @pytest.mark.every_disk
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
-    """Some rows of each file of every disk, looked at and entered."""
+    """Look at some rows of each file of every disk, and enter them."""
     dice = seeded(damage.__name__)
     for path in files():
         if path.suffix == ".md" or not 0 < path.stat().st_size < LARGE:
@@ -301,14 +302,14 @@ def test_the_command_shows_the_same() -> None:
     commands = command_of(found)
     assert len(commands) == 2
     result = CliRunner().invoke(cli, [*commands[1].split()[1:], "--json"])
-    assert result.exit_code == 2  # --hex is there
+    assert result.exit_code == 2  # the row of --hex is shown
     options = commands[1].replace(" --hex", " --json").split()[1:]
     shown = json.loads(CliRunner().invoke(cli, options).stdout)
     assert shown == json.loads(json_of(found, found.level, row) or "")
 
 
 class Counter:
-    """Bytes that are read of segments."""
+    """Counts the bytes that are read from segments."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.read = 0
@@ -321,13 +322,14 @@ class Counter:
         monkeypatch.setattr(CarefulSource, "_try", counted)
 
     def taken(self) -> int:
-        """Since the last time."""
+        """Return the number of bytes read since the last call."""
         read, self.read = self.read, 0
         return read
 
 
 def test_a_segment_of_a_gigabyte_opens_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of 16 KiB whose payload is a hole: few bytes are read to see the first, the last, or one between."""
+    """The segment has batches of 16 KiB whose payload is a sparse hole. Few bytes are read to see the first one, the
+    last one, or one in between."""
     one = BATCH_HEADER.read(split((PAYMENTS / ZERO).read_bytes())[1])
     size, total = 256 * 1024, 1 << 30
     path = tmp_path / "big-0" / ZERO

@@ -1,5 +1,5 @@
-"""What the screen looks like, by textual's own snapshots: `pytest --snapshot-update` makes them anew, and a failure
-writes a page that shows both."""
+"""Snapshots of the screen, with textual's own plugin: `pytest --snapshot-update` writes them again, and a failure
+writes a page that shows both screens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCREENS = {
     "help": ("clean-1/payments-0", (80, 24), ["question_mark"]),
     "offsets": ("clean-1/__consumer_offsets-0", (120, 30), ["enter", "down", "enter"]),
 }
-"""Path, size and keys. None shows when a file was changed: that is not the same everywhere."""
+"""Path, window size and keys. None of the screens shows a modification time, which differs between machines."""
 
 
 def drawn(compare: Callable[..., bool], path: str, size: tuple[int, int], keys: list[str]) -> bool:
@@ -47,7 +47,7 @@ def test_screens(name: str, snap_compare: Callable[..., bool], monkeypatch: pyte
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_of_the_documentation(name: str) -> None:
-    """`make docs` draws them anew."""
+    """Checks the pictures in the documentation; `make docs` draws them again."""
     assert (ROOT / "docs" / name).read_text() == draw(name)
 
 

@@ -1,5 +1,6 @@
-"""The sentences of the catalogue and of the incident pages, as someone follows them at night: every command exists with
-its options, no advice loses a replica or a producer's state, and what was tried with a real broker is what they say."""
+"""Checks the sentences of the catalogue and of the incident pages as an operator would follow them: every command
+exists with its options, no action loses a replica or a producer's state, and the actions agree with the trials on real
+brokers."""
 
 from __future__ import annotations
 
@@ -44,13 +45,14 @@ KNOWN: dict[str, tuple[str, str]] = {
         "--bootstrap-controller --status --replication",
     ),
 }
-"""The class behind each script of Kafka 4.3.1, and the options that are used; the test with its jars asks it."""
+"""The class behind each script of Kafka 4.3.1, and the options that are used. A test that has Kafka's jars checks
+them."""
 WORDS = [*(f"{code.code}: {text}" for code in CATALOGUE.values() for text in (code.fix, code.consequence))]
 PAGES = sorted((ROOT / "docs" / "incidents").glob("*.md"))
 
 
 def kafka_commands(text: str) -> list[tuple[str, set[str]]]:
-    """The scripts of Kafka in a text, with their subcommands, and their options up to the end of the command."""
+    """Return the Kafka scripts in a text, each with its subcommand and its options up to the end of the command."""
     found = []
     for match in re.finditer(r"(kafka-[a-z-]+\.sh)((?:\s+(?:-{1,2}[a-z][a-z-]*|[^\s`;,)]+))*)", text):
         words = match[2].split()
@@ -108,7 +110,8 @@ def test_no_replica_is_moved_away_that_could_become_the_leader(code: Any) -> Non
 
 @pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_no_index_is_deleted_where_recovery_would_truncate(code: Any) -> None:
-    """Of a .log with damage: trials damage-index-removed and offset-back-index-removed."""
+    """If the .log is damaged, the index is not to be deleted: see the trials damage-index-removed and
+    offset-back-index-removed."""
     for sentence in re.split(r"(?<=\.) ", code.fix):
         if "delete the" in sentence and ".index" in sentence and "not delete" not in sentence:
             assert "no damage in the .log files" in code.fix or "back the partition's directory up" in sentence
@@ -116,7 +119,7 @@ def test_no_index_is_deleted_where_recovery_would_truncate(code: Any) -> None:
 
 @pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_no_snapshot_is_deleted(code: Any) -> None:
-    """The broker then forgets open transactions: trial snapshot-removed."""
+    """Without its snapshot a broker loses track of open transactions: see the trial snapshot-removed."""
     for match in re.finditer(r"(\S+ \S+ )delete [^.]*snapshot", code.fix):
         assert "not" in match[1]
 
@@ -139,7 +142,8 @@ def test_what_is_advised_mends_the_partition(name: str) -> None:
 
 
 def aborted(name: str) -> int:
-    """Bytes that the .txnindex grows by: the coordinator aborts the transaction that is open on the disk."""
+    """Number of bytes by which the .txnindex grows, because the coordinator aborts the transaction that is open on the
+    disk."""
     before, after = TRIALS[name]["sizes"][f"{0:020}.txnindex"]
     return int(after - before)
 
@@ -157,7 +161,7 @@ def test_an_index_that_is_deleted_costs_what_is_behind_damage_in_its_segment() -
 
 
 def test_a_segment_that_is_recovered_before_a_gap_costs_the_producers() -> None:
-    """Unless the last one is recovered, too."""
+    """This does not happen if the last segment is recovered as well."""
     snapshot = f"{255:020}.snapshot"
     assert TRIALS["old-index-removed"]["sizes"][snapshot] == [286, 286]
     assert TRIALS["gap-index-removed"]["sizes"][snapshot] == [286, 10]

@@ -1,4 +1,5 @@
-"""A check that goes on behind some segments, with the state that another one had there, finds what that one finds."""
+"""Checks that a check which resumes after some segments, with the state that an earlier check had there, finds the same
+as the earlier check."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ from tests.test_damaged_disks import DAMAGES
 
 ROOTS = {"fixtures": FIXTURES, "4.3": DISKS / "kafka-4.3", "2.8": DISKS / "kafka-2.8-legacy"}
 LEFT = {"expected", "largest", "ended", "damaged", "damage_end", "before", "broken", "entry", "aborts", "at", "items"}
-"""What a segment leaves in a rule, and the next one begins anew."""
+"""Attributes of a rule that belong to one segment; the next segment starts with new ones."""
 
 
 def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:
-    """The partition of a log with its batches in several segments; the files beside it stay with the first, of which
-    they say too much."""
+    """Return a copy of the partition whose log is split into several segments. The other files stay with the first
+    segment, so that some of their entries are beyond its end."""
     place = into / log.parent.name
     shutil.copytree(log.parent, place)
     for other in place.glob("*.log"):
@@ -45,7 +46,7 @@ def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:
         base = region.lastOffset if region.baseOffset is None else region.baseOffset  # type: ignore[attr-defined]
         (place / f"{base:020}.log").write_bytes(data[region.position : end])
     bases = sorted(int(piece.stem) for piece in place.glob("*.log"))
-    for snapshot in sorted(place.glob("*.snapshot")):  # one that says what the log does not, or not yet
+    for snapshot in sorted(place.glob("*.snapshot")):  # this one contains states that the log does not have, or not yet
         (place / f"{bases[len(bases) // 2]:020}.snapshot").write_bytes(snapshot.read_bytes())
     return place
 
@@ -56,7 +57,7 @@ def check_of(place: Path, known: Known) -> tuple[PartitionCheck, Totals]:
 
 
 def values(check: PartitionCheck) -> list[Any]:
-    """Everything that its rules know in the end."""
+    """Return the state of all rules of a check."""
     said = []
     for rule in check._rules:
         own = {name: value for name, value in vars(rule).items() if name not in LEFT}
@@ -65,7 +66,7 @@ def values(check: PartitionCheck) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Without what is another object in another check."""
+    """Return a comparable form of a value, without objects that differ between two checks."""
     if hasattr(value, "carries"):
         return type(value).__name__
     if isinstance(value, Run):
@@ -76,8 +77,8 @@ def _plain(value: Any) -> Any:
 
 
 def held_together(place: Path, known: Known) -> Iterator[int]:
-    """Compares the check of a partition with one that goes on at each of its segments; how many findings came behind
-    each."""
+    """Compare the check of a partition with one that resumes at each of its segments. Yields the number of findings
+    after each."""
     states: dict[int, tuple[str, int, list[int]]] = {}
     whole, totals = check_of(place, known)
     found: list[Finding] = []
@@ -122,7 +123,7 @@ CHOSEN = {
 
 
 def some_known(dice: random.Random, place: Path) -> Known:
-    """What may be known of a partition from around it."""
+    """Return random knowledge about a partition, as other files of a disk would provide it."""
     said = partition(str(place))
     at = target(str(place / "leader-epoch-checkpoint"))
     noted = Noted(dice.randrange(60), at, 0, 1)

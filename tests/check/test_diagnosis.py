@@ -1,4 +1,5 @@
-"""What a checksum that does not hold is put down to: the right bit, always; and nothing that is not so."""
+"""Checks the explanations of checksums that do not match: a flipped bit is always found, and no wrong explanation is
+given."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ KIB = 1024
 
 
 def batch_in(data: bytes, position: int = 0, size: int | None = None, window: int = WINDOWS[0]) -> Batch:
-    """The batch at `position`, up to the end or of `size` bytes, whatever its length and its checksum say."""
+    """Return the batch at `position`, up to the end or of `size` bytes, regardless of its length and checksum."""
     header = read_header(data[position : position + 61])
     size = len(data) - position if size is None else size
     return make_batch(window_of(data, window), position, size, Limits(), header)
 
 
 def diagnosed(data: bytes, position: int = 0, size: int | None = None) -> Diagnosis:
-    """What is said of that batch, whatever the window."""
+    """Return the diagnosis of that batch, which must be the same with every window."""
     found = {diagnose(batch_in(data, position, size, window)) for window in WINDOWS}
     assert len(found) == 1
     return found.pop()
@@ -46,17 +47,18 @@ def damaged(data: bytes, *places: tuple[int, bytes]) -> bytes:
 
 
 def noise(count: int, seed: int = 1) -> bytes:
-    """Bytes without zeros, so that all zeros and all headers in them are a test's own."""
+    """Return bytes without zeros, so that the only zeros and headers in them are those of the test."""
     return seeded(seed).randbytes(count).replace(b"\0", b"\x01").replace(b"\2", b"\3")
 
 
 def many(count: int = 40, size: int = KIB, **fields: int) -> bytes:
-    """A batch of `count` records with noise of `size` bytes each."""
+    """Return a batch of `count` records with `size` bytes of noise each."""
     return craft.batch([craft.record(delta=i, value=noise(size, i)) for i in range(count)], **fields)
 
 
 def small() -> dict[str, bytes]:
-    """The smallest real batch or message of each format and codec, and what the fixtures lack."""
+    """Return the smallest real batch or message of each format and codec, and crafted ones for what the fixtures
+    lack."""
     found: dict[str, bytes] = {}
     for path in segments():
         for region in batches(read_regions(path)):
@@ -81,7 +83,7 @@ SMALL = small()
 
 
 def names(batch: bytes) -> list[str]:
-    """For each byte of a sound batch, what a finding should call its place."""
+    """Return, for each byte of a valid batch, the name that a finding should give to its position."""
     magic = batch[16]
     if magic < 2:
         return [span.field.name for span in MESSAGES[magic].walk(batch, 0, len(batch)) for _ in range(span.size)]
@@ -117,31 +119,31 @@ def test_every_bit(name: str) -> None:
             try:
                 batch = batch_in(before + wrong, 100, window=WINDOWS[(at + bit) % len(WINDOWS)])
             except DecodeError:
-                assert at == 16  # a magic that nobody knows: no batch at all
+                assert at == 16  # an unknown magic, so this is not a batch
                 continue
             found = diagnose(batch)
             assert found.position == at + 100
             assert found.size == 1
-            value = f"bit {bit} of the byte at {at + 100} is {wrong[at] >> bit & 1}"
+            value = f"bit {bit} of byte {at + 100} is {wrong[at] >> bit & 1}"
             should = f"0x{wrong[at]:02x} should be 0x{sound[at]:02x}"
             if at < start:
                 assert found.kind == "crc-field"
-                place = "in the stored checksum itself; what it covers is intact"
+                place = "in the stored checksum itself; the bytes that it covers are intact"
             else:
                 assert found.kind == "flipped-bit"
                 place = f"in {places[at]}"
             if at == 16 and batch.magic == 2:
-                place = "in magic, which makes a v0 batch one of v2"
+                place = "in magic, which turns a v0 batch into a v2 batch"
             assert found.text == f"one flipped bit: {value}, {should} ({place})"
 
 
 def test_magic_of_v2_as_v0() -> None:
-    """The one other bit that v2 does not cover and that changes how all is read."""
+    """The only other bit in v2 that the checksum does not cover and that changes how the whole batch is read."""
     batch = SMALL["v2-none"]
     found = diagnosed(craft.overwrite(batch, 16, b"\0"))
     assert found.position == 16
     assert found.text.endswith(
-        "bit 1 of the byte at 16 is 0, 0x00 should be 0x02 (in magic, which makes a v2 batch one of v0)"
+        "bit 1 of byte 16 is 0, 0x00 should be 0x02 (in magic, which turns a v2 batch into a v0 batch)"
     )
 
 
@@ -153,7 +155,7 @@ def test_windows_agree_on_a_bit(name: str) -> None:
 
 
 def test_through_the_reader() -> None:
-    """A bit in each batch of a segment, one at a time, which the reader still takes for a batch."""
+    """Flip one bit in each batch of a segment, one at a time; the reader still recognizes the batch."""
     path = segment("clean-1/orders-none-0")
     data = path.read_bytes()
     dice = random.Random(5)
@@ -169,7 +171,7 @@ def test_through_the_reader() -> None:
 
 
 def test_nothing_is_noted() -> None:
-    """Asking twice, or before the records are read, changes nothing."""
+    """Diagnosing twice, or before the records are read, changes nothing."""
     batch = batch_in(craft.flip(SMALL["headers"], 8 * 70))
     assert diagnose(batch) == diagnose(batch)
     assert batch.problems == []
@@ -177,7 +179,8 @@ def test_nothing_is_noted() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_two_bits_are_not_one(magic: int) -> None:
-    """In v2 never, for CRC-32C counts bits modulo 2; in v0 and v1 not within the length of these."""
+    """This never happens in v2, because CRC-32C detects every even number of flipped bits, and in v0 and v1 not for
+    batches of this length."""
     value = noise(200)
     batch = craft.one(value) if magic == 2 else craft.message(magic, value)
     dice = random.Random(magic)
@@ -190,7 +193,7 @@ def test_two_bits_are_not_one(magic: int) -> None:
 
 
 def test_no_false_claims() -> None:
-    """Random bytes over any part of any batch, header and checksum included."""
+    """Random bytes overwrite any part of any batch, including the header and the checksum."""
     dice = random.Random(7)
     for batch in [*SMALL.values(), many(4)]:
         start = batch_in(batch).crc_start
@@ -212,7 +215,7 @@ def test_a_batch_that_is_sound() -> None:
 
 
 def test_the_file_ends_before_the_bit() -> None:
-    """A broker truncated the file since the header was read."""
+    """A broker has truncated the file since the header was read."""
     batch = batch_in(craft.flip(many(), 8 * 30 * KIB))
     assert batch.computedCrc != batch.crc
     batch.window = window_of(b"")
@@ -233,13 +236,13 @@ FILE = BEFORE + BIG
 )
 def test_a_hole_of_blocks(start: int, size: int, unit: str) -> None:
     found = diagnosed(craft.overwrite(FILE, start, bytes(size)), len(BEFORE))
-    text = f"a hole of {size} zero bytes from {start}, aligned to {unit} blocks: "
+    text = f"{size} zero bytes from byte {start} on, aligned to {unit} blocks: "
     text += "looks like a write that never reached the disk"
     assert found == Diagnosis("block", text, start, size)
 
 
 def test_a_hole_in_a_real_file() -> None:
-    """The second begins inside a batch and takes the next one's header with it."""
+    """The second hole begins inside a batch and includes the header of the next one."""
     data = segment("clean-1/orders-none-0").read_bytes()
     for position, end, at, size, part in ((5599, 11006, 8192, 1024, 1024), (16539, 21980, 20480, 4096, 1500)):
         found = diagnosed(craft.overwrite(data, at, bytes(size)), position, end - position)
@@ -254,7 +257,7 @@ def test_zeros_of_the_data_beside_a_hole() -> None:
 
 @pytest.mark.parametrize("rest", [b"", bytes(4096 * 3), craft.one(b"next", offset=41)])
 def test_a_hole_up_to_the_end(rest: bytes) -> None:
-    """The last block of a file that was cut there, or preallocated; or one with a batch behind it in the block."""
+    """The hole is the last block of a truncated or preallocated file, or is followed by a batch in the same block."""
     at = len(FILE) // 4096 * 4096
     wrong = FILE[:at] + bytes(len(FILE) - at) + rest
     found = diagnosed(wrong, len(BEFORE), len(BIG))
@@ -268,8 +271,8 @@ def test_zeros_elsewhere(at: int, size: int) -> None:
     wrong = damaged(FILE, (at - 1, b"\7"), (at, bytes(size)), (at + size, b"\7"))
     found = diagnosed(wrong, len(BEFORE))
     edge = ", which begin on a 4 KiB boundary" if at == 8192 else ""
-    text = f"{size} zero bytes from {at} to {at + size - 1}{edge}: "
-    text += "looks like data that was lost, unless a value is zeros there"
+    text = f"{size} zero bytes from byte {at} to byte {at + size - 1}{edge}: "
+    text += "looks like lost data, unless a value contains zeros there"
     assert found == Diagnosis("zeros", text, at, size)
 
 
@@ -283,14 +286,14 @@ def test_zeros_of_a_header_are_nothing() -> None:
 
 
 def test_one_run_of_zeros_among_many() -> None:
-    """Values that are padded with zeros, all alike: none of them is damage."""
+    """All values are padded with zeros: none of these zeros is damage."""
     batch = craft.batch([craft.record(delta=i, value=noise(50, i) + bytes(100 + i)) for i in range(20)])
     assert diagnosed(damaged(batch, (70, b"abc"))) == UNKNOWN
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 def test_a_flipped_bit_beside_zeros(codec: str) -> None:
-    """A value that is zeros, even whole blocks of them, is not what is wrong."""
+    """A value that consists of zeros, even of whole blocks of them, is not the damage."""
     values = [noise(100), bytes(16 * KIB), noise(200)]
     batch = craft.batch([craft.record(delta=i, value=value) for i, value in enumerate(values)], codec)
     for bit in (8 * 90, 8 * (len(batch) - 20) + 3):
@@ -305,14 +308,14 @@ ORDERS = segment("clean-1/orders-none-0").read_bytes()
 
 
 def test_a_block_of_another_segment() -> None:
-    """From somewhere in it, as a block is: the first header in it is what can be recognised."""
+    """The block may come from anywhere in the segment: the first header in it identifies it."""
     block = ORDERS[4096:8192]
     first = next(region.position for region in read_regions(ORDERS) if region.position >= 4096)
     found = diagnosed(craft.overwrite(FILE, 8192, block), len(BEFORE))
     at = 8192 + first - 4096
     offset = BATCH_HEADER.read(ORDERS, first).baseOffset
     assert (found.kind, found.position) == ("foreign", at)
-    assert found.text.startswith(f"bytes of another batch, base offset {offset}, begin at {at}")
+    assert found.text.startswith(f"bytes of another batch, with base offset {offset}, start at byte {at}")
 
 
 @pytest.mark.parametrize(
@@ -322,15 +325,15 @@ def test_a_block_of_another_segment() -> None:
 def test_a_whole_batch(at: int, where: str) -> None:
     inner = many(2, 700, offset=120)
     found = diagnosed(craft.overwrite(FILE, at, inner), len(BEFORE))
-    text = f"bytes of another batch, base offset 120, begin at {at}{where}, and its checksum holds"
+    text = f"bytes of another batch, with base offset 120, start at byte {at}{where}, and its checksum matches"
     assert found == Diagnosis("foreign", text, at, len(inner))
 
 
 def test_the_beginning_of_a_larger_batch() -> None:
-    """Of which the block holds only the header and some records."""
+    """The block contains only the header and some records of the larger batch."""
     inner = many(100, offset=120)[:4096]
     found = diagnosed(craft.overwrite(FILE, 8192, inner), len(BEFORE))
-    text = "bytes of another batch, base offset 120, begin at 8192, on a 4 KiB boundary"
+    text = "bytes of another batch, with base offset 120, start at byte 8192, on a 4 KiB boundary"
     assert found == Diagnosis("foreign", text, 8192, len(FILE) - 8192)
     assert diagnosed(craft.overwrite(FILE, 8200, inner), len(BEFORE)).position == 8200
 
@@ -347,7 +350,7 @@ def test_a_message_in_a_batch(magic: int) -> None:
 def test_in_a_message(inner: bytes) -> None:
     outer = craft.message(1, noise(20 * KIB))
     assert diagnosed(craft.overwrite(outer, 8192, inner)).kind == "foreign"
-    # Inside the one value that a message has, it may well belong there.
+    # Inside the only value of a message, it may be legitimate.
     assert diagnosed(craft.overwrite(outer, 8200, inner)) == UNKNOWN
 
 
@@ -358,21 +361,21 @@ def test_offsets_of_another_log() -> None:
 
 @pytest.mark.parametrize("count", [1, 30])
 def test_values_that_hold_batches(count: int) -> None:
-    """Legal, and no reason for the two bits that are wrong elsewhere."""
+    """Such values are legal, and do not explain the two flipped bits elsewhere."""
     values = [many(2, 500, offset=i) for i in range(count)]
     batch = craft.batch(
         [craft.record(delta=i, value=value) for i, value in enumerate([noise(100), *values, noise(100)])]
     )
     wrong = craft.flip(craft.flip(batch, 8 * 80), 8 * (len(batch) - 30))
     assert diagnosed(wrong) == UNKNOWN
-    # The last record may hold one too, and the bits that are wrong may be in one.
+    # The last record may contain a batch as well, and the flipped bits may be in a batch.
     batch = craft.batch([craft.record(delta=i, value=value) for i, value in enumerate([noise(300), *values])])
     assert diagnosed(damaged(batch, (80, b"abc")) + craft.one(b"next", offset=count + 1), 0, len(batch)) == UNKNOWN
     assert diagnosed(craft.flip(craft.flip(batch, 8 * 500), 8 * 700)) == UNKNOWN
 
 
 def test_a_crafted_batch_full_of_headers() -> None:
-    """What looks like a header everywhere costs little and is no reason to fall over."""
+    """Bytes that look like headers everywhere cost little time and cause no error."""
     header = many(1, 1, offset=3)[:61]
     batch = craft.one(header * (4 * MOST_LOOKS))
     assert diagnosed(damaged(batch, (70, b"abc"), (90, b"abc"))).kind in ("", "foreign")
@@ -390,7 +393,7 @@ def test_any_offset(offset: int) -> None:
 
 
 def test_lies_in_the_header() -> None:
-    """Sizes and counts that cannot be, in batches that are damaged elsewhere too."""
+    """Impossible sizes and counts, in batches that are also damaged elsewhere."""
     for name in ("v2-none", "headers", "v0-none", "v1-key"):
         batch = SMALL[name]
         dice = seeded(name)
@@ -421,7 +424,7 @@ def test_flips_of_large_data(magic: int) -> None:
 
 
 def power(poly: int, exponent: int) -> int:
-    """x to that power, bit by bit: x^0 is the highest bit of the register."""
+    """Return x to that power, computed bit by bit: x^0 is the highest bit of the register."""
     result = 1 << 31
     for bit in bin(exponent)[2:]:
         square = 0
@@ -436,7 +439,7 @@ def power(poly: int, exponent: int) -> int:
 
 @pytest.mark.parametrize(("poly", "primes"), [(CRC32, (3, 5, 17, 257, 65537)), (CRC32C, ((1 << 31) - 1,))])
 def test_order(poly: object, primes: tuple[int, ...]) -> None:
-    """x comes back to 1 after so many steps and not before."""
+    """The powers of x return to 1 after this number of steps, and not earlier."""
     assert isinstance(poly, type(CRC32))
     one = 1 << 31
     assert power(poly.value, poly.order) == one
@@ -444,7 +447,8 @@ def test_order(poly: object, primes: tuple[int, ...]) -> None:
 
 
 def test_bits_that_cannot_be_told_apart() -> None:
-    """In 256 MiB and more, the bits of a v2 batch repeat; no checksum is needed to see that."""
+    """In 256 MiB and more, bits of a v2 batch have the same effect on the checksum; this follows without computing
+    one."""
     order = CRC32C.order
     (near,) = flips(2, crc(2, b"\1") ^ crc(2, b"\0"), 1)
     assert near == Flip(0, 0)
@@ -467,13 +471,13 @@ def test_a_large_batch_is_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = craft.flip(craft.one(value), 8 * 1_000_000 + 2)
     found = diagnose(batch_in(wrong))
     assert (found.kind, found.position) == ("flipped-bit", 1_000_000)
-    assert "a guess: of batches this large with other damage, 1 in 171 has such a bit too" in found.text
-    # Any damage can be made to look so; that of a block is seen, and believed before a guess.
+    assert "not certain: 1 in 171 batches of this size with other damage also has such a bit" in found.text
+    # Any damage can be made to look so. That of a whole block is detected, and preferred to the guess.
     batch = bytearray(craft.overwrite(craft.one(value), 8192, bytes(4096)))
     other = bytearray(batch)
     other[2_000_000] ^= 4
     batch[17:21] = struct.pack(">I", crc32c(bytes(other[21:])))
     assert diagnose(batch_in(bytes(batch))).kind == "block"
-    # In the largest it would be no better than a coin.
+    # For the largest batches, the guess would be right only half of the time.
     monkeypatch.setattr(diagnosis, "WORTH_A_GUESS", len(wrong) - 22)
     assert diagnose(batch_in(wrong)) == UNKNOWN

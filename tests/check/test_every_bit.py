@@ -1,4 +1,5 @@
-"""Every bit of small segments of each format, flipped: found, and at its batch where a checksum covers it."""
+"""Flips every bit of small segments of each format: the damage is found, and in its batch if a checksum covers the
+bit."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ SEGMENTS = {
 
 
 UNDETECTABLE = {("v2-gzip", byte) for byte in range(4, 8)}
-"""The base offset of the only batch of a segment: above the file's name, by less than 2^31, any is legal. With another
-batch behind it, an index, or another segment, it is found."""
+"""The base offset of the only batch in a segment. Any value above the file's name by less than 2^31 is legal; a wrong
+value is found if there is another batch after it, an index or another segment."""
 
 
 def check(data: bytes) -> list[Finding]:
@@ -45,7 +46,7 @@ def check(data: bytes) -> list[Finding]:
 
 
 def covered(batch: bytes, byte: int) -> bool:
-    """Whether the checksum of the batch covers one of its bytes."""
+    """Return True if the checksum of the batch covers that byte."""
     return byte >= (21 if batch[16] > 1 else 16)
 
 
@@ -60,7 +61,7 @@ def test_every_bit(name: str) -> None:
     unfound = []
     position = 0
     for batch in batches:
-        step = max(1, len(batch) * 8 // 3000)  # of a long batch, some bits of the payload
+        step = max(1, len(batch) * 8 // 3000)  # for a long batch, only some bits of the payload
         bits = [*range(100 * 8), *range(100 * 8, len(batch) * 8, step)]
         for bit in sample(bits, 3, name):
             if bit >= len(batch) * 8:

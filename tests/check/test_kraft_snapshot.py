@@ -1,4 +1,5 @@
-"""A damaged snapshot of KRaft's metadata is no damaged log: nothing recovers it, and its consequences are its own."""
+"""Checks that a damaged metadata snapshot is not reported like a damaged log: no broker recovers it, and its findings
+have their own consequences."""
 
 import json
 from pathlib import Path
@@ -17,8 +18,8 @@ SNAPSHOT = FIXTURES / "clean-1/__cluster_metadata-0/00000000000000000327-0000000
     ("damage", "code", "consequence"),
     [
         (lambda data: craft.flip(data, 8 * 300), "crc-mismatch", "exits (CorruptRecordException)"),
-        (lambda data: data[:-5], "batch-truncated", "a state that never was"),
-        (lambda data: data[:-40], "trailing-bytes", "a state that never was"),
+        (lambda data: data[:-5], "batch-truncated", "a state that the cluster never had"),
+        (lambda data: data[:-40], "trailing-bytes", "a state that the cluster never had"),
         (lambda data: data + bytes(512), "zero-padding", "exits (CorruptRecordException)"),
         (lambda data: data + b"junk" * 99, "junk-bytes", "exits (CorruptRecordException)"),
     ],

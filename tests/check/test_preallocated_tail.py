@@ -1,5 +1,5 @@
-"""The zeros that log.preallocate=true leaves after the last batch: what they do to a broker that becomes the leader of
-the partition (docs/coordinator-trials.json), and what verify says about them."""
+"""The zeros that log.preallocate=true leaves after the last batch: what happens to a broker that becomes the
+partition's leader (docs/coordinator-trials.json), and what verify reports about them."""
 
 import json
 import re
@@ -31,12 +31,12 @@ LOADED = ("plain-killed", "preallocated-rolled", "preallocated-restarted")
 
 
 def answers(name: str, number: int = 1) -> dict[str, Any]:
-    """What clients got after the coordinator was gone, or (2) after what an operator did about it."""
+    """Return what clients received after the coordinator stopped or, for 2, after the operator's action."""
     return [step for step in TRIALS[name] if step["step"] in ("prepare", "ask")][number]
 
 
 def tails(name: str) -> dict[str, dict[str, Any]]:
-    """The partitions of broker 2, the next leader, before the coordinator went."""
+    """Return the partitions of broker 2, the next leader, before the coordinator stopped."""
     steps = [step["step"] for step in TRIALS[name]]
     return TRIALS[name][steps.index("look")]["disks"]["broker-2"]["partitions"]
 
@@ -54,7 +54,7 @@ def committed(partition: Path) -> Iterator[tuple[Any, ...]]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """A log directory that was not shut down cleanly, whose active segments end in zeros."""
+    """Return a log directory with an unclean shutdown, whose active segments end with zeros."""
     for name in (GROUPS, SHARES, TRANSACTIONS, ORDINARY):
         shutil.copytree(FIXTURES / "clean-1" / name, tmp_path / "disk" / name)
         with max((tmp_path / "disk" / name).glob("0*.log")).open("ab") as log:
@@ -93,13 +93,13 @@ def test_a_replica_without_zeros_is_loaded(name: str, number: int) -> None:
     before, after = answers(name, 0)["clients"], answers(name, number)
     for question in ("committed offset", "commit of an offset", "transaction ended", "read orders", "read users"):
         assert after["clients"][question] == before[question]
-    for question in ("member of the group", "share group"):  # rolling the segments takes some more records
+    for question in ("member of the group", "share group"):  # it takes some more records until the segments are rolled
         assert int(after["clients"][question].split()[0]) >= int(before[question].split()[0]) > 0
     assert not [line for lines in after["log"].values() for line in lines if "ERROR" in line]
 
 
 def test_the_cleaner_minds_no_zeros() -> None:
-    """Nor do consumers and followers: what they read is in the other tests."""
+    """Consumers and followers ignore them too: what they read is checked in the other tests."""
     looks = [step["disks"] for steps in TRIALS.values() for step in steps if "disks" in step]
     assert all(disk["cleaned"] > 0 for look in looks for disk in look.values())
     logged = [
@@ -149,7 +149,7 @@ def test_a_replica_that_no_broker_serves_is_not_loaded(disk: Path, state: str) -
 
 
 def test_a_segment_without_batches_is_not_loaded(disk: Path) -> None:
-    """The third partition of __consumer_offsets, which no group is in."""
+    """This is the third partition of __consumer_offsets, to which no group belongs."""
     log = "\n".join(answers(KILLED)["log"]["broker-2"])
     assert tails(KILLED)["__consumer_offsets-2"]["bytes"] == tails(KILLED)["__consumer_offsets-2"]["zeros"]
     assert "Finished loading of metadata from __consumer_offsets-2" in log

@@ -1,4 +1,5 @@
-"""Batches that are checked together give what they give one by one: the same findings in the same order, and totals."""
+"""Checks that batches processed in bulk give the same findings, in the same order, and the same totals as batches
+processed one by one."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def verify(path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
 
 
 class Counted:
-    """How many batches were taken together, and how many were not."""
+    """Counts the batches that were checked in bulk, and the others."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
@@ -77,7 +78,7 @@ def test_by_family(options: list[str], counted: Counted) -> None:
 
 
 def change_header(data: bytearray, dice: random.Random) -> None:
-    """A field of a batch is another, and its checksum right again."""
+    """Change a field of a batch, and correct its checksum."""
     pieces = craft.split(bytes(data))
     number = dice.randrange(len(pieces))
     piece = bytearray(pieces[number])
@@ -107,7 +108,7 @@ CHANGES = [change_header, change_header, change_header, drop_or_repeat, swap, *D
 
 
 def made(codec: str, directory: Path) -> None:
-    """A partition of sound batches by three producers."""
+    """Write a partition of valid batches from three producers."""
     directory.mkdir(parents=True)
     data = b""
     for number in range(40):

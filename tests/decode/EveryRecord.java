@@ -1,5 +1,5 @@
-// Writes every version of every record that Kafka's own topics may hold, with random contents: module, message, version,
-// the bytes in hex, and the JSON that Kafka's converter makes of them. Run with the jars of a Kafka release:
+// Writes every version of every record of Kafka's own topics, with random contents: module, message, version, the bytes
+// in hex, and their JSON from Kafka's converter. Run with the jars of a Kafka release:
 //   java -cp 'libs/*' EveryRecord.java MODULE=package … < names   (lines "module message")
 import java.lang.reflect.*;
 import java.nio.ByteBuffer;
@@ -32,7 +32,7 @@ public class EveryRecord {
 
     static void write(String module, Class<?> type, Class<?> converter, short version, int round) throws Exception {
         for (int attempt = 0; attempt < 2000; attempt++) {
-            // The first is empty; a field that the version does not have must keep its default.
+            // The first message is empty; a field that is not in this version must keep its default.
             double chance = round == 0 ? 0 : Math.max(0.05, 1 - attempt / 400.0);
             Message message = (Message) fill(type, chance);
             ByteBuffer bytes;
@@ -60,7 +60,7 @@ public class EveryRecord {
             field.setAccessible(true);
             if (dice.nextDouble() >= chance) continue;
             Object value = value(field.getGenericType(), chance);
-            // Unsigned numbers have more room in Java than on the disk.
+            // Java's types for unsigned numbers are wider than those on the disk.
             if (field.getName().equals("port") && value instanceof Integer number) value = number & 0xffff;
             if (field.getName().equals("crc")) value = (Long) value & 0xffffffffL;
             field.set(made, value);

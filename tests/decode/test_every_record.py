@@ -1,5 +1,5 @@
-"""Every version of every record of Kafka's own topics: what is decoded is what Kafka 4.3.1's own JSON converters say.
-every_record.tsv is what EveryRecord.java has written."""
+"""Decodes every version of every record of Kafka's own topics, and compares with the output of Kafka 4.3.1's own JSON
+converters. EveryRecord.java wrote every_record.tsv."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.decode.test_kafka import check, made, tiled
 
 
 class Line(NamedTuple):
-    """One message: its JSON is Kafka's."""
+    """One message, with its JSON from Kafka."""
 
     folder: str
     name: str

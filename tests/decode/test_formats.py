@@ -1,4 +1,4 @@
-"""The formats of user data: what fits is decoded, what does not stays raw, with the reason and its place."""
+"""Formats of user data: what matches is decoded; anything else stays raw, with the reason and the position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FITS = [
     ("utf-8", "étoile".encode(), "étoile"),
     ("json", b' {"a": [1, 2.5, null, true, "\\u00e9"]} ', {"a": [1, 2.5, None, True, "é"]}),
     ("json", b"1e999", "Infinity"),
-    ("json", rb'{"\udfff": "\ud83d\ude00 \ud83d"}', {"\ufffd": "😀 \ufffd"}),  # jq ends at half of a character
+    ("json", rb'{"\udfff": "\ud83d\ude00 \ud83d"}', {"\ufffd": "😀 \ufffd"}),  # jq stops at half of a surrogate pair
     ("hex", b"\x00\xff", "00ff"),
     ("base64", b"\x00\xff", "AP8="),
     ("int8", b"\xff", -1),
@@ -45,15 +45,15 @@ FAILS = [
     ("utf-8", b"ab\xffc", "at byte 2: not UTF-8: byte 0xff"),
     ("json", b'{"\xc3\xa9": 1,}', "at byte 9: not JSON: "),
     ("json", b"", "at byte 0: not JSON: expecting value"),
-    ("json", b"NaN", "not JSON: NaN is no number there"),
-    ("json", b"[" * 100_000, "JSON nested too deep"),
+    ("json", b"NaN", "not JSON: NaN is not a JSON number"),
+    ("json", b"[" * 100_000, "JSON nested too deeply"),
     ("json", b"[" * 200 + b"]" * 200, "nested deeper than 100 levels"),
-    ("json", b"1" * 5000, "an integer of "),
+    ("json", b"1" * 5000, "the integer "),
     ("json", b"\xfe", "at byte 0: not UTF-8: byte 0xfe"),
-    ("int64", b"\0" * 7, "at byte 7: 8 bytes needed, 7 there"),
-    ("int8", b"\0\1", "at byte 1: 1 byte needed, 2 there"),
-    ("uuid", b"123e4567", "not a UUID in text"),
-    ("boolean", b"\2", "at byte 0: one byte, 0 or 1, is needed, 1 there"),
+    ("int64", b"\0" * 7, "at byte 7: 8 bytes needed, 7 found"),
+    ("int8", b"\0\1", "at byte 1: 1 byte needed, 2 found"),
+    ("uuid", b"123e4567", "not a UUID in text form"),
+    ("boolean", b"\2", "at byte 0: one byte needed, 0 or 1; 0x02 found"),
 ]
 
 
@@ -128,14 +128,20 @@ def test_filters_look_at_the_bytes() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--value-format", "json"], "--value-format is for records: add --records"),
-        (["--decoder", "offsets", "--json"], "--decoder is for records: add --records"),
-        (["--records", "--value-format", "int128"], "no format 'int128'; there are auto, utf-8, json"),
-        (["--value-format", "json", "--extract", "value"], "--extract writes the bytes as they are"),
+        (["--value-format", "json"], "--value-format applies to records; add --records"),
+        (["--decoder", "offsets", "--json"], "--decoder applies to records; add --records"),
+        (["--records", "--value-format", "int128"], "no format 'int128'; use one of auto, utf-8, json"),
+        (["--value-format", "json", "--extract", "value"], "--extract writes raw bytes"),
         (["--decoder", "offsets", "--no-decode", "--records"], "choose one of --decoder and --no-decode"),
-        (["--records", "--schema", "README.md"], "--schema is for --key-format or --value-format avro or protobuf"),
-        (["--records", "--key-schema", "README.md", "--value-format", "avro"], "--key-schema is for --key-format"),
-        (["-f", "%k", "--key-format", "hex"], "the format string has neither %d (key) nor %D (value)"),
+        (
+            ["--records", "--schema", "README.md"],
+            "--schema applies only to --key-format or --value-format avro or protobuf",
+        ),
+        (
+            ["--records", "--key-schema", "README.md", "--value-format", "avro"],
+            "--key-schema applies only to --key-format",
+        ),
+        (["-f", "%k", "--key-format", "hex"], "the format string contains neither %d (key) nor %D (value)"),
         (["--records", "--value-format", "avro", "--schema", "/nowhere"], "'/nowhere' does not exist"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Kafka's own topics: what is decoded is what kafka-dump-log says, and damage stays where it is."""
+"""Records of Kafka's own topics: what is decoded equals the output of kafka-dump-log, and damage does not spread."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def objects(*arguments: str | Path, stdin: bytes | None = None) -> list[dict[str
 
 
 def pairs() -> Iterator[Any]:
-    """The files of Kafka's own topics, each with what kafka-dump-log says of it."""
+    """Return the files of Kafka's own topics, each with kafka-dump-log's output for it."""
     for name, printed, path in oracle_files("kafka-4.3-clean-1", "kafka-4.3-tiered"):
         internal = "/__" in name and path.suffix == ".log" and "remote_log" not in name
         if internal or path.suffix == ".checkpoint":
@@ -69,7 +69,7 @@ def test_every_record_is_what_kafka_says(path: Path, oracle: Path) -> None:
         told = json.loads(payload)
         assert value["data"] == told["data"]
         if key:
-            # (It says "type" of the version of share group state, too.)
+            # (kafka-dump-log prints "type" for the version of the share group state, too.)
             assert str(value["version"]) == told.get("version", told.get("type"))
         else:
             assert value["version"] == told["version"]
@@ -82,14 +82,14 @@ def _numbered(key: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_remote_log_metadata() -> None:
-    """Against kafka-dump-log 4.3.1's words on the same file, which are the toString of what it decodes."""
+    """Compare with the output of kafka-dump-log 4.3.1 for the same file, which is the toString of each object."""
     said = (Path(__file__).parent / "remote_log_metadata.txt").read_text().splitlines()
     found = [at["valueDecoded"] for at in objects(FIXTURES / "tiered" / "__remote_log_metadata-0")]
     assert [printed(at["name"], at["data"]) for at in found] == said
 
 
 def printed(name: str, data: dict[str, Any]) -> str:
-    """A record as RemoteLogSegmentMetadata and RemoteLogSegmentMetadataUpdate print themselves."""
+    """Return a record in the form of toString of RemoteLogSegmentMetadata and RemoteLogSegmentMetadataUpdate."""
     of = data["remoteLogSegmentId"]["topicIdPartition"]
     where = f"{of['id']}:{of['name']}-{of['partition']}"
     identity = (
@@ -107,7 +107,7 @@ def printed(name: str, data: dict[str, Any]) -> str:
     return f"RemoteLogSegmentMetadata{{{', '.join(parts)}, txnIdxEmpty={str(data['txnIndexEmpty']).lower()}}}"
 
 
-# Which decoder is whose.
+# Which decoder is chosen.
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_the_wrong_decoder_leaves_records_raw() -> None:
     for raw, at in zip(plain, found):
         assert raw.items() <= at.items()
         assert "control" in at or at["keyProblem"] == "at byte 0: CoordinatorRecord.type: null"
-        assert "control" in at or at["valueProblem"] == "what it is cannot be known without the key"
+        assert "control" in at or at["valueProblem"] == "its type is unknown, because the key does not decode"
 
 
 def test_an_unknown_decoder() -> None:
     result = run(OFFSETS, "--records", "--decoder", "offset")
     assert result.exit_code == 2
-    assert "no decoder 'offset'; there are offsets, transaction-log, share-group-state" in result.output
+    assert "no decoder 'offset'; use one of offsets, transaction-log, share-group-state" in result.output
 
 
-# What does not decode.
+# Keys and values that do not decode.
 
 
 def segment_of(*pairs: tuple[bytes | None, bytes | None]) -> bytes:
@@ -180,7 +180,7 @@ def test_a_key_of_three_bytes() -> None:
     assert at["key"] == "\0\1\0"
     assert at["keyProblem"] == "at byte 2: OffsetCommitKey.group: 2 bytes needed, 1 left"
     assert "keyDecoded" not in at
-    # The key has said which message the value is.
+    # The key has already determined the message of the value.
     assert at["valueDecoded"]["data"]["offset"] == 5
 
 
@@ -189,15 +189,15 @@ def test_a_version_from_the_future_is_decoded_as_far_as_it_goes() -> None:
     [at] = objects("-", "--decoder", "offsets", stdin=segment_of((KEY, newer)))
     assert at["valueDecoded"]["version"] == 9
     assert at["valueDecoded"]["data"]["offset"] == 5
-    assert at["valueNote"].startswith("version 9 is newer than the newest known, 4, and decoded as that; ")
-    assert at["valueNote"].endswith("3 bytes are left over behind the message")
+    assert at["valueNote"].startswith("version 9 is newer than the latest known version, 4; decoded as that; ")
+    assert at["valueNote"].endswith("3 bytes left over after the message")
     shown = run("-", "--records", "--decoder", "offsets", stdin=segment_of((KEY, newer))).stdout
     assert "  ~ value: version 9 is newer" in shown
     assert "offset=5" in shown
 
 
 def load_newest() -> bytes:
-    """A body of version 4, with a topic id in a tagged field, and three bytes more."""
+    """Return a body of version 4, with a topic ID in a tagged field, and three more bytes."""
     body = bytes.fromhex("0000000000000005 ffffffff 01 0000000000000006 01 00 10") + bytes(range(16))
     return body + b"new"
 
@@ -216,7 +216,7 @@ def test_what_is_sound_is_shown_in_front_of_a_problem() -> None:
 
 @pytest.mark.parametrize("name", KAFKA)
 def test_every_byte_cut_and_every_bit_flipped(name: str) -> None:
-    """No exception, and the bytes of each part are tiled by its spans, in order."""
+    """There is no exception, and the spans of each part tile its bytes, in order."""
     topic = KAFKA[name].topic
     decoder = kafka_decoder(name, Names(None))
     seen = set()
@@ -290,7 +290,7 @@ def test_hex_of_a_compressed_batch_counts_in_what_it_decompresses_to() -> None:
     assert lines[1][0].split()[0] == f"+{68 - 61}"
 
 
-# Names of ids.
+# Names of IDs.
 
 
 def test_names_come_from_the_file_as_it_streams(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_names_come_from_the_file_as_it_streams(tmp_path: Path) -> None:
 def test_names_come_from_the_disk(tmp_path: Path) -> None:
     share = FIXTURES / "clean-1" / "__share_group_state-0" / "00000000000000000000.log"
     named = {"u6Mm7nJtTJCb2EnXUoRv6g": "orders-lz4"}
-    assert [at["names"] for at in objects(share)] == [named]  # by the metadata log
+    assert [at["names"] for at in objects(share)] == [named]  # known from the metadata log
     copy = tmp_path / "__share_group_state-0" / share.name
     copy.parent.mkdir()
     copy.write_bytes(share.read_bytes())
@@ -329,7 +329,7 @@ def test_users_of_what_is_removed() -> None:
         assert names.of("metadata", [{"name": message, "data": fields}]) == name
 
 
-# As people see it.
+# Output for people.
 
 
 def test_the_table() -> None:
@@ -351,7 +351,7 @@ def test_columns_and_templates() -> None:
     offset, key, value = out.rstrip("\n").split(" ", 2)
     assert (offset, json.loads(key)["name"]) == ("18", "OffsetCommitKey")
     assert json.loads(value)["data"]["offset"] == 300
-    # What is not decoded is there as JSON all the same.
+    # What is not decoded is still included in the JSON.
     result = run("-", "-f", r"%d|%D\n", "--decoder", "offsets", stdin=segment_of((b"\0", b"v"), (None, None)))
     assert result.stdout == '"\\u0000"|"v"\nnull|null\n'
     assert (
@@ -389,7 +389,7 @@ def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPat
 
 
 def test_memory_is_bounded() -> None:
-    """A value of 4 MiB that claims, truly, a million numbers; and one of structures."""
+    """Values of 4 MiB that correctly claim a million numbers, or structures."""
     prefix = b"\0\0" + bytes([2]) + bytes(16)
     count = (1_000_001).to_bytes(3, "little")
     count = bytes([0x80 | count[0] & 0x7F, 0x80 | (1_000_001 >> 7) & 0x7F, 1_000_001 >> 14])
@@ -418,7 +418,7 @@ def test_on_a_narrow_terminal_what_a_record_says_stands_below_its_row(columns: i
     text = " ".join(" ".join(lines).split())
     assert "OffsetCommit group=group-classic topic=orders-zstd partition=0 → offset=300 leaderEpoch=0" in text
     assert "COMMIT version 0, coordinatorEpoch 0" in text
-    # A long value is cut, unless all is asked for.
+    # A long value is truncated, unless everything is requested.
     assert ("subscription=" in text) == (columns > 80)
     whole = plain(in_terminal(columns, OFFSETS, "--records", "--full", "--offset", "17"))
     assert "subscription={topics=[orders-zstd, payments]" in whole

@@ -1,4 +1,4 @@
-"""Decoders that others install: entry points of the group kdump.decoders."""
+"""Decoders that other packages install: entry points of the group kdump.decoders."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NAMES = ["seen", "breaks", "leaves", "Loops", "hostile", "endless", "odd", "json
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A distribution with decoders, as pip would have installed it."""
+    """Install a distribution with decoders, in the same form as pip does."""
     (tmp_path / "their_decoders.py").write_text(MODULE)
     about = tmp_path / "their_decoders-1.0.dist-info"
     about.mkdir()
@@ -93,7 +93,7 @@ WRONG = [
     ("leaves", "decoder leaves: SystemExit: 3"),
     ("Loops", "decoder Loops: RecursionError: "),
     ("endless", "decoder endless: nested deeper than 100 levels"),
-    ("odd", "decoder odd: a object, which has no place in JSON"),
+    ("odd", "decoder odd: cannot represent object in JSON"),
 ]
 
 
@@ -124,10 +124,10 @@ def test_what_a_decoder_says_obeys_no_terminal() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("absent", "no format 'absent'; there are auto, "),
-        ("gone", "decoder gone (their_decoders:gone) does not load: AttributeError: "),
-        ("no", "decoder no (no_module:x) does not load: ModuleNotFoundError: No module named 'no_module'"),
-        ("NUMBER", "decoder NUMBER (their_decoders:NUMBER) is no function"),
+        ("absent", "no format 'absent'; use one of auto, "),
+        ("gone", "decoder gone (their_decoders:gone) cannot be loaded: AttributeError: "),
+        ("no", "decoder no (no_module:x) cannot be loaded: ModuleNotFoundError: No module named 'no_module'"),
+        ("NUMBER", "decoder NUMBER (their_decoders:NUMBER) is not callable"),
     ],
 )
 def test_a_decoder_that_does_not_load(name: str, words: str) -> None:
@@ -143,7 +143,7 @@ def test_a_name_of_kdumps_own_stays_its_own() -> None:
 
 
 def test_the_example_of_the_docs(tmp_path: Path) -> None:
-    """The two files on the page, laid out as pip lays them out."""
+    """Install the two files of the page in the same form as pip does."""
     page = (ROOT / "docs" / "decoders.md").read_text()
     files = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page, re.M | re.S))
     assert files.keys() == {"pyproject.toml", "page_counters.py"}

@@ -13,10 +13,12 @@ import org.apache.kafka.storage.internals.log.EpochEntry;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 
 /**
- * What Kafka's own LeaderEpochFileCache makes of random checkpoints: java -cp 'jars/*' EpochCache.java > epoch_cache.tsv
+ * Prints the results of Kafka's own LeaderEpochFileCache for random checkpoints:
+ * java -cp 'jars/*' EpochCache.java > epoch_cache.tsv
  *
- * A line has, between tabs: the entries as epoch@startOffset, log start, log end, the entries once the log is loaded
- * (LogLoader.load: truncateFromEnd, truncateFromStart), and the answers of endOffsetFor as requested:epoch@offset.
+ * Each line contains, separated by tabs: the entries as epoch@startOffset, log start, log end, the entries after
+ * loading (LogLoader.load: truncateFromEnd, truncateFromStart), and the answers of endOffsetFor as
+ * requested:epoch@offset.
  */
 public class EpochCache {
     public static void main(String[] args) throws Exception {

@@ -7,10 +7,10 @@ import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
 /**
- * Kafka's configs of logs and of the cleaner: java -cp 'jars/*' LogConfigs.java > log_config.tsv
+ * Prints Kafka's configs of logs and of the log cleaner: java -cp 'jars/*' LogConfigs.java > log_config.tsv
  *
- * A line has, between tabs: the name, its type, its default, and, of a topic's config, the names of a broker's configs that
- * stand behind it, the one that counts first in front.
+ * Each line contains, separated by tabs: the name, type and default, and, for a topic config, the names of the
+ * corresponding broker configs, in order of precedence.
  */
 public class LogConfigs {
     public static void main(String[] args) {

@@ -21,15 +21,15 @@ import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
- * What Kafka's own UnifiedLog and LogCleanerManager make of random logs:
+ * Prints the results of Kafka's own UnifiedLog and LogCleanerManager for random logs:
  * javac -cp 'jars/*' -d . LogRetention.java; java -cp 'jars/*:.' org.apache.kafka.storage.internals.log.LogRetention
  * prints log_retention.tsv.
  *
- * A line has, between tabs: cleanup.policy, retention.ms, retention.bytes, min.compaction.lag.ms,
+ * Each line contains, separated by tabs: cleanup.policy, retention.ms, retention.bytes, min.compaction.lag.ms,
  * max.compaction.lag.ms, min.cleanable.dirty.ratio; segments as base:size:first timestamp:largest timestamp; log start,
  * log end, high watermark, last stable offset, cleaner checkpoint (or -); then the answers: first dirty offset, first
  * uncleanable offset, base offset of the first segment that is not cleaned, clean bytes, cleanable bytes, whether
- * max.compaction.lag.ms is over, whether the log would be taken; and the segments that deleteOldSegments leaves.
+ * max.compaction.lag.ms has passed, whether the log would be cleaned; and the segments that deleteOldSegments keeps.
  */
 public class LogRetention {
     static final long NOW = 1_800_000_000_000L;
@@ -101,7 +101,7 @@ public class LogRetention {
             if (random.nextInt(3) == 0)
                 log.maybeIncrementLogStartOffset(random.nextInt((int) mark + 1), LogStartOffsetIncrementReason.ClientRecordDeletion);
             Optional<Long> checkpoint = random.nextInt(3) == 0 ? Optional.empty() : Optional.of((long) random.nextInt((int) end + 3));
-            if (random.nextInt(2) == 0) // where a cleaning ends: at a segment
+            if (random.nextInt(2) == 0) // cleaning ends at the start of a segment
                 checkpoint = Optional.of(log.logSegments().get(random.nextInt(log.logSegments().size())).baseOffset());
             StringBuilder line = new StringBuilder();
             for (String name : new String[] {"cleanup.policy", "retention.ms", "retention.bytes", "min.compaction.lag.ms",

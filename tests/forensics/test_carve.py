@@ -1,4 +1,4 @@
-"""kdump.carve: real segments in bytes that are none, at any position, whole, cut off, overlapping, split."""
+"""Tests of kdump.carve: real segments among other bytes, at any position, complete, truncated, overlapping or split."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FIRST = f"{0:020}.log"
 
 
 def found(path: Path, **options: object) -> list[CarvedBatch | CarvedRun | CarvedFile]:
-    """Everything that is told of a file."""
+    """Return all rows for a file."""
     return list(kdump.carve(str(path), **options))  # type: ignore[arg-type]
 
 
 def batches(path: Path, **options: object) -> list[tuple[int, int, int]]:
-    """Position, size and last offset of each batch that lies in no other."""
+    """Return position, size and last offset of each batch that is not inside another."""
     return [
         (each.batch.position, each.batch.size, each.batch.lastOffset)
         for each in found(path, **options)
@@ -45,13 +45,13 @@ def runs(path: Path, **options: object) -> list[CarvedRun]:
 
 
 def stand(data: bytes, position: int) -> list[tuple[int, int, int]]:
-    """The batches of a sound segment that begins at `position`."""
+    """Return the batches of a valid segment that starts at `position`."""
     regions = [each for each in read_regions(data) if isinstance(each, Batch)]
     return [(position + each.position, each.size, each.lastOffset) for each in regions]
 
 
 def segments() -> Iterator[bytes]:
-    """One of each format and codec."""
+    """Yield one segment of each format and codec."""
     for name in ("clean-1/payments-0", "clean-1/orders-zstd-0", "clean-1/users-0", "clean-1/orders-none-0"):
         yield segment(name).read_bytes()
     for path in sorted((FIXTURES / "legacy").glob(f"*/{FIRST}")):
@@ -60,7 +60,7 @@ def segments() -> Iterator[bytes]:
 
 @pytest.mark.parametrize("filling", ["random", "zeros", "text"])
 def test_real_segments_at_odd_positions(filling: str, tmp_path: Path) -> None:
-    """Every batch of each, where it stands, and nothing else."""
+    """Every batch of each segment is found at its position, and nothing else."""
     dice = seeded(filling)
     image, expected = bytearray(), []
     for data in segments():
@@ -78,7 +78,7 @@ def test_real_segments_at_odd_positions(filling: str, tmp_path: Path) -> None:
 
 
 def test_a_batch_across_each_byte_of_a_piece(tmp_path: Path) -> None:
-    """Wherever the bytes are cut to be looked at, zeros before and behind, or not."""
+    """The batch is found wherever the boundary between two pieces falls, with or without zeros around it."""
     path = tmp_path / "image"
     for one in (craft.one(b"value", 5), craft.message(0, b"value", offset=5), craft.message(1, b"value", offset=5)):
         for shift in range(-len(one) - 1, 20):
@@ -91,7 +91,7 @@ def test_a_batch_across_each_byte_of_a_piece(tmp_path: Path) -> None:
 
 
 def test_no_code_finds_other_candidates_than_the_other() -> None:
-    """The compiled search and the patterns, in what looks like headers and what does not."""
+    """The compiled search and the regular expressions agree, on bytes that look like headers and on others."""
     dice = random.Random(4)
     mixed = b"".join(
         dice.choice([b"\0", b"\0\0\0\0", b"\1", b"\2", b"\xff\xff\xff\xff", b"\x0e"]) for _ in range(60_000)
@@ -112,7 +112,7 @@ def test_what_is_cut_off_overwritten_or_split_is_lost_and_nothing_else(tmp_path:
         path.write_bytes(data[:end])
         assert batches(path) == [each for each in stands if each[0] + each[1] <= end]
     other = b"\x55" * 9 + segment("clean-1/orders-zstd-0").read_bytes()[:4991]
-    for at in range(0, 6000, 501):  # another file lies over the middle of it
+    for at in range(0, 6000, 501):  # another file overwrites the middle
         path.write_bytes(craft.overwrite(data, at, other))
         kept = [each for each in stands if each[0] + each[1] <= at or each[0] >= at + 5000]
         kept += [each for each in stand(other[9:], at + 9) if each[0] + each[1] <= at + 5000]
@@ -124,7 +124,8 @@ def test_what_is_cut_off_overwritten_or_split_is_lost_and_nothing_else(tmp_path:
 
 
 def test_runs_are_what_stands_one_behind_the_other(tmp_path: Path) -> None:
-    """Two files side by side are two, though the one's offsets could follow the other's; so are parts of one."""
+    """Two adjacent files are two runs, even if the offsets of one could follow those of the other; so are parts of one
+    file."""
     one, other = segment("clean-1/payments-0").read_bytes(), segment("clean-1/orders-zstd-0").read_bytes()
     path = tmp_path / "image"
     path.write_bytes(one + other + bytes(100) + one[: len(one) // 2])
@@ -138,7 +139,7 @@ def test_runs_are_what_stands_one_behind_the_other(tmp_path: Path) -> None:
     gap = craft.one(b"x" * (512 - len(craft.one(b""))), 3)
     gap = craft.one(b"x" * (512 - len(craft.one(b"")) - (len(gap) - 512)), 3)
     assert len(gap) == 512
-    path.write_bytes(gap + craft.rebase(gap, 4) + craft.rebase(gap, 9))  # at a sector, and not the very next
+    path.write_bytes(gap + craft.rebase(gap, 4) + craft.rebase(gap, 9))  # on a sector boundary, but not the next offset
     assert [(run.firstOffset, run.lastOffset) for run in runs(path)] == [(3, 4), (9, 9)]
     old = craft.patch(gap, partitionLeaderEpoch=3)
     path.write_bytes(old + craft.rebase(craft.patch(gap, partitionLeaderEpoch=2), 4))
@@ -155,7 +156,7 @@ def test_sequences_that_do_not_follow_end_a_run(tmp_path: Path) -> None:
 
 
 def test_a_batch_in_a_value(tmp_path: Path) -> None:
-    """Listed once, as what it is: in no run, and in no segment."""
+    """The inner batch is listed once, as a nested one: in no run, and in no segment."""
     inner = craft.one(b"inside", 77)
     deeper = craft.one(inner, 50)
     outer = [craft.one(b"before", 0), craft.one(b"<" + deeper + b">", 1), craft.one(b"behind", 2)]
@@ -174,7 +175,7 @@ def test_a_batch_in_a_value(tmp_path: Path) -> None:
 
 
 def test_runs_are_written_as_segments_with_their_indexes(tmp_path: Path) -> None:
-    """Byte for byte what they were; verify, and what a broker would rebuild, agree."""
+    """The bytes are unchanged; the indexes equal those that a broker would rebuild, and verify accepts them."""
     from click.testing import CliRunner
 
     from kdump.cli import cli
@@ -219,7 +220,7 @@ def test_a_run_without_its_indexes_does_not_stay(tmp_path: Path, monkeypatch: py
 
 
 def test_holes_are_not_read(tmp_path: Path) -> None:
-    """4 GiB of nothing, with a segment in the middle."""
+    """The file has 4 GiB of holes, and a segment in the middle."""
     data = segment("clean-1/payments-0").read_bytes()
     path = tmp_path / "image"
     with path.open("wb") as file:
@@ -231,7 +232,7 @@ def test_holes_are_not_read(tmp_path: Path) -> None:
     searched = told[-1]
     assert isinstance(searched, CarvedFile)
     assert [each.position for each in told if isinstance(each, CarvedRun)] == [2 << 30]
-    if os.stat(path).st_blocks * 512 < 1 << 30 and searched.skipped:  # not every file system knows holes
+    if os.stat(path).st_blocks * 512 < 1 << 30 and searched.skipped:  # not every file system supports holes
         assert searched.skipped > 3 << 30
         assert time.monotonic() - began < 20
 
@@ -247,7 +248,8 @@ def test_what_is_compressed_is_seen_through(tmp_path: Path) -> None:
 
 
 def test_headers_that_only_look_like_some_cost_no_square(tmp_path: Path) -> None:
-    """Each claims megabytes: only so many checksums are taken, and that is said. A real batch is found all the same."""
+    """Each header claims megabytes: the number of checksums is limited, and this is reported. A real batch is still
+    found."""
     one = craft.one(b"value", 5)
     fake = craft.patch(one, crc=False, batchLength=20 << 20)[:61]
     path = tmp_path / "image"

@@ -1,4 +1,4 @@
-"""kdump.forensics.diff against a naive twin, which keeps every record of both copies in a dict."""
+"""Compares kdump.forensics.diff with a naive implementation that keeps every record of both copies in a dict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEDGER = FIXTURES / "diverged-1" / "ledger-0" / FIRST
 
 
 class Naive:
-    """A copy, read whole."""
+    """One copy, read completely."""
 
     def __init__(self, directory: Path) -> None:
         self.records: dict[int, tuple[Any, ...]] = {}
@@ -60,12 +60,12 @@ class Naive:
                         record.headers,
                         -1 if region.producerId is None else region.producerId,
                     )
-                    self.records.setdefault(record.offset, content)  # what came first stands
+                    self.records.setdefault(record.offset, content)  # the first one counts
                 self.end = max(self.end, region.lastOffset + 1)
 
 
 def twin(one: Naive, other: Naive, log_start: int = 0) -> tuple[str | None, int | None]:
-    """relation and firstDivergentOffset, for copies without damage."""
+    """Return relation and firstDivergentOffset, for copies without damage."""
     low = max(one.start, other.start, log_start)
     high = min(one.end, other.end)
     for offset in range(low, high):
@@ -85,7 +85,7 @@ def only(*paths: Path, **options: Any) -> Diff:
 
 
 LARGE = 1 << 20
-"""Bytes of a partition above which the twin, which decodes every record in Python, takes its time."""
+"""Partitions with more bytes take long, because the naive implementation decodes every record in Python."""
 
 
 def pairs() -> Iterator[Any]:
@@ -111,7 +111,7 @@ def test_disks_of_one_cluster(one: Path, other: Path) -> None:
 
 
 def test_the_two_replicas_after_an_unclean_election() -> None:
-    """They part at 50: the second was elected in epoch 2 with 50 records, and the first had 20 more of epoch 0."""
+    """They diverge at 50: the second was elected in epoch 2 with 50 records, and the first had 20 more of epoch 0."""
     found = only(KAFKA / "diverged-1" / "ledger-0", KAFKA / "diverged-2" / "ledger-0")
     assert (found.relation, found.firstDivergentOffset, found.cause) == ("divergent", 50, "records")
     assert [found.standing(number).leaderEpoch for number in (0, 1)] == [0, 2]  # type: ignore[union-attr]
@@ -143,7 +143,7 @@ def copy_of(data: bytes, directory: Path, name: str = FIRST) -> Path:
 
 @pytest.mark.sampled
 def test_a_truncated_copy_is_a_prefix(tmp_path: Path) -> None:
-    """Cut at every byte: never divergent, and as long as the batches that are whole."""
+    """Truncated at any byte, the copy is never divergent, and its length is that of its complete batches."""
     data = LEDGER.read_bytes()
     parts = craft.split(data)
     ends = [sum(map(len, parts[: number + 1])) for number in range(len(parts))]
@@ -160,8 +160,8 @@ def test_a_truncated_copy_is_a_prefix(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 def test_every_byte_changed(tmp_path: Path) -> None:
-    """A byte that a checksum covers parts the copies at the first offset of its batch, and so does one of a base
-    offset or a length; the leader epoch alone may differ."""
+    """A changed byte that a checksum covers makes the copies diverge at the first offset of its batch, and so does one
+    in a base offset or a length. Only the leader epoch may differ."""
     data = LEDGER.read_bytes()
     parts = craft.split(data)
     whole = copy_of(data, tmp_path / "whole-0")
@@ -180,7 +180,7 @@ def test_every_byte_changed(tmp_path: Path) -> None:
             if last and found.relation == "prefix":
                 assert inside < 12 or inside == 16, (
                     inside
-                )  # cut short, or the batch leaps: nothing is left at its place
+                )  # truncated, or the length is too large: nothing is left at this position
                 continue
             assert (found.relation, found.firstDivergentOffset) == ("divergent", base), (number, inside)
         position += len(part)
@@ -189,8 +189,8 @@ def test_every_byte_changed(tmp_path: Path) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_copies"), ids=lambda damage: damage.__name__)
 def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Against the original: what is lost is found, at the first record that can no longer be read; and never is
-    it taken for the cleaner's work."""
+    """Compared with the original, each loss is found at the first record that can no longer be read, and never taken
+    for compaction."""
     directories = sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log")))
     for directory in sample(directories, 3, damage.__name__):
         dice = seeded(f"{damage.__name__} {directory.relative_to(FIXTURES)}")
@@ -207,7 +207,7 @@ def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_
         )
         low = found.copies[0].logStartOffset
         if mine.has_gaps and not theirs.is_damaged:
-            continue  # as much was cut out as an empty batch has: no checksum covers where the next one then stands
+            continue  # bytes of the size of an empty batch were removed: no checksum covers the next position
         if lost is None:
             assert found.firstDivergentOffset is None, directory
         elif found.relation == "prefix":
@@ -221,7 +221,7 @@ def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_
 
 
 def test_compaction_is_no_difference(tmp_path: Path) -> None:
-    """A log, and the same with the cleaner's work done on it: batches with fewer records, some gone, one empty."""
+    """Compare a log with the same log after compaction: batches with fewer records, some batches gone, one empty."""
     keyed = [
         craft.batch(
             [craft.record(delta, key=b"k%d" % (delta % 3), value=b"v%d" % (offset + delta)) for delta in range(10)],
@@ -247,7 +247,7 @@ def test_compaction_is_no_difference(tmp_path: Path) -> None:
     assert set(kinds) == {"cleaned", "rewritten"}
     assert (kinds["cleaned"].records, kinds["cleaned"].first, kinds["cleaned"].lacking) == (75, 0, 1)
     assert kinds["rewritten"].records == 15
-    # What the cleaner leaves it leaves as it was.
+    # The log cleaner does not change the records that it keeps.
     lying = craft.batch([craft.record(7, key=b"k1", value=b"other")], offset=50, lastOffsetDelta=9)
     other = copy_of(b"".join([empty, cleaned[0], lying, *cleaned[2:], keyed[9]]), tmp_path / "c" / "users-0")
     found = only(one, other)
@@ -262,7 +262,7 @@ def test_a_batch_that_is_simply_gone(tmp_path: Path) -> None:
     found = only(one, other)
     gone = int.from_bytes(parts[1][:8], "big")
     assert (found.relation, found.firstDivergentOffset, found.cause) == ("divergent", gone, "missing")
-    assert all(each.mends is False for each in found.choices)  # the epochs are alike: nobody would notice
+    assert all(each.mends is False for each in found.choices)  # the epochs are equal: no broker would detect it
 
 
 @pytest.mark.parametrize("codec", craft.CODECS)
@@ -287,7 +287,7 @@ def test_codec_batching_segments_and_retention_are_no_difference(codec: str, tmp
 
 
 def test_old_formats_written_anew_are_the_same(tmp_path: Path) -> None:
-    """Magic 1, and the same as the cleaner of Kafka 4 writes it."""
+    """Compare magic 1 with the same records as Kafka 4's log cleaner writes them."""
     old = craft.message(1, b"one", key=b"k", timestamp=5) + craft.message(1, b"two", key=b"l", offset=1, timestamp=7)
     new = craft.batch(
         [craft.record(key=b"k", value=b"one"), craft.record(1, key=b"l", value=b"two", timestamp=2)],
@@ -315,7 +315,7 @@ def test_three_copies_vote(tmp_path: Path) -> None:
 
 
 def test_both_damaged(tmp_path: Path) -> None:
-    """Alike byte for byte: nothing parts them. Not alike: they part there."""
+    """Copies with the same bytes do not diverge; if the damage differs, they diverge there."""
     data = bytearray(LEDGER.read_bytes())
     at = len(craft.split(bytes(data))[0]) + 70
     data[at] ^= 1
@@ -357,13 +357,13 @@ def test_topic_ids_and_lying_checkpoints_are_told(tmp_path: Path) -> None:
     (tmp_path / "a" / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n5 0\n3 9\n")
     (tmp_path / "b" / "t-0" / "leader-epoch-checkpoint").write_text("0\n1\n7 0\n")
     found = only(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
-    assert any("topic ids" in note for note in found.notes)
-    assert any("does not rise" in note for note in found.notes)
-    assert any("gives offset 0 the epoch 7" in note for note in found.notes)
+    assert any("topic IDs" in note for note in found.notes)
+    assert any("not in ascending order" in note for note in found.notes)
+    assert any("has epoch 7 for offset 0" in note for note in found.notes)
 
 
 def test_a_small_window_makes_no_difference() -> None:
-    """Pieces of 4 KiB, and of 61 bytes: the same answers."""
+    """Windows of 4 KiB and of 61 bytes give the same answers."""
     for name in ("payments-0", "users-0", "orders-lz4-0"):
         one = next(diff([str(FIXTURES / "clean-1" / name)] * 2)).copies[0].copy
         whole = compare(one, one, Options())
@@ -374,7 +374,7 @@ def test_a_small_window_makes_no_difference() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[bytes], list[bytes], int]:
-    """Values of two logs by offset: the same up to a point, then what each has by itself."""
+    """Generate the values of two logs by offset: the same up to a point, then different ones."""
     common = draw(st.integers(0, 25))
     values = [b"v%d" % offset for offset in range(common)]
     one = values + [b"one%d" % number for number in range(draw(st.integers(0, 12)))]
@@ -383,7 +383,7 @@ def histories(draw: st.DrawFn) -> tuple[list[bytes], list[bytes], int]:
 
 
 def written(values: list[bytes], cuts: list[int], codecs: list[str], directory: Path, segments: int) -> Path:
-    """A log of these values in batches of these lengths, in so many segments."""
+    """Write a log of these values, in batches of these lengths, and in this number of segments."""
     batches, offset, number = [], 0, 0
     while offset < len(values):
         part = values[offset : offset + cuts[number % len(cuts)]]
@@ -404,7 +404,7 @@ def written(values: list[bytes], cuts: list[int], codecs: list[str], directory: 
 def test_any_two_histories(
     tmp_path_factory: pytest.TempPathFactory, logs: tuple[list[bytes], list[bytes], int], data: st.DataObject
 ) -> None:
-    """However they are batched, compressed and cut into segments, they part where they do."""
+    """However the records are batched, compressed and split into segments, the divergence is found."""
     one, other, common = logs
     root = tmp_path_factory.getbasetemp() / "histories"
     paths = []

@@ -1,4 +1,4 @@
-"""What a report sums up while it reads: cells, buckets and marks lose nothing, and stay few."""
+"""Checks that what a report sums up while reading (cells, buckets, marks) is complete, and stays small."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT = Target("t-0/0.log", None, "t", 0, 0, "disk")
 @settings(max_examples=60, deadline=None)
 @given(some.lists(some.tuples(some.integers(1, 900), some.integers(0, 4), some.integers(1, 5))), some.booleans())
 def test_cells_cover_the_file_however_they_come(runs: list[tuple[int, int, int]], is_known: bool) -> None:
-    """Batches one by one, and many that look the same together, make the same cells; none of them is lost."""
+    """Batches added one by one, and equal ones added together, give the same cells; no batch is lost."""
     total = sum(size * count for size, _, count in runs)
     one, many = Strip(total if is_known else None, 16), Strip(total if is_known else None, 16)
     position = offset = 0

@@ -1,5 +1,5 @@
-"""The producers of a partition: what a broker would rebuild, beside the oracle's words of its snapshots; what does not
-follow, beside verify; and logs made to order."""
+"""Producers of a partition: what a broker would rebuild, compared with kafka-dump-log's output for its snapshots;
+sequence errors, compared with verify; and crafted logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, snapshot
 
 NOW = 1_700_000_000_000
-"""When the batches are from that tests.craft makes."""
+"""Timestamp of the batches that tests.craft makes."""
 DAY = 86_400_000
 
 
@@ -39,7 +39,7 @@ def events(answers: list[Any]) -> list[tuple[int, int, str]]:
 
 
 def words(path: Path) -> dict[int, dict[str, int]]:
-    """What kafka-dump-log says of each producer of a snapshot."""
+    """Return the text of kafka-dump-log for each producer of a snapshot."""
     found = {}
     for line in path.read_text().splitlines()[1:]:
         said = {name: int(number) for name, number in re.findall(r"(\w+): (?:OptionalLong\[)?(-?\d+)", line)}
@@ -67,7 +67,7 @@ FIELDS = (
 
 
 def known(row: Producer) -> dict[str, int | None]:
-    """What a broker would know of it."""
+    """Return the producer state that a broker would have."""
     return {name: getattr(row, name) for name in FIELDS}
 
 
@@ -75,7 +75,8 @@ def known(row: Producer) -> dict[str, int | None]:
 
 
 def test_the_log_gives_what_the_broker_wrote_down(tmp_path: Path) -> None:
-    """Every partition without its snapshots, replayed, beside kafka-dump-log's words of the snapshot at its end."""
+    """Replay every partition without its snapshots, and compare with kafka-dump-log's output for the snapshot at its
+    end."""
     compared = 0
     different = set()
     for path in sorted((ORACLE / "kafka-4.3-clean-1").glob("*/*.snapshot.txt")):
@@ -87,7 +88,7 @@ def test_the_log_gives_what_the_broker_wrote_down(tmp_path: Path) -> None:
             if log.name < path.name:  # the segments below the snapshot's offset
                 shutil.copy(log, folder)
         if not any(folder.iterdir()):
-            continue  # its snapshot is all that this disk has of it
+            continue  # this disk has only its snapshot
         answers = ask(folder)
         end = answers[-1].logEndOffset
         if not said or end != int(path.name.partition(".")[0]):
@@ -103,7 +104,7 @@ def test_the_log_gives_what_the_broker_wrote_down(tmp_path: Path) -> None:
 
 
 def test_what_the_broker_begins_with() -> None:
-    """After a clean shutdown, the words of the newest snapshot, entry by entry; and nothing contradicts it."""
+    """After a clean shutdown, the state is that of the newest snapshot, entry by entry, without contradictions."""
     root = DISKS / "kafka-4.3" / "clean-1"
     paths = sorted((ORACLE / "kafka-4.3-clean-1").glob("*/*.snapshot.txt"))
     compared = 0
@@ -172,7 +173,7 @@ def test_what_verify_finds_is_counted_and_told(
 
 
 def test_forgotten_and_back(tmp_path: Path) -> None:
-    """Idle for longer than the broker remembers: any sequence may follow."""
+    """The producer was idle for longer than producer.id.expiration.ms: any sequence may follow."""
     late = {"baseTimestamp": NOW + 2 * DAY, "maxTimestamp": NOW + 2 * DAY}
     log = data(0, 1, transactional=False) + data(1, 1, transactional=False, baseSequence=77, **late)
     answers = ask(partition(tmp_path, log), events=True)
@@ -182,7 +183,7 @@ def test_forgotten_and_back(tmp_path: Path) -> None:
 def test_history_of_epochs(tmp_path: Path) -> None:
     log = data(0, 1) + marker(1, 1, 1) + data(2, 1, 1) + marker(3, 1, 2, commit=False) + data(4, 1, 5) + marker(5, 2)
     answers = ask(partition(tmp_path, log), events=True)
-    # Epochs 1 and 2 are the markers' own doing (transaction version 2); 5 is a producer that began anew.
+    # The markers themselves start epochs 1 and 2 (transaction version 2); 5 is a restarted producer.
     assert events(answers) == [
         (0, 1, "first"),
         (1, 1, "COMMIT"),
@@ -222,7 +223,7 @@ def test_a_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
     answers = ask(folder)
     found = rows(answers)
     assert {number: row.state for number, row in found.items()} == {1: "live", 2: "unknown", 3: "live", 9: "live"}
-    assert (found[1].coordinatorEpoch, found[1].lastSequence) == (7, 4)  # the snapshot's words, not the log's
+    assert (found[1].coordinatorEpoch, found[1].lastSequence) == (7, 4)  # from the snapshot, not from the log
     assert (found[2].epoch, found[2].batches, found[2].inSnapshot) == (None, 1, False)
     assert "not in" in found[2].remarks[0]
     assert (found[3].lastOffset, found[3].inSnapshot) == (2, False)
@@ -230,11 +231,11 @@ def test_a_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
     assert found[9].file.endswith(".snapshot")
     assert (answers[-1].stateOffset, answers[-1].snapshotOnly, answers[-1].live) == (2, 1, 3)
     mismatch = [each for each in answers if isinstance(each, Finding)]
-    assert [each.code for each in mismatch] == ["snapshot-mismatch"]  # lastSequence 4, the log says 0
+    assert [each.code for each in mismatch] == ["snapshot-mismatch"]  # lastSequence 4, but 0 in the log
 
 
 def test_what_lies_below_the_log_the_snapshot_knows(tmp_path: Path) -> None:
-    """A transaction that began below, and goes on; and a marker of version 1, which leaves the sequence as it was."""
+    """One transaction began below the log start and continues; a marker of version 1 does not change the sequence."""
     log = data(100, 9, transactional=False) + data(101, 1) + marker(102, 2, coordinator=8)
     folder = partition(tmp_path, log)
     (folder / f"{101:020}.snapshot").write_bytes(snapshot(entry(1, last=50, txn=40), entry(2, last=60, txn=60)))
@@ -250,7 +251,7 @@ def test_snapshots_that_a_broker_would_not_take(tmp_path: Path) -> None:
     good = snapshot(entry(1, last=1))
     for name, content in ((3, good), (4, flip(good, 70)), (9, good), (1, good)):
         (folder / f"{name:020}.snapshot").write_bytes(content)
-    # 9 is behind the log end, 4 is damaged, 1 is not above the log start.
+    # 9 is above the log end offset, 4 is damaged, 1 is not above the log start offset.
     assert ask(folder)[-1].stateOffset == 3
     (folder / f"{3:020}.snapshot").unlink()
     assert ask(folder)[-1].stateFrom == "log"
@@ -262,7 +263,7 @@ def test_shut_down_cleanly_without_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_text("{}")
     answers = ask(folder)
     assert (answers[-1].stateFrom, rows(answers)[1].state) == ("nothing", "unknown")
-    assert "starts without producers" in rows(answers)[1].remarks[0]
+    assert "starts without producer state" in rows(answers)[1].remarks[0]
     (tmp_path / ".kafka_cleanshutdown").unlink()
     assert ask(folder)[-1].stateFrom == "log"
 
@@ -292,7 +293,7 @@ def test_damage_between(tmp_path: Path) -> None:
     assert answers[-1].damages == 1
     told = [each for each in answers if isinstance(each, ProducerEvent)]
     assert [each.event for each in told] == ["first", "gap"]
-    assert "damage lies between the two" in told[1].message
+    assert "there is damage between the two" in told[1].message
 
 
 def test_more_producers_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""`inspect --read-committed` beside a naive twin: over real disks, and over a real partition cut into segments."""
+"""Compares `inspect --read-committed` with a naive implementation, on real disks and on a real partition split into
+segments."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def run(*args: str | Path) -> Result:
 
 
 def offsets(*args: str | Path) -> list[tuple[int, int]]:
-    """baseOffset and lastOffset of the batches that are shown."""
+    """Return baseOffset and lastOffset of the batches that are shown."""
     result = run(*args, "--json")
     assert result.exit_code == 0, result.stderr
     found = [json.loads(line) for line in result.stdout.splitlines()]
@@ -36,7 +37,7 @@ def offsets(*args: str | Path) -> list[tuple[int, int]]:
 
 
 def folders(root: Path) -> list[Path]:
-    """Partitions of v2 batches."""
+    """Yield partitions with v2 batches."""
     found = []
     for folder in sorted({path.parent for path in root.rglob("*.log")}):
         logs = sorted(folder.glob("*.log"))
@@ -78,7 +79,7 @@ def test_records_are_those_of_the_batches(records: list[str], jobs: str) -> None
 @pytest.mark.parametrize("at", range(1, 76, 3))
 @pytest.mark.parametrize("snapshots", [True, False])
 def test_a_segment_of_several(tmp_path: Path, at: int, snapshots: bool) -> None:
-    """One segment alone shows what the whole log would show of it, with the snapshot beside it and without."""
+    """A single segment shows the same as in the whole log, with the snapshot in the same directory and without it."""
     folder = partition(tmp_path, *cut(at), snapshots=snapshots)
     expected = [(each.base, each.last) for each in naive.visible(naive.batches(PAYMENTS))]
     assert offsets(folder) == expected
@@ -89,7 +90,7 @@ def test_a_segment_of_several(tmp_path: Path, at: int, snapshots: bool) -> None:
     said = run(second).stderr
     assert ("1 segment," in said) == snapshots
     assert (".snapshot" in said) == snapshots
-    # In any order, with both named.
+    # In any order, if both are given.
     assert sorted(offsets(second, first)) == expected
 
 
@@ -100,12 +101,12 @@ def test_three_segments_and_a_damaged_snapshot(tmp_path: Path) -> None:
     at.write_bytes(flip(at.read_bytes(), 90))
     expected = [(each.base, each.last) for each in naive.visible(naive.batches(PAYMENTS))]
     assert offsets(third) == [each for each in expected if each[0] >= int(third.stem)]
-    assert "2 segments" in run(third).stderr  # from the snapshot before, with the segment between
+    assert "2 segments" in run(third).stderr  # from the previous snapshot, and the segment in between
 
 
 def test_what_was_left_out_is_told() -> None:
     result = run(PAYMENTS, "--records", "--json")
-    assert "last stable offset 114, where producer 11 has a transaction open" in result.stderr
+    assert "last stable offset 114, where producer 11 has an open transaction" in result.stderr
     told = "left out 17 control batches, 30 records of 5 aborted transactions, 6 records at or above the last stable"
     assert told in result.stderr
     log = naive.batches(PAYMENTS)
@@ -118,8 +119,8 @@ def test_a_stream_knows_only_itself(tmp_path: Path) -> None:
     command = f"cat {PAYMENTS} | {sys.executable} -m kdump inspect - --read-committed --json"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert len(done.stdout.splitlines()) == len(naive.visible(naive.batches(PAYMENTS)))
-    assert "this file alone" in done.stderr
-    assert "what other segments say" in done.stderr
+    assert "only this file" in done.stderr
+    assert "transactions that start or end in other segments are unknown" in done.stderr
     copy = tmp_path / "found.bin"
     shutil.copy(PAYMENTS, copy)
     assert offsets(copy) == [(each.base, each.last) for each in naive.visible(naive.batches(PAYMENTS))]
@@ -129,18 +130,18 @@ def test_without_later_segments_nothing_is_taken_for_committed(tmp_path: Path) -
     first, *_ = cut(7)
     alone = tmp_path / "alone" / "payments-0" / PAYMENTS.name
     alone.parent.mkdir(parents=True)
-    alone.write_bytes(first)  # two transactions, and none of their markers
+    alone.write_bytes(first)  # two transactions, without their markers
     assert offsets(alone) == []
 
 
 def test_an_index_of_a_segment_that_is_gone(tmp_path: Path) -> None:
-    """The .txnindex of the next segment says that the transaction was aborted: what stands behind it is stable."""
+    """The .txnindex of the next segment shows that the transaction was aborted: what follows it is stable."""
     log = data(0, 1) + data(1, 2) + marker(2, 2)
     folder = partition(tmp_path, log)
     assert offsets(folder) == []
     (folder / f"{3:020}.txnindex").write_bytes(txn_index((1, 0, 5, 6)))
     assert offsets(folder) == [(1, 1)]
-    assert "1 aborted transaction known by a .txnindex alone" in run(folder).stderr
+    assert "1 aborted transaction known only from a .txnindex" in run(folder).stderr
 
 
 def test_a_damaged_marker_is_made_good_by_the_index(tmp_path: Path) -> None:
@@ -149,9 +150,9 @@ def test_a_damaged_marker_is_made_good_by_the_index(tmp_path: Path) -> None:
     (folder / PAYMENTS.name).write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
     assert offsets(folder) == [(2, 2)]
     said = run(folder).stderr
-    assert "1 damaged stretch" in said
+    assert "1 damaged byte range" in said
     (folder / PAYMENTS.with_suffix(".txnindex").name).unlink()
-    assert "how transactions ended there is not known" in run(folder).stderr
+    assert "how transactions ended there is unknown" in run(folder).stderr
 
 
 def test_filters_and_forms_go_with_it() -> None:
@@ -174,7 +175,7 @@ def test_filters_and_forms_go_with_it() -> None:
 def test_only_segments(tmp_path: Path) -> None:
     result = run(PAYMENTS.with_suffix(".txnindex"))
     assert result.stdout == ""
-    assert "--read-committed is for segments" in result.stderr
+    assert "--read-committed applies only to segments" in result.stderr
 
 
 def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""kdump.reindex: what Kafka's own LogSegment.recover makes of the same bytes, and what is said of indexes that differ.
+"""Compares kdump.reindex with the output of Kafka's own LogSegment.recover for the same bytes, and checks the verdicts
+on indexes that differ.
 
-tools/reindex_trials.py wrote recovered.tsv with Kafka 4.3.1's classes: seed of the damage, segment, bytes that were cut
-off or the exception, and sizes and hash of the three files.
+tools/reindex_trials.py wrote recovered.tsv with Kafka 4.3.1's classes: seed of the damage, segment, number of truncated
+bytes or the exception, and sizes and hash of the three files.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ KINDS = ("index", "timeindex", "txnindex")
 
 @pytest.fixture
 def payments(tmp_path: Path) -> Path:
-    """A partition with its three indexes, all of which are identical to what is rebuilt."""
+    """Return a partition with its three indexes, all of which are identical to the rebuilt ones."""
     return Path(shutil.copytree(PAYMENTS, tmp_path / "disk" / "payments-0"))
 
 
@@ -58,7 +59,7 @@ def entries(partition: Path, kind: str) -> bytes:
 
 @pytest.mark.parametrize("seed", [None, *range(DAMAGED)])
 def test_bytes_are_those_of_kafkas_recovery(seed: int | None, tmp_path: Path) -> None:
-    """Sound and damaged: the three files, what is cut off, and where Kafka throws."""
+    """Compare the three files, the truncated bytes and the exceptions, for valid and damaged segments."""
     rows = [line.split("\t") for line in GOLDEN.read_text().splitlines()]
     golden = {row[1]: (row[2], row[3]) for row in rows if row[0] == str(seed)}
     copy(FIXTURES, tmp_path, seed)
@@ -74,7 +75,7 @@ def test_bytes_are_those_of_kafkas_recovery(seed: int | None, tmp_path: Path) ->
 
 @pytest.mark.parametrize("disk", ["clean-0", "clean-1", "clean-2", "crash-1", "diverged-1", "diverged-2", "live-1"])
 def test_brokers_own_files(disk: str) -> None:
-    """None of a healthy disk is wrong; each is identical, or differs by a rule that has a name."""
+    """No index of a healthy disk is wrong: each is identical, or differs by a named rule."""
     for made in kdump.reindex(str(DISKS / "kafka-4.3" / disk)):
         for each in made.verdicts:
             assert each.status in (IDENTICAL, LEGAL, NOT_NEEDED), (each.path, each.wrong)
@@ -84,7 +85,7 @@ def test_brokers_own_files(disk: str) -> None:
 
 
 def test_older_releases_and_tiers() -> None:
-    """2.8 has one entry for what was appended together."""
+    """Kafka 2.8 writes one entry for batches that were appended together."""
     reasons = set()
     for disk in ("kafka-2.8-legacy", "kafka-4.3-tiered"):
         for made in kdump.reindex(str(DISKS / disk)):
@@ -114,7 +115,7 @@ def test_a_wrong_entry_and_what_it_should_be(payments: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_indexes_that_end_early(payments: Path, kind: str) -> None:
-    """A size that is no multiple is wrong. An .index that lacks entries only makes reads slow."""
+    """A size that is not a multiple of the entry size is wrong. An .index that lacks entries only makes reads slow."""
     data = entries(payments, kind)
     layout = {"index": INDEX_ENTRY, "timeindex": TIME_INDEX_ENTRY, "txnindex": TXN_INDEX_ENTRY}[kind]
     for size in range(len(data)):
@@ -124,14 +125,14 @@ def test_indexes_that_end_early(payments: Path, kind: str) -> None:
             assert found.status == WRONG
         elif kind == "index":
             assert (found.status, list(found.reasons)) == (LEGAL, ["intervalAnew"])
-        else:  # the last is not there before the segment is closed; those before go with the .index
+        else:  # the last entry is missing until the segment is closed; the others depend on the .index
             assert found.status == (LEGAL if size == 24 else WRONG)
     (payments / f"{FIRST}.{kind}").unlink()
     assert verdict(payments, kind).status == MISSING
 
 
 def test_zeros_behind_the_last_entry(payments: Path) -> None:
-    """As preallocation leaves them; but a broker that shut down cleanly has cut them off."""
+    """Preallocation leaves such zeros, but a broker truncates them in a clean shutdown."""
     for kind, size in (("index", 80), ("timeindex", 120)):
         change(payments, kind, entries(payments, kind) + bytes(size))
         assert (verdict(payments, kind).status, verdict(payments, kind).reasons) == (LEGAL, {"preallocated": 1})
@@ -143,7 +144,7 @@ def test_zeros_behind_the_last_entry(payments: Path) -> None:
 
 
 def test_closed_segments_end_with_the_largest_timestamp(payments: Path) -> None:
-    """A later segment says that this one was closed."""
+    """A later segment shows that this one was closed."""
     change(payments, "timeindex", entries(payments, "timeindex")[:24])
     assert verdict(payments, "timeindex").reasons == {"notClosed": 1}
     (payments / f"{120:020}.log").write_bytes(b"")
@@ -153,7 +154,8 @@ def test_closed_segments_end_with_the_largest_timestamp(payments: Path) -> None:
 
 
 def test_an_entry_of_several_batches_that_were_appended_together(payments: Path) -> None:
-    """Its position is the first's, its offset the last's; one that is no batch's last is wrong."""
+    """Its position is that of the first batch, its offset is that of the last one; an offset that is not the last of
+    any batch is wrong."""
     batches = [each for each in read_regions((payments / f"{FIRST}.log").read_bytes()) if isinstance(each, Batch)]
     at = next(number for number, each in enumerate(batches) if each.position > 4096)
     second = entries(payments, "index")[8:]
@@ -180,7 +182,7 @@ def test_an_interval_of_its_own(payments: Path) -> None:
 
 
 def rolled(partition: Path, at: int) -> Path:
-    """The partition with its segment in two, the second from batch number `at` on; its name."""
+    """Split the partition's segment in two; the second one, whose path is returned, starts with batch number `at`."""
     log = partition / f"{FIRST}.log"
     parts = craft.split(log.read_bytes())
     second = partition / (f"{int.from_bytes(parts[at][:8], 'big'):020}" + ".log")
@@ -190,7 +192,7 @@ def rolled(partition: Path, at: int) -> Path:
 
 
 def test_transactions_of_the_segments_before(payments: Path) -> None:
-    """Wherever the log is rolled, the .txnindex of both segments have together what that of one has."""
+    """Wherever the log is rolled, the .txnindex files of both segments together equal that of the single segment."""
     whole = entries(payments, "txnindex")
     data = (payments / f"{FIRST}.log").read_bytes()
     (payments / f"{120:020}.snapshot").unlink()
@@ -205,18 +207,18 @@ def test_transactions_of_the_segments_before(payments: Path) -> None:
 
 
 def test_a_segment_whose_beginning_is_not_known(payments: Path) -> None:
-    """Without what went before, an entry of which the data is gone is not called wrong, and that is said."""
+    """Without the earlier segments, an entry whose data is missing is not called wrong, and a note says so."""
     data, whole = (payments / f"{FIRST}.log").read_bytes(), entries(payments, "txnindex")
     (payments / f"{120:020}.snapshot").unlink()
     offsets = [int.from_bytes(part[:8], "big") for part in craft.split(data)]
-    second = rolled(payments, offsets.index(41))  # an ABORT marker; its transaction began at 29
+    second = rolled(payments, offsets.index(41))  # an ABORT marker, whose transaction began at 29
     second.with_suffix(".txnindex").write_bytes(whole[34:])
     for path in payments.glob(f"{FIRST}.*"):
         path.unlink()
     made = only(second)
     assert made.verdicts[2].status == LEGAL
     assert made.verdicts[2].reasons == {"startUnknown": 1}
-    assert "no sound snapshot of producer states at offset 41" in made.notes[0]
+    assert "no valid producer snapshot at offset 41" in made.notes[0]
 
 
 def stop(path: Path, data: bytes, **options: Any) -> Any:
@@ -226,7 +228,7 @@ def stop(path: Path, data: bytes, **options: Any) -> Any:
 
 
 def test_damage_ends_what_is_rebuilt(payments: Path) -> None:
-    """As recovery would end the log; what lies behind is indexed on request."""
+    """Rebuilding ends where recovery would end the log; what follows is indexed on request."""
     data = (payments / f"{FIRST}.log").read_bytes()
     parts = craft.split(data)
     at = sum(map(len, parts[:50]))
@@ -245,7 +247,7 @@ def test_damage_ends_what_is_rebuilt(payments: Path) -> None:
 
 
 def test_what_stops_a_broker(payments: Path) -> None:
-    """Nothing is rebuilt where recovery throws."""
+    """Nothing is rebuilt where recovery throws an exception."""
     inside = craft.one(b"x", 0, producerId=7, producerEpoch=0, baseSequence=0, attributes=0x10)
     outside = craft.one(b"x", 1, producerId=7, producerEpoch=0, baseSequence=1)
     made, ending = stop(payments, inside + outside)
@@ -258,7 +260,7 @@ def test_what_stops_a_broker(payments: Path) -> None:
 
 
 def test_the_builder_alone() -> None:
-    """As salvage uses it: batches at positions of its own."""
+    """Use the builder as salvage does: with batches at their new positions."""
     batches = [craft.one(bytes(2000), offset, baseTimestamp=offset, maxTimestamp=offset) for offset in range(10)]
     builder = IndexBuilder(0)
     position = 0
@@ -300,7 +302,7 @@ def test_partitions_of_several_log_directories(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "two" / "payments-0" / f"{FIRST}.index").is_file()
     (tmp_path / "one" / "meta.properties").unlink()
     shutil.copytree(PAYMENTS, tmp_path / "copies" / "payments-0")
-    with pytest.raises(OutputError, match="same place"):
+    with pytest.raises(OutputError, match="same path"):
         list(kdump.reindex([str(tmp_path / "copies" / "payments-0")] * 2, str(tmp_path / "more")))
 
 
@@ -310,7 +312,7 @@ def test_every_reason_is_in_the_page() -> None:
 
 
 def test_segments_that_are_no_live_ones(payments: Path) -> None:
-    """One that is being deleted has its indexes beside it; one that is compressed is read all the same."""
+    """Segments that are being deleted have their indexes next to them; compressed segments are read as well."""
     for path in payments.glob(f"{FIRST}.*"):
         path.rename(f"{path}.deleted")
     assert statuses(only(payments / f"{FIRST}.log.deleted")) == [IDENTICAL] * 3
@@ -323,7 +325,7 @@ def test_segments_that_are_no_live_ones(payments: Path) -> None:
 
 
 def test_indexes_of_a_deleted_segment_are_no_live_ones(tmp_path: Path) -> None:
-    """Both segments of one base offset are asked for, and neither's indexes are taken for the other's."""
+    """Given two segments with one base offset, neither gets the indexes of the other."""
     source = tmp_path / "t-0"
     source.mkdir()
     data = craft.one(b"v")

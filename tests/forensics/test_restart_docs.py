@@ -1,4 +1,5 @@
-"""docs/restart-plan.md: the table of trials is that of docs/restart-trials.json. KDUMP_REWRITE=1 writes it anew."""
+"""Checks that the table of trials in docs/restart-plan.md equals docs/restart-trials.json. KDUMP_REWRITE=1 writes it
+again."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ TABLE = re.compile(r"(<!-- made from restart-trials\.json [^>]*-->\n)(.*?)(<!-- 
 
 
 def row(result: dict[str, Any], ground: dict[str, int]) -> str:
-    """A line of the table; `ground`: where logs end when nothing is wrong."""
+    """Return a line of the table. `ground`: the log end offsets without damage."""
     did, told = result["broker"], []
     if not did["starts"]:
         names = [name for x in result["foretold"]["reasons"] for name in re.findall(r"\w+Exception", x)]
@@ -37,7 +38,7 @@ def row(result: dict[str, Any], ground: dict[str, int]) -> str:
 def table() -> str:
     results = json.loads((ROOT / "docs" / "restart-trials.json").read_text())
     agreeing = sum(not result["differences"] for result in results)
-    head = f"{len(results)} starts, of which {agreeing} went in every point as foretold.\n\n"
+    head = f"{len(results)} starts, of which {agreeing} went as predicted in every point.\n\n"
     undamaged = {"clean-1": "clean", "crash-1": "crash"}
     ground = {
         disk: {key.partition("/")[2]: end for key, end in result["logEnds"].items()}
@@ -45,7 +46,7 @@ def table() -> str:
         for result in results
         if result["name"] == name
     }
-    lines = ["| recipe | disk | damage | what the broker did | foretold |", "|---|---|---|---|---|"]
+    lines = ["| recipe | disk | damage | what the broker did | as predicted |", "|---|---|---|---|---|"]
     return head + "\n".join([*lines, *(row(result, ground.get(result["disk"], {})) for result in results)]) + "\n"
 
 

@@ -1,5 +1,5 @@
-"""kdump.restart_plan of a node with several directories, of a broker without root's rights, and properties that hold
-for all damage."""
+"""Tests of kdump.restart_plan for a node with several directories and for a broker without root permissions, and
+properties that hold for all damage."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ MARK = ".kafka_cleanshutdown"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that any user may enter: pytest's own are for the user who runs it."""
+    """A directory that any user may enter; pytest's own directories are accessible only to the user who runs it."""
     with public_directory() as path:
         yield path
 
 
 @pytest.fixture
 def disk(place: Path) -> Path:
-    """A broker's log directory that can be changed."""
+    """Return a writable copy of a broker's log directory."""
     return Path(shutil.copytree(FIXTURES / "clean-2", place / "disk-2"))
 
 
 def apart(disk: Path) -> Path:
-    """metadata.log.dir, with the metadata log of a log directory."""
+    """Return a metadata.log.dir with the metadata log of a log directory."""
     other = disk.with_name("metadata")
     other.mkdir()
     text = (disk / "meta.properties").read_text()
@@ -65,7 +65,7 @@ def exceptions(found: RestartPlan) -> list[str]:
 
 
 def test_metadata_apart(disk: Path) -> None:
-    """A healthy node: verify and restart-plan have nothing to say of it, in whatever order its directories come."""
+    """For a healthy node, verify and restart-plan report nothing, whatever the order of its directories."""
     other = apart(disk)
     for paths in ((disk, other), (other, disk)):
         found = plan(*paths)
@@ -95,7 +95,7 @@ def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     head = " ".join(result.stdout.split("assumed")[0].split())
     assert result.exit_code == 1
     assert "nothing is lost" not in head
-    assert "if the controllers have none either, SETS ASIDE all 1 partition" in head
+    assert "if the controllers have none either, MAKES all 1 partition STRAY" in head
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_failed_directory_next_to_a_good_one(disk: Path, name: str, verdict: s
     found = plan(disk, other)
     assert (found.verdict, exceptions(found)) == (verdict, [exception])
     assert [each.failed for each in found.directories] == ["", "missing" if name == "missing" else "not a directory"]
-    result = command.run("restart-plan", other)  # a typo is no plan
+    result = command.run("restart-plan", other)  # a mistyped path is an error
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
 
 
@@ -131,14 +131,14 @@ def test_a_metadata_log_in_two_directories(disk: Path) -> None:
 
 
 def test_a_disk_of_zookeeper(disk: Path) -> None:
-    """Its partitions are set aside: nothing says that they are kept."""
+    """Its partitions become stray directories, because nothing says that they are assigned to the broker."""
     apart(disk)
     text = (disk / "meta.properties").read_text()
     (disk / "meta.properties").write_text(text.replace("node.id", "broker.id").replace("version=1", "version=0"))
     result = command.run("restart-plan", disk)
     head = result.stdout.splitlines()[0]
     assert result.exit_code == 1
-    assert "SETS ASIDE 1 partition as a stray" in head
+    assert "MAKES 1 partition STRAY" in head
     assert "normally" not in head
     assert "ran with ZooKeeper" in result.stdout
 
@@ -177,7 +177,7 @@ def test_a_name_that_is_not_a_number(disk: Path, name: str) -> None:
 
 
 def test_a_short_name_makes_a_segment(disk: Path) -> None:
-    """The broker opens the file that the number should have, and leaves the other alone."""
+    """The broker opens the file with the full name of that number, and does not touch the other one."""
     shutil.copy(disk / f"ledger-0/{ZERO}.log", disk / "ledger-0/5.log")
     (ledger,) = (each for each in plan(disk).partitions if each.topic == "ledger")
     made = {os.path.basename(step.file) for step in ledger.steps if step.kind in ("create", "rebuild")}
@@ -202,7 +202,7 @@ def test_numbers_as_java_reads_them() -> None:
 
 
 def cuts_are_disjoint(found: RestartPlan, sizes: dict[str, int]) -> None:
-    """No byte of a file is counted twice, and none that it does not have."""
+    """Check that no byte of a file is counted twice, and none that the file does not have."""
     spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for each in found.partitions:
         for cut in each.cuts:
@@ -217,7 +217,7 @@ def cuts_are_disjoint(found: RestartPlan, sizes: dict[str, int]) -> None:
 
 @pytest.mark.sampled
 def test_no_byte_is_cut_twice(disk: Path) -> None:
-    """Segments of a log that are damaged, lack their index, and lie below the log start, all at once."""
+    """A log has segments that are damaged, lack their index, and are below the log start offset, all at once."""
     folder = disk / "ledger-0"
     batches = craft.split((folder / f"{ZERO}.log").read_bytes())
     before = {path: path.read_bytes() for path in folder.iterdir()}
@@ -253,14 +253,15 @@ def test_no_byte_is_cut_twice(disk: Path) -> None:
 
 
 def given(root: Path) -> None:
-    """To USER, where this process may."""
+    """Give the path to USER, if this process may."""
     if os.geteuid() == 0:
         for path in (root, *root.rglob("*")):
             os.chown(path, USER, USER)
 
 
 def test_modes_say_what_the_system_does(place: Path) -> None:
-    """Judged by root for the owner of a directory, and asked of the system by that user itself."""
+    """The permissions that root determines for the owner of a directory equal those that the owner gets from the
+    system."""
     dice = random.Random(3)
     user = USER if os.geteuid() == 0 else os.geteuid()
     paths = []
@@ -278,7 +279,7 @@ def test_modes_say_what_the_system_does(place: Path) -> None:
     asked = as_user(lambda: [Rights(user).can(str(path), want) for path in paths for want in wants])
     judged = Rights(user, own=False)
     try:
-        if os.geteuid() == 0:  # another user may not look into the directories at all
+        if os.geteuid() == 0:  # another user may not enter the directories at all
             assert [judged.can(str(path), want) for path in paths for want in wants] == asked
         assert True in asked
         assert False in asked
@@ -300,7 +301,7 @@ def test_modes_say_what_the_system_does(place: Path) -> None:
     ],
 )
 def test_what_the_broker_may_not(disk: Path, name: str, mode: int, exception: str) -> None:
-    """As the broker's own user, in a process without root's rights; and as root, who judges for that user."""
+    """The plan is made by the broker's own user, in a process without root permissions, and by root for that user."""
     given(disk)
     assert plan(disk).verdict == "clean"
     path = disk / name
@@ -317,8 +318,8 @@ def test_what_the_broker_may_not(disk: Path, name: str, mode: int, exception: st
 
 
 def test_files_of_root_in_a_brokers_directory(disk: Path) -> None:
-    """After a restore as root: the partition's files are root's, and only root may write them."""
-    if os.geteuid() != 0:  # nobody else can give files away: then they are merely not to be written
+    """After a restore as root, root owns the partition's files, and only root may write them."""
+    if os.geteuid() != 0:  # only root can change the owner; other users only make them read-only
         for path in (disk / "ledger-0").iterdir():
             path.chmod(0o444)
     given(disk)
@@ -333,7 +334,7 @@ def test_files_of_root_in_a_brokers_directory(disk: Path) -> None:
 
 
 def test_a_torn_tail_below_the_high_watermark(disk: Path) -> None:
-    """Both count the offsets that consumers may have read, and both name what recovery truncates."""
+    """Both count the offsets that consumers may have read, and both report what recovery truncates."""
     path = disk / f"ledger-0/{ZERO}.log"
     path.write_bytes(path.read_bytes()[:-20])
     for clean in (True, False):
@@ -344,11 +345,13 @@ def test_a_torn_tail_below_the_high_watermark(disk: Path) -> None:
         assert ledger.loses
         assert (ledger.logEndOffset, ledger.acknowledged, ledger.bytesCut) == (50, 15, 296)
         assert {each["position"] for each in found if each["code"] == "batch-truncated"} == {ledger.cuts[0].position}
-        assert any("offsets 50..64 are lost here" in (each["consequence"] or "") for each in found)
+        assert any(
+            "offsets 50..64, which consumers may have read, are lost" in (each["consequence"] or "") for each in found
+        )
 
 
 def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root cannot write there either (tried with a real mount, and a real broker on it)."""
+    """Root cannot write there either (tried with a real mount and a real broker)."""
     access = os.access
 
     class Mounted:
@@ -359,7 +362,7 @@ def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.Monkey
     found = plan(disk)
     assert (found.verdict, exceptions(found)) == ("stopped", ["FileSystemException"])
     assert "mounted read-only" in found.allStops[0].message
-    assert [each.logEndOffset for each in found.partitions] == [376, 65]  # a snapshot of a disk still has its plan
+    assert [each.logEndOffset for each in found.partitions] == [376, 65]  # a snapshot of a disk still gets its plan
 
 
 @pytest.mark.parametrize(
@@ -367,5 +370,6 @@ def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.Monkey
     [(0, True), (3, True), (4, True), (99, True), (100, False), (1 << 63, True), (1 << 64, False)],
 )
 def test_reserved_directory_ids(number: int, reserved: bool) -> None:
-    """The first hundred, and by their sign those whose lower half is negative: DirectoryId.reserved."""
+    """DirectoryId.reserved: the first hundred, and, because the comparison is signed, those whose lower half is
+    negative."""
     assert is_reserved(uuid_text(number.to_bytes(16, "big"))) is reserved

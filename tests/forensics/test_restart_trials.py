@@ -1,5 +1,5 @@
-"""kdump.restart_plan beside what real brokers did: docs/broker-trials.json, made for `kdump verify`, and
-docs/restart-trials.json, made for this. No broker runs here."""
+"""Compares kdump.restart_plan with what real brokers did: docs/broker-trials.json, made for `kdump verify`, and
+docs/restart-trials.json. No broker runs here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNKNOWABLE = {
     "cleaner-beyond": "the log cleaner did that, after the start",
     "cleaner-empty": "the log cleaner did that, after the start",
 }
-"""Recipes for which the plan says something else than the record, and why."""
+"""Recipes for which the plan differs from the record, and why."""
 
 
 def plan_of(damage: Any, disks: RestoredDisks) -> tuple[RestartPlan, str | None]:
@@ -39,7 +39,7 @@ def plan_of(damage: Any, disks: RestoredDisks) -> tuple[RestartPlan, str | None]
 
 
 def disagrees(plan: RestartPlan, partition: str | None, did: dict[str, Any]) -> list[str]:
-    """In what the plan differs from the record of a start."""
+    """Return the differences between the plan and the record of a startup."""
     broker, found = did["broker"], []
     stopped = "exits" in broker or "does not come up" in broker
     if stopped != (plan.verdict == STOPPED):
@@ -71,14 +71,14 @@ def disagrees(plan: RestartPlan, partition: str | None, did: dict[str, Any]) -> 
 EVERY = sorted([*DAMAGES, *DOUBTS], key=lambda damage: (damage.disk, damage.name))
 TELLING = [damage for damage in EVERY if TRIALS[damage.name]["broker"] != "starts normally"]
 QUIET = [damage for damage in EVERY if damage not in TELLING]
-"""A start does nothing about these; three of four wait for make test-all."""
+"""A startup does nothing about these; three of four are tested only by make test-all."""
 PARTS = [TELLING[:45], TELLING[45:], QUIET[::4], [damage for number, damage in enumerate(QUIET) if number % 4]]
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("part", [0, 1, 2, pytest.param(3, marks=pytest.mark.every_disk)])
 def test_every_recipe_of_verify(part: int, tmp_path_factory: Any) -> None:
-    """What a start does to each damage of tests/damages.py is foretold."""
+    """The plan predicts what a startup does to each damage of tests/damages.py."""
     disks = RestoredDisks(tmp_path_factory.mktemp("disks"))
     wrong = {}
     for damage in sample(PARTS[part], 2, part):
@@ -92,7 +92,8 @@ def test_every_recipe_of_verify(part: int, tmp_path_factory: Any) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("part", range(3))
 def test_every_recipe_of_restarts(part: int) -> None:
-    """The plan of today says what the broker did when docs/restart-trials.json was made, or what is explained."""
+    """The current plan equals what the broker did when docs/restart-trials.json was made, except for the explained
+    differences."""
     chosen = sorted(restart_damages.chosen(), key=lambda recipe: (recipe.disk, recipe.name))[part::3]
     wrong = {}
     with public_directory() as tmp:
@@ -108,7 +109,7 @@ def test_every_recipe_of_restarts(part: int) -> None:
 
 
 def test_the_record_is_whole() -> None:
-    """Every recipe has its result, more than a dozen kinds of damage agree, and what does not is explained."""
+    """Every recipe has its result, more than a dozen kinds of damage agree, and all differences are explained."""
     assert list(RESTARTS) == [recipe.name for recipe in restart_damages.chosen()]
     assert sum(not each["differences"] for each in RESTARTS.values()) > 280
     assert all(each.get("explained") for each in RESTARTS.values() if each["differences"])

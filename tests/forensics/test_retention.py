@@ -1,4 +1,5 @@
-"""The rules of retention and of the cleaner: held against Kafka's own classes (LogRetention.java), and one by one."""
+"""Compares the rules of retention and of the log cleaner with Kafka's own classes (LogRetention.java), and tests them
+one by one."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def config(**options: str) -> Settings:
 
 def segment(base: int, size: int, first: int, largest: int) -> SegmentFacts:
     at = Target(f"{base:020}.log", None, "t", 0, base, "")
-    # An empty segment's time is its file's: it is never asked for.
+    # The time of an empty segment is that of its file, which is never used.
     return SegmentFacts(at, base, size, CLOCK, first_timestamp=first, largest=largest)
 
 
@@ -59,7 +60,7 @@ def test_the_cleaner_as_kafka_has_it(number: int) -> None:
         assert [str(each).lower() for each in answer] == fields[12:19], fields
         taken += found.is_taken
         if not found.is_taken and found.missing_bytes is not None:
-            # So much more makes the ratio, and less does not.
+            # This many more bytes reach the ratio, fewer do not.
             least, all_clean = given["min.cleanable.dirty.ratio"], found.clean_bytes
             more = found.cleanable_bytes + found.missing_bytes
             assert more / (all_clean + more) > least
@@ -85,7 +86,7 @@ def test_deletion_as_kafka_has_it() -> None:
 
 
 def test_later_is_when_it_goes() -> None:
-    """As of the ms that is told, and not before, the segment goes, and with it those before it."""
+    """From the reported millisecond on, and not before, the segment is deleted, together with those before it."""
     checked = 0
     for fields in CASES:
         segments, log, given, _ = case(fields)
@@ -124,10 +125,10 @@ def test_a_timestamp_of_the_future_keeps_what_is_behind_it() -> None:
     assert [each.state for each in found] == [NOW, HELD, HELD, KEPT]
     assert [each.blocked for each in found] == ["", "future", "future", "empty"]
     assert (found[1].by, found[2].by, found[2].at) == (None, 1, future + 1001)
-    # A clock that is a little ahead is no such thing: it is waited for.
+    # A clock that is slightly ahead is not reported: the segment waits.
     near = [segment(0, 10, old, CLOCK + 60_000), segment(1, 10, old, old)]
     assert [each.state for each in deletions(near, LogFacts(0, 2, 2, 2, CLOCK), given)] == [LATER, LATER]
-    # By size it goes all the same.
+    # Size-based retention still deletes it.
     by_size = deletions(segments, LogFacts(0, 3, 3, 3, CLOCK), config(retention_ms="1000", retention_bytes="0"))
     assert [each.state for each in by_size[:3]] == [NOW, NOW, NOW]
 
@@ -144,7 +145,7 @@ def test_what_the_tier_lacks_stays() -> None:
     ]
     assert found[1].blocked == "tier"
     assert deletions(segments, log._replace(remote_end=None), given)[0].state == "unknown"
-    # Of the active one there can be no copy: it is rolled.
+    # The active segment has no copy: it is rolled first.
     rolled = deletions(segments[:1], LogFacts(0, 5, 5, 5, CLOCK, remote_end=-1), given)
     assert [(each.state, each.blocked) for each in rolled] == [(LATER, "roll")]
 
@@ -154,11 +155,11 @@ def test_the_time_of_a_segment() -> None:
     assert (found.timestamp, found.timestamp_from) == (7, "batch")
     found.has_index, found.indexed, found.recovers = True, 9, False
     assert (found.timestamp, found.timestamp_from) == (9, "timeIndex")
-    found.recovers = True  # it is read anew
+    found.recovers = True  # it is read again
     assert (found.timestamp, found.timestamp_from) == (7, "batch")
     found.indexed, found.recovers = None, False
     assert (found.timestamp, found.timestamp_from) == (CLOCK, "file")
-    found.has_index = False  # a segment without its .timeindex is read anew
+    found.has_index = False  # a segment without its .timeindex is read again
     assert found.timestamp_from == "batch"
     found.largest = -1
     assert (found.timestamp, found.timestamp_from) == (CLOCK, "file")
@@ -168,7 +169,7 @@ def test_the_time_of_a_segment() -> None:
 
 
 def kafkas() -> dict[str, tuple[str, list[str]]]:
-    """By name the default of 4.3.1, and the names of a broker's configs that stand behind it."""
+    """Return the defaults of 4.3.1 by name, and the names of the corresponding broker configs."""
     rows = [line.split("\t") for line in (HERE / "log_config.tsv").read_text().splitlines()]
     return {row[0]: (row[2], row[3].split(",") if len(row) > 3 and row[3] else []) for row in rows}
 

@@ -1,4 +1,4 @@
-"""What salvage writes: on real disks, sound and damaged by every recipe, and from replicas that part."""
+"""Output of salvage: for real disks, healthy and damaged by every recipe, and for replicas that diverge."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ FIRST = f"{0:020}.log"
 
 
 def place(root: Path, name: str, *batches: bytes, base: int = 0, ending: str = "") -> Path:
-    """A partition's directory with a segment of these batches."""
+    """Write a partition directory with a segment of these batches."""
     (root / name).mkdir(parents=True, exist_ok=True)
     (root / name / f"{base:020}.log{ending}").write_bytes(b"".join(batches))
     return root / name
 
 
 def ten(first: int, epoch: int = 0, text: str = "v", codec: str = "none", **fields: Any) -> bytes:
-    """A batch of ten records."""
+    """Return a batch of ten records."""
     records = [craft.record(delta, b"k%d" % delta, f"{text}-{first + delta}".encode()) for delta in range(10)]
     return craft.batch(records, codec, offset=first, partitionLeaderEpoch=epoch, **fields)
 
 
 def broken(batch: bytes) -> bytes:
-    """The batch with two bytes of its last value changed: no single bit explains that."""
+    """Return the batch with two changed bytes in its last value, which no single bit explains."""
     return batch[:-4] + b"##" + batch[-2:]
 
 
@@ -127,7 +127,7 @@ USUAL = (
     "epochs-falling",
     "partition-metadata-other-id",
 )
-"""Recipes that stand for the others in the normal run."""
+"""Recipes that stand for the others in `make test`."""
 
 
 def each_recipe() -> list[Any]:
@@ -147,7 +147,7 @@ def test_what_a_recipe_leaves(damage: Any, tmp_path: Path) -> None:
         hit = "__cluster_metadata-0" if damage.disk == "clean-0" else "trimmed-0"
     run = Run(tmp_path / "out", root / hit)
     name = run.only.directory
-    begins = min(int(path.stem) for path in (root / hit).glob("0*.log"))  # a recipe may move that up
+    begins = min(int(path.stem) for path in (root / hit).glob("0*.log"))  # a recipe may increase that
     run.holds(offset for offset in offsets(source / name) if offset >= begins)
     assert (run.out / name / "leader-epoch-checkpoint").exists() or damage.disk == "legacy"
     metadata = source / name / "partition.metadata"
@@ -156,7 +156,7 @@ def test_what_a_recipe_leaves(damage: Any, tmp_path: Path) -> None:
 
 
 def test_what_no_checksum_covers_is_put_right(tmp_path: Path) -> None:
-    """Base offset, leader epoch and length of one batch, each where its neighbours leave one answer."""
+    """Base offset, leader epoch and length of one batch are corrected if its neighbors leave only one answer."""
     middle = ten(10)
     sound = [ten(0), middle, ten(20), ten(30)]
     wrong = {
@@ -183,7 +183,7 @@ def test_an_offset_that_fits_nowhere_is_lost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["one segment", "another segment", "batches of other sizes"])
 def test_sound_batches_with_the_same_offsets_are_a_loss(where: str, tmp_path: Path) -> None:
-    """Nothing is lacking by offsets, but ten sound records are in no file that was written."""
+    """No offsets are missing, but ten valid records are in no output file."""
     other = ten(10, text="other")
     if where == "one segment":
         source = place(tmp_path, "t-0", ten(0), ten(10), other, ten(20))
@@ -240,7 +240,7 @@ def test_batches_moved_between_files(tmp_path: Path) -> None:
 
 
 def test_a_batch_moved_below_its_file_and_read_late(tmp_path: Path) -> None:
-    """Each file is in order, but the second has what the first lacks."""
+    """Each file is in order, but the second one has what the first lacks."""
     source = place(tmp_path, "t-0", SORTED[0], SORTED[2])
     place(tmp_path, "t-0", SORTED[1], base=30)
     run = Run(tmp_path / "out", source)
@@ -264,7 +264,7 @@ def test_doubled_batches_are_duplicates_wherever_they_stand(tmp_path: Path) -> N
 
 
 def test_what_overlaps_is_named_and_no_success(tmp_path: Path) -> None:
-    """Nothing is lacking by offsets, but a valid batch is in no output."""
+    """No offsets are missing, but a valid batch is in no output."""
     run = Run(tmp_path / "out", place(tmp_path, "t-0", *SORTED[:3], craft.rebase(ten(0, text="other"), 15)))
     (span,) = run.lost()
     assert (span["fate"], span["offset"], span["lastOffset"]) == (OVERLAPS, 15, 24)
@@ -272,7 +272,7 @@ def test_what_overlaps_is_named_and_no_success(tmp_path: Path) -> None:
 
 
 def test_a_moved_batch_is_not_taken_for_one_with_a_damaged_offset(tmp_path: Path) -> None:
-    """It fills a gap that another batch left, and has a place of its own."""
+    """It fits into a gap that another batch left, but its own position is valid."""
     run = Run(tmp_path / "out", place(tmp_path, "t-0", SORTED[0], SORTED[4], SORTED[2], SORTED[3], SORTED[5]))
     assert run.only.mended == {}
     assert run.offsets() == {*range(10), *range(20, 60)}
@@ -281,7 +281,7 @@ def test_a_moved_batch_is_not_taken_for_one_with_a_damaged_offset(tmp_path: Path
 
 
 def test_a_damaged_offset_does_not_move_the_log_end(tmp_path: Path) -> None:
-    """One bit of a base offset is another, and the gap that the batch would fill is larger than it."""
+    """One bit of a base offset is flipped, and the gap that the batch would fill is too large for it."""
     far = craft.rebase(SORTED[1], 10 + (1 << 40))
     run = Run(tmp_path / "out", place(tmp_path, "t-0", SORTED[0], far, *SORTED[3:]))
     (span,) = run.lost()
@@ -290,7 +290,7 @@ def test_a_damaged_offset_does_not_move_the_log_end(tmp_path: Path) -> None:
 
 
 def test_what_a_block_of_the_disk_held_before_is_not_of_this_log(tmp_path: Path) -> None:
-    """A stale batch, out of order, whose leader epoch does not belong where its offsets are."""
+    """A stale batch, out of order, has a leader epoch that does not fit its offsets."""
     log = [ten(0, 4), ten(20, 4), ten(30, 5)]
     for epoch in (1, 7):
         run = Run(tmp_path / f"{epoch}", place(tmp_path / f"in{epoch}", "t-0", *log, ten(10, epoch)))
@@ -302,7 +302,7 @@ def test_what_a_block_of_the_disk_held_before_is_not_of_this_log(tmp_path: Path)
 
 
 def test_a_batch_in_the_value_of_a_damaged_one_is_not_written(tmp_path: Path) -> None:
-    """Its offset is free, and its checksum holds; the records around it can no longer be made out."""
+    """Its offset is free and its checksum matches, but the records around it can no longer be decoded."""
     inside = craft.one(b"inside", 4)
     outer = bytearray(craft.batch([craft.record(0, b"k", inside)], offset=20))
     at = outer.index(inside)
@@ -314,7 +314,7 @@ def test_a_batch_in_the_value_of_a_damaged_one_is_not_written(tmp_path: Path) ->
 
 
 def test_leader_epochs_of_swapped_batches_stay(tmp_path: Path) -> None:
-    """The neighbors in the file of a batch that was moved say nothing of its epoch."""
+    """The neighbors, in its file, of a batch that was moved say nothing about its epoch."""
     log = [ten(0, 1), ten(10, 1), ten(20, 2), ten(30, 2)]
     run = Run(tmp_path / "out", place(tmp_path, "t-0", log[0], log[2], log[1], log[3]))
     assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(log)
@@ -322,7 +322,7 @@ def test_leader_epochs_of_swapped_batches_stay(tmp_path: Path) -> None:
 
 
 def test_a_leader_epoch_that_is_negative_is_corrected_or_named(tmp_path: Path) -> None:
-    """The one in the middle can be corrected; of the last one the ledger tells what verify finds in the output."""
+    """The one in the middle can be corrected; for the last one, the ledger reports what verify finds in the output."""
     log = [ten(0, 4), ten(10, 4), ten(20, 4), ten(30, 4)]
     wrong = [craft.patch(log[at], crc=False, partitionLeaderEpoch=-(1 << 30)) for at in (1, 3)]
     run = Run(tmp_path / "out", place(tmp_path, "t-0", log[0], wrong[0], log[2], wrong[1]))
@@ -338,7 +338,7 @@ def test_a_replica_out_of_order_fills_holes(tmp_path: Path) -> None:
 
 
 def test_a_compressed_file_out_of_order_is_named(tmp_path: Path) -> None:
-    """It is read once, from its beginning."""
+    """It is read only once, from its beginning."""
     source = place(tmp_path, "t-0")
     (source / FIRST).write_bytes(gzip.compress(b"".join(SORTED[number] for number in ORDERS["the last two"])))
     made = kdump.salvage(str(source), str(tmp_path / "out"))[0]
@@ -347,7 +347,7 @@ def test_a_compressed_file_out_of_order_is_named(tmp_path: Path) -> None:
 
 
 def test_two_segments_of_one_name_are_not_written(tmp_path: Path) -> None:
-    """No batch of the file is within 31 bits of its name."""
+    """No batch of the file is within 2^31 offsets of the file's name."""
     far = 1 << 32
     run = Run(tmp_path / "out", place(tmp_path, "t-0", ten(far), ten(far + 10)))
     assert run.only.files == [f"t-0/{far:020}.log"]
@@ -355,7 +355,7 @@ def test_two_segments_of_one_name_are_not_written(tmp_path: Path) -> None:
 
 
 def test_the_index_of_a_file_out_of_order_is_small() -> None:
-    """At most 100 bytes a batch, at any time."""
+    """It takes at most 100 bytes per batch, at any time."""
     count = 25_000
     numbers = list(range(count))
     random.Random(7).shuffle(numbers)
@@ -391,7 +391,7 @@ def test_deleted_files_only_when_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_deleted_files_of_another_history(checkpoint: bool, tmp_path: Path) -> None:
-    """A follower that cuts its log where it parted from the leader leaves what it cut off as .deleted."""
+    """A follower that truncates its log where it diverged from the leader leaves the removed segments as .deleted."""
     source = place(tmp_path, "t-0", ten(0), ten(10, 2))
     place(tmp_path, "t-0", ten(10, text="old"), base=10, ending=".deleted")
     place(tmp_path, "t-0", ten(20, text="old"), ten(30, 2), base=20, ending=".deleted")
@@ -404,7 +404,7 @@ def test_deleted_files_of_another_history(checkpoint: bool, tmp_path: Path) -> N
 
 
 def test_what_the_cleaner_dropped_stays_away(tmp_path: Path) -> None:
-    """In a compacted log others fill what is damaged, and nothing else."""
+    """In a compacted log, other copies fill damaged ranges, and nothing else."""
     thin = craft.batch([craft.record(9, b"k9", b"v-19")], offset=10, lastOffsetDelta=9, count=1)
     source = place(tmp_path / "a", "t-0", ten(0), thin, broken(ten(30)), ten(40))
     other = place(tmp_path / "b", "t-0", *(ten(first) for first in range(0, 50, 10)))
@@ -447,7 +447,7 @@ def test_the_higher_leader_epoch_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_hole_is_not_filled_from_another_history(tmp_path: Path) -> None:
-    """The followed copy is damaged just where the other one went its own way: only the epochs can tell."""
+    """The reference copy is damaged just where the other copy diverged: only the epochs can tell."""
     one = place(tmp_path / "a", "t-0", ten(0), broken(ten(10, 2)), ten(20, 2))
     epoch_file(one, (0, 0), (2, 10))
     other = place(tmp_path / "b", "t-0", ten(0), ten(10, text="other"))
@@ -473,7 +473,7 @@ def test_where_nothing_decides_it_stops(tmp_path: Path) -> None:
 
 
 def test_fillers_that_disagree(tmp_path: Path) -> None:
-    """Neither is taken, and the copy that is followed goes on."""
+    """Neither is used, and the reference copy continues."""
     one = place(tmp_path / "a", "t-0", ten(0, 1), broken(ten(10, 1)), ten(20, 1))
     others = [place(tmp_path / text, "t-0", ten(0, 1), ten(10, 1, text), ten(20, 1)) for text in ("x", "y")]
     run = Run(tmp_path / "out", one, replicas=[str(path) for path in others])
@@ -506,14 +506,14 @@ def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
         assert not out.exists()
 
     refuses("replicas of one partition", one, other)
-    refuses("none of the partitions", one, replicas=[str(third)])
+    refuses("not one of the partitions", one, replicas=[str(third)])
     refuses("--name", nameless)
-    refuses("no topic-partition", nameless, name="copy")
+    refuses("not of the form TOPIC-PARTITION", nameless, name="copy")
     refuses("given twice", one, replicas=[str(one)])
-    refuses("none of the sources", one, prefer=str(third))
+    refuses("not one of the sources", one, prefer=str(third))
     for path, name in ((one, "A" * 22), (other, "B" * 22)):
         (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {name}\n")
-    refuses("two topics of one name", one, replicas=[str(other)])
+    refuses("two topics with the same name", one, replicas=[str(other)])
     run = Run(out, nameless, name="t-3")
     assert run.only.files == [f"t-3/{FIRST}"]
     run = Run(tmp_path / "filled", one, replicas=[str(nameless)])
@@ -525,7 +525,7 @@ def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("codec", craft.CODECS)
 def test_records_of_damaged_batches(codec: str, tmp_path: Path) -> None:
-    """Several bytes are wrong: what decodes is taken, up to where it does not."""
+    """Several bytes are wrong: the records that decode are kept, up to the first that does not."""
     records = [craft.record(delta, b"key", bytes(range(200)) * 20) for delta in range(100)]
     damaged = bytearray(craft.batch(records, codec, offset=10))
     damaged[17:19] = bytes(byte ^ 0xFF for byte in damaged[17:19])
@@ -555,7 +555,7 @@ def test_one_flipped_bit_is_put_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
-    """Each message inside has a checksum of its own, and those that hold are taken."""
+    """Each message inside has its own checksum; those whose checksum matches are kept."""
     inner = [craft.message(magic, b"value-%d" % n, offset=n if magic else 5 + n) for n in range(4)]
     inner[2] = inner[2][:-3] + b"###"
     damaged = bytearray(craft.wrapper(magic, inner, offset=8))
@@ -569,7 +569,7 @@ def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
 
 
 def test_guesses_from_numbers_that_cannot_be(tmp_path: Path) -> None:
-    """Damaged offsets and timestamps that leave their 64 bits give no guess, and no traceback."""
+    """Damaged offsets and timestamps that exceed 64 bits give no recovered record, and no traceback."""
     top = (1 << 63) - 1
     late = [craft.record(0, b"k", b"v" * 8), craft.record(1, b"k", b"v" * 8, timestamp=1 << 40)]
     inner = [craft.message(1, b"a", offset=0), craft.message(1, b"b", offset=1)]
@@ -605,7 +605,7 @@ def test_a_lost_marker_leaves_a_transaction_open(tmp_path: Path) -> None:
     marker = next(n for n, each in enumerate(batches) if BATCH_HEADER.read(each).isControlBatch)
     batches[marker] = broken(batches[marker])
     (source / FIRST).write_bytes(b"".join(batches))
-    made = Run(tmp_path / "out", source, damaged_records=True).only  # a marker is never guessed
+    made = Run(tmp_path / "out", source, damaged_records=True).only  # a marker is never recovered from damage
     assert (made.lostPlaces, made.batches[DAMAGED], made.batches.get(RECOVERED)) == (1, 1, None)
     assert any(each.lost for each in made.openTransactions) or made.doubtfulTransactions
 
@@ -645,7 +645,7 @@ def test_what_a_replica_filled_leaves_no_doubt(tmp_path: Path) -> None:
 
 
 def test_what_a_broker_would_not_load_is_left_out(tmp_path: Path) -> None:
-    """Data outside of the transaction that its producer has open: a broker that recovers the log ends there."""
+    """Data outside the open transaction of its producer: recovery of the log would fail there."""
     who = {"producerId": 7, "producerEpoch": 0}
     data = ten(0, baseSequence=0, attributes=16, **who)
     run = Run(tmp_path / "out", place(tmp_path, "t-0", data, ten(10, baseSequence=10, **who), ten(20)))
@@ -657,7 +657,7 @@ def test_what_a_broker_would_not_load_is_left_out(tmp_path: Path) -> None:
 
 
 def test_boundaries_and_reach(tmp_path: Path) -> None:
-    """A segment's name may lie below its first batch; offsets beyond 31 bits of it begin another."""
+    """The name of a segment may be below its first batch; offsets beyond 31 bits of it start another segment."""
     source = place(tmp_path, "t-0", broken(ten(0)), ten(10))
     place(tmp_path, "t-0", ten(20), base=20)
     far = 20 + (1 << 31)
@@ -681,7 +681,7 @@ def test_nothing_that_is_not_whole_stays(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_large_batches_and_small_windows(tmp_path: Path) -> None:
-    """Whatever the window, the same bytes come out."""
+    """The output has the same bytes with every window."""
     source = FIXTURES / "clean-1" / "orders-none-0"
     for size in (4096, 1 << 20):
         run = Run(tmp_path / str(size), source, options=kdump.Options(window=size))
@@ -689,7 +689,7 @@ def test_large_batches_and_small_windows(tmp_path: Path) -> None:
 
 
 def test_bad_sectors(tmp_path: Path) -> None:
-    """What the device does not give is told as such, and what lies behind it is kept; a replica fills it."""
+    """Unreadable bytes are reported, and what follows them is kept; a replica fills the gap."""
 
     class Failing(CarefulSource):
         def _pread(self, count: int, position: int) -> bytes:
@@ -706,7 +706,7 @@ def test_bad_sectors(tmp_path: Path) -> None:
     shutil.copytree(source, tmp_path / "bad" / "orders-none-0")
     options = kdump.Options(open_source=failing)
     run = Run(tmp_path / "out", tmp_path / "bad" / "orders-none-0", options=options)
-    assert [span["fate"] for span in run.lost()] == [UNREAD, UNREAD, DAMAGED]  # the last has lost its header
+    assert [span["fate"] for span in run.lost()] == [UNREAD, UNREAD, DAMAGED]  # the last one has lost its header
     assert "the device cannot read" in run.lost()[0]["reason"]
     assert (run.holes, run.only.records["kept"]) == ([(60, 179)], 180)
     run = Run(tmp_path / "both", tmp_path / "bad" / "orders-none-0", options=options, replicas=[str(source)])
@@ -714,7 +714,7 @@ def test_bad_sectors(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A live broker may truncate it: nothing that is not whole is written."""
+    """A live broker may truncate it: no incomplete batch is written."""
     from kdump.forensics.salvage import segments
 
     large = craft.one(bytes(3 << 20))
@@ -726,13 +726,13 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         return write(file, batch)
 
     monkeypatch.setattr(segments, "write_batch", cuts)
-    with pytest.raises(kdump.SourceError, match="changed while it was read"):
+    with pytest.raises(kdump.SourceError, match="changed while being read"):
         kdump.salvage(str(source), str(tmp_path / "out"))
     assert list((tmp_path / "out").rglob("*")) == []
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    """It is one span whose bytes are lost, and its neighbours are kept."""
+    """It is one region of lost bytes, and its neighbors are kept."""
 
     def refusing(path: str) -> Source:
         if path.endswith(f"{10:020}.log"):
@@ -759,7 +759,7 @@ def test_a_full_disk_says_what_stands_without_a_ledger(tmp_path: Path, monkeypat
         write(self, name, data)
 
     monkeypatch.setattr(OutputDirectory, "write", full)
-    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions are in .* whole, without a ledger"):
+    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions were written to .*, but no ledger"):
         kdump.salvage(str(disk), str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-0"]
 
@@ -785,7 +785,8 @@ def test_bad_sectors_are_read_around_by_default(tmp_path: Path, monkeypatch: pyt
 
 
 def test_offsets_beyond_a_long_may_be_lost() -> None:
-    """As a header at the end of the numbers claims them: no offset above is asked for, and none below is taken in."""
+    """A header claims offsets up to the largest number: no offset above it is read, and no offset below it is
+    included."""
     losses = Losses()
     losses.add(2**63 - 4, 2**63 + 8)
     assert losses.claims(2**63 - 1, 2**63 - 1)

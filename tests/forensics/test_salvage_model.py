@@ -1,4 +1,4 @@
-"""Salvage of random histories: every valid batch is in the output, or the ledger names it."""
+"""Salvages random histories: every valid batch is in the output, or the ledger names it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conftest import SEED
 from tests.forensics.salvage_model import History, check, histories
 
 DAY = SEED or time.strftime("%Y-%m-%d")
-"""What the long run draws its histories by: another one every day, and printed."""
+"""Seed of the histories in the long run: the date, which is printed."""
 LONG = int(os.environ.get("KDUMP_EXAMPLES") or 500)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

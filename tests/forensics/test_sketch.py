@@ -1,4 +1,4 @@
-"""kdump.forensics.sketch against exact counts, and kdump.forensics.spread."""
+"""Compares kdump.forensics.sketch with exact counts, and tests kdump.forensics.spread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import seeded
 
 
 def check(sketch: Frequent, exact: Counter[int]) -> None:
-    """The promises: no count too high, none too low by more than the error, and the error bounded."""
+    """Check the guarantees: no count is too high, none too low by more than the error, and the error is bounded."""
     total = sum(exact.values())
     assert sketch.total == total
     assert sketch.error <= 2 * total / sketch.room

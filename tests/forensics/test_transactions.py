@@ -1,4 +1,5 @@
-"""The ledger of transactions: the oracle's words, the coordinator's log, a naive twin, and logs made to order."""
+"""The ledger of transactions, compared with the output of kafka-dump-log, the coordinator's log and a naive
+implementation; and crafted logs."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from tests.state.test_metadata import partition as metadata_partition
 from tests.state.test_metadata import topic as metadata_topic
 
 NOW = 1_700_000_900_000
-"""15 minutes behind the batches that tests.craft makes."""
+"""15 minutes after the batches that tests.craft makes."""
 
 
 def ask(*paths: Path | str, **question: Any) -> list[Any]:
@@ -39,7 +40,7 @@ def rows(answers: list[Any]) -> list[Transaction]:
 
 
 def whole(root: Path) -> None:
-    """The cluster's metadata says that there is one partition of __transaction_state, so that all of it is here."""
+    """The cluster's metadata has one partition of __transaction_state, so the coordinator's log is complete."""
     folder = root / "__cluster_metadata-0"
     folder.mkdir()
     said = [metadata_topic("__transaction_state", "t"), metadata_partition("t", 0, [1])]
@@ -50,7 +51,8 @@ def whole(root: Path) -> None:
 
 
 def prepared(oracle: Path) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
-    """What kafka-dump-log's words of __transaction_state say: decisions, and what is ongoing at the end."""
+    """Return what kafka-dump-log prints about __transaction_state: decisions, and the transactions ongoing at the
+    end."""
     decided, last = set(), {}
     for line in oracle.read_text().splitlines():
         match = re.search(r" key: (\{.*\}) payload: (\{.*\})$", line)
@@ -73,7 +75,7 @@ def prepared(oracle: Path) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
 
 
 def test_clean_1_agrees_with_its_coordinator() -> None:
-    """Every marker was decided, every decision has its marker, but for those that the cleaner has removed."""
+    """Every marker was decided, and every decision has its marker, except for those that compaction has removed."""
     disk = DISKS / "kafka-4.3" / "clean-1"
     decided, ongoing = prepared(ORACLE / "kafka-4.3-clean-1" / "__transaction_state-0" / f"{0:020}.log.txt")
     answers = ask(disk)
@@ -90,7 +92,8 @@ def test_clean_1_agrees_with_its_coordinator() -> None:
     assert found <= decided
     assert open_ == ongoing != set()
     missing = decided - found
-    # sessions is compacted with delete.retention.ms=1, which takes a producer's first COMMIT; nothing else is gone.
+    # sessions is compacted with delete.retention.ms=1, which removes a producer's first COMMIT; nothing else is
+    # missing.
     assert {(name, epoch, topic) for name, _, epoch, _, topic, _ in missing} == {("compact-sessions", 1, "sessions")}
     assert not [each for each in answers if isinstance(each, (Difference, Finding, Note))]
     said = {each.transactionalId: each for each in answers if isinstance(each, CoordinatorTransaction)}
@@ -115,12 +118,12 @@ def test_clean_1_agrees_with_the_words_of_each_txnindex() -> None:
 
 @pytest.mark.parametrize("name", ["clean-1", "crash-1", "live-1"])
 def test_last_stable_offset_and_words_of_the_snapshot(name: str) -> None:
-    """What is open in the log is what the snapshots say is open: currentTxnFirstOffset."""
+    """Transactions that are open in the log are those in the snapshots (currentTxnFirstOffset)."""
     disk = DISKS / "kafka-4.3" / name
     places = {each.topic: each for each in ask(disk) if isinstance(each, PartitionTransactions)}
     assert (places["payments"].lastStableOffset, places["payments"].heldBy) == (114, 11)
     assert all(each.lastStableOffset == each.logEndOffset for each in places.values() if each.topic != "payments")
-    # The same partitions, before they were copied while the broker ran, or after it was killed.
+    # The same partitions, before they were copied from a running broker, or after the broker was killed.
     paths = list((ORACLE / "kafka-4.3-clean-1").glob("*/*.snapshot.txt"))
     assert len(paths) > 40
     for path in paths:
@@ -172,11 +175,11 @@ def test_segments_say_what_the_whole_log_says(tmp_path: Path, at: int) -> None:
     second = sorted(folder.glob("*.log"))[1]
     base = int(second.stem)
     alone = rows(ask(second))
-    # Its snapshot tells where those began that were open: all but their records are known.
+    # Its snapshot has the first offsets of the open transactions: only their records are unknown.
     assert [(r.producerId, r.firstOffset, r.markerOffset, r.state) for r in alone] == [
         row[:4] for row in expected if (row[2] is None and row[0] == 11) or (row[2] or 0) >= base
     ]
-    assert all(("says where it began" in " ".join(r.remarks)) == ((r.firstOffset or 0) < base) for r in alone)
+    assert all(("its start is known from" in " ".join(r.remarks)) == ((r.firstOffset or 0) < base) for r in alone)
 
 
 def test_an_earlier_segment_alone_knows_that_more_may_come(tmp_path: Path) -> None:
@@ -205,7 +208,8 @@ def test_an_abort_below_the_log_start_by_its_txnindex(tmp_path: Path) -> None:
 
 
 def test_markers_without_data(tmp_path: Path) -> None:
-    """A producer may add a partition and write nothing to it; compaction may leave a marker, or an empty one."""
+    """A producer may add a partition and write nothing to it; compaction may leave a marker, or an empty batch of
+    one."""
     log = data(0, 1) + marker(1, 1, 1) + marker(2, 2)
     log += batch([], offset=3, count=0, attributes=0x30, producerId=3, producerEpoch=0)
     answers = ask(partition(tmp_path, log))
@@ -232,9 +236,9 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     assert row.age == row.idle == 900_000
     tool = "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic payments --partition 0"
     assert row.abort == f"{tool} --start-offset 2"
-    # The epoch of the producer's last batch; the coordinator's epoch of its last marker.
+    # The epoch is that of the producer's last batch; the coordinator's epoch is that of its last marker.
     assert row.abortBefore3 == f"{tool} --producer-id 1 --producer-epoch 1 --coordinator-epoch 0"
-    assert row.remarks == ("its coordinator has tx as CompleteAbort, epoch 2, without this partition",)
+    assert row.remarks == ("its coordinator has tx as CompleteAbort, epoch 2, but without this partition",)
     summary = ask(root)[-1]
     assert (summary.lastStableOffset, summary.heldBy, summary.hanging, summary.open) == (2, 1, 1, 0)
 
@@ -265,7 +269,7 @@ def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path / "prepared", ("tx", 1, 2, "PrepareCommit", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "its marker has yet to be written" in row.remarks[0]
+    assert "its marker has not been written yet" in row.remarks[0]
 
 
 def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
@@ -286,7 +290,7 @@ def test_the_marker_is_not_what_was_decided(tmp_path: Path) -> None:
     coordinator(tmp_path, ("tx", 1, 1, "PrepareCommit", {"payments": [0]}), ("tx", 1, 1, "CompleteCommit", {}))
     (found,) = (each for each in ask(tmp_path) if isinstance(each, Difference))
     assert (found.producerId, found.offset, found.coordinatorOffset) == (1, 1, 0)
-    assert found.message == "the marker is ABORT, its coordinator had decided COMMIT"
+    assert found.message == "the marker is ABORT, but its coordinator decided COMMIT"
 
 
 def test_no_marker_though_the_coordinator_is_done(tmp_path: Path) -> None:
@@ -298,18 +302,19 @@ def test_no_marker_though_the_coordinator_is_done(tmp_path: Path) -> None:
 
 
 def test_a_decision_whose_markers_are_not_written_yet(tmp_path: Path) -> None:
-    """In transaction version 1 the marker on the disk is that of the transaction before."""
+    """In transaction version 1, the marker on the disk is that of the previous transaction."""
     partition(tmp_path, data(0, 1) + marker(1, 1) + data(2, 1, baseSequence=1))
     here: Any = {"payments": [0]}
     states = ["PrepareCommit", "CompleteCommit", "PrepareAbort"]
     coordinator(tmp_path, *(("tx", 1, 0, state, here if state[0] == "P" else {}) for state in states))
     answers = ask(tmp_path)
     assert not [each for each in answers if isinstance(each, Difference)]
-    assert "its marker has yet to be written" in rows(answers)[1].remarks[0]
+    assert "its marker has not been written yet" in rows(answers)[1].remarks[0]
 
 
 def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
-    """All transactions of a producer have one epoch: the last marker counts, for that is what was decided last."""
+    """All transactions of a producer have one epoch: the last marker counts, because it belongs to the last
+    decision."""
     log = b"".join(data(2 * i, 1, baseSequence=i) + marker(2 * i + 1, 1, commit=i != 1) for i in range(3))
     partition(tmp_path, log)
     here: Any = {"payments": [0]}
@@ -334,7 +339,7 @@ def test_a_txnindex_that_the_log_contradicts(tmp_path: Path, entry: Any, field: 
 
 @pytest.mark.parametrize(("stable", "is_wrong"), [(4, False), (5, True), (6, False), (7, True), (8, True)])
 def test_a_txnindex_that_a_follower_wrote(tmp_path: Path, stable: int, is_wrong: bool) -> None:
-    """It appends a marker together with the transaction that begins behind it, and counts that one already."""
+    """A follower appends a marker together with the transaction that begins after it, and already counts the latter."""
     plain = craft.batch([craft.record(delta, value=b"v") for delta in range(2)], offset=4, lastOffsetDelta=1)
     log = data(0, 1, count=3) + marker(3, 1, commit=False) + plain + data(6, 2) + data(7, 2, baseSequence=1)
     folder = partition(tmp_path, log)
@@ -366,7 +371,7 @@ def test_a_snapshot_of_what_began_below_the_log_is_right(tmp_path: Path) -> None
 
 
 def test_a_marker_that_is_damaged(tmp_path: Path) -> None:
-    """The .txnindex tells that the transaction was aborted; without it nothing does."""
+    """The .txnindex shows that the transaction was aborted; without it nothing does."""
     log = [data(0, 1), marker(1, 1, commit=False), data(2, 2), marker(3, 2)]
     folder = partition(tmp_path, b"".join(log))
     path = folder / f"{0:020}.log"
@@ -433,7 +438,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_state_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="no state opened"):
+    with pytest.raises(ValueError, match="unknown state opened"):
         kdump.transactions(str(PAYMENTS), states="opened")
     with pytest.raises(ValueError, match="live, expired, unknown"):
         kdump.producers(str(PAYMENTS), states=["dead"])
@@ -451,7 +456,7 @@ def test_a_damaged_snapshot_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_many(tmp_path: Path) -> None:
-    """Of a snapshot only what is open is kept."""
+    """Only the open transactions of a snapshot are kept."""
     folder = partition(tmp_path, data(100, 1) + marker(101, 5, 0))
     entries = [(i, 0, -1, -1, 0, 1, -1, 50 - i if i == 5 else -1) for i in range(1000)]
     (folder / f"{100:020}.snapshot").write_bytes(snapshot(*entries))

@@ -1,5 +1,5 @@
-"""kdump.forensics.truncation: held against Kafka's own LeaderEpochFileCache (EpochCache.java wrote epoch_cache.tsv with
-4.3.1), and the histories that KIP-101 and KIP-279 tell of."""
+"""Compares kdump.forensics.truncation with Kafka's own LeaderEpochFileCache (EpochCache.java wrote epoch_cache.tsv with
+4.3.1), and replays the histories in KIP-101 and KIP-279."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The codecs: what Java's readers accept is decompressed, everything else is a DecodeError, and nothing is too large.
+"""The codecs: what Java's readers accept is decompressed, anything else raises DecodeError, and nothing takes too much
+memory.
 
-Who accepts what was tried with Kafka 4.3.1's own classes on JDK 17 and 25, over some 86,000 damaged payloads.
+What Java accepts was tried with Kafka 4.3.1's own classes on JDK 17 and 25, with about 86,000 damaged payloads.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ def lz4_frame(data: bytes, **options: object) -> bytes:
 
 
 def zstd_frame(*blocks: bytes, checksum: bool = False, size: int = -1, level: int = 3) -> bytes:
-    """A frame with a block, or more, of each of `blocks`."""
+    """Return a frame with one or more blocks for each of `blocks`."""
     stream = zstandard.ZstdCompressor(level=level, write_checksum=checksum).compressobj(size=size)
     parts = [stream.compress(b) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for b in blocks]
     return b"".join(parts) + stream.flush()
 
 
 def gzip_member(data: bytes, *, reserved_flags: int = 0, header_crc_off_by: int = 0) -> bytes:
-    """A member with everything that a header can have."""
+    """Return a gzip member with all optional parts of a header."""
     header = b"\x1f\x8b\x08" + bytes([2 | 4 | 8 | 16 | reserved_flags]) + bytes(6)
     header += struct.pack("<H", 5) + b"extra" + b"a name\0" + b"a comment\0"
     header += struct.pack("<H", (zlib.crc32(header) + header_crc_off_by) & 0xFFFF)
@@ -57,7 +58,7 @@ def gzip_member(data: bytes, *, reserved_flags: int = 0, header_crc_off_by: int 
 
 
 SKIPPABLE = struct.pack("<II", 0x184D2A57, 5) + b"skip!"
-# name -> codec, payload, what it decompresses to, and where it may be cut without an error (its formats have no end)
+# name -> codec, payload, its decompressed form, and sizes at which truncation is no error (some formats have no end)
 GZIP, MEMBER = gzip.compress(TEXT, mtime=0), gzip_member(TEXT)
 HEADER_OF_MEMBER = 10 + 2 + 5 + 7 + 10 + 2
 ZSTD = zstd_frame(TEXT, checksum=True)
@@ -70,7 +71,7 @@ SAMPLES: dict[str, tuple[str, bytes, bytes, set[int]]] = {
         GZIP + MEMBER + GZIP,
         TEXT * 3,
         {
-            # what is left of the next header does not count
+            # an incomplete next header is ignored
             *range(len(GZIP), len(GZIP) + HEADER_OF_MEMBER),
             *range(len(GZIP + MEMBER), len(GZIP + MEMBER) + 10),
         },
@@ -114,7 +115,7 @@ EACH_SAMPLE = pytest.mark.parametrize("name", SAMPLES)
 
 
 def run(codec: str, payload: bytes, split: int = 0, **options: object) -> tuple[bytes, DecodeError | None]:
-    """All that comes out, and the error that ends it."""
+    """Return everything that was decompressed, and the error at the end."""
     output = bytearray()
     error = None
     chunks = [payload] if not split else [memoryview(payload)[i : i + split] for i in range(0, len(payload), split)]
@@ -159,7 +160,8 @@ def test_cut_anywhere(name: str) -> None:
         assert data.startswith(output)
         assert (error is None) == (size in accepted), size
         assert same((output, error), run(codec, payload[:size], split=1)), size
-        # The same when what is missing was promised, but for the number of bytes that a raw Snappy block is held to.
+        # If the missing bytes were announced, the result is the same, except for the size that limits a raw Snappy
+        # block.
         promised = run(codec, payload[:size], size=len(payload))
         assert promised[0] == output
         assert (promised[1] is None) == (error is None)
@@ -184,7 +186,7 @@ def test_every_limit(name: str) -> None:
         output, error = run(codec, payload, limit=limit)
         assert error
         assert error.reason == f"decompresses to more than {limit} bytes (--max-decompressed-size)"
-        # A Snappy block comes whole or not at all.
+        # A Snappy block is decompressed completely or not at all.
         assert output == data[:limit] if codec != "snappy" else data[:limit].startswith(output)
     assert run(codec, payload, limit=len(data)) == (data, None)
 
@@ -224,7 +226,7 @@ def test_large_noise_and_text_come_in_bounded_pieces(codec: str) -> None:
 
 @EACH_SAMPLE
 def test_views_are_let_go(name: str) -> None:
-    # The reader's window moves on when the next chunk is asked for: the old bytes change, and the buffer shrinks.
+    # The reader's window moves when the next chunk is requested: the old bytes change, and the buffer shrinks.
     codec, payload, data, _ = SAMPLES[name]
 
     def chunks() -> Iterator[memoryview]:
@@ -248,7 +250,7 @@ def test_errors_of_the_reader_pass() -> None:
 
 
 def test_streams_side_by_side() -> None:
-    # Contexts are used again, but never by two at a time.
+    # Contexts are reused, but never by two streams at a time.
     for codec, payload, data in [(c, p, d) for c, p, d, _ in SAMPLES.values()]:
         streams = [decompress(codec, [payload], limit=LIMIT, size=len(payload), chunk_size=50) for _ in range(3)]
         outputs = [b"", b"", b""]
@@ -293,11 +295,11 @@ def test_libraries_are_imported_late() -> None:
     assert done.stdout.strip() == "set()"
 
 
-# Bombs and lies about size
+# Decompression bombs, and false sizes
 
 
 def test_bombs() -> None:
-    # 200 MiB of zeros in each codec stop at 20 MiB, and the process grows by a few.
+    # 200 MiB of zeros in each codec: decompression stops at 20 MiB, and the process grows by a few MiB.
     piece = bytes(1 << 20)
     stream = zlib.compressobj(1, wbits=31)
     bombs = {
@@ -305,7 +307,7 @@ def test_bombs() -> None:
         "snappy": snappy.compress(bytes(200 << 20)),
         "snappy xerial": XERIAL[:16] + 200 * xerial(piece)[16:],
         "lz4": lz4_frame(bytes(200 << 20), block_size=7),
-        # Blocks of one repeated byte: 4 bytes make 128 KiB.
+        # Blocks of one repeated byte: 4 bytes become 128 KiB.
         "zstd": b"\x28\xb5\x2f\xfd\x00\x58" + 1600 * (((128 << 10) << 3 | 1 << 1).to_bytes(3, "little") + b"\0"),
     }
     code = """
@@ -335,15 +337,15 @@ print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
         total, grown, error = done.stdout.decode().split(maxsplit=2)
         assert error.strip() == f"decompresses to more than {20 << 20} bytes (--max-decompressed-size)", name
         assert int(total) == (0 if name == "snappy" else 20 << 20), name
-        assert int(grown) < 16 << 10, name  # KiB
+        assert int(grown) < 16 << 10, name  # in KiB
 
 
 def test_zstd_giant_claims() -> None:
-    # Content sizes of 2**60 in a single segment: the window would be as large.
+    # A content size of 2**60 in a single segment: the window would have the same size.
     frame = b"\x28\xb5\x2f\xfd" + bytes([3 << 6 | 0x20]) + (1 << 60).to_bytes(8, "little") + ZSTD[6:]
     error = fails("zstd", frame)
     assert (error.field, error.reason) == ("frameHeader", "Frame requires too much memory for decoding")
-    # And without: only the blocks take memory, and the size is missed at the end, by the library.
+    # Without a single segment, only the blocks take memory, and the library detects the wrong size at the end.
     blocks = zstandard.compress(TEXT)
     header_size = zstandard.frame_header_size(blocks)
     frame = b"\x28\xb5\x2f\xfd" + bytes([3 << 6, 0x58]) + (1 << 60).to_bytes(8, "little") + blocks[header_size:]
@@ -364,7 +366,7 @@ def test_zstd_content_size_is_compared(more: int) -> None:
     assert blocks[4] == 1 << 6 | 0x20
     lie = blocks[:5] + (len(data) - 256 + more).to_bytes(2, "little") + blocks[7:]
     assert run("zstd", lie)[1]
-    # Raw and repeated blocks, an empty last one: the library alone is not always strict.
+    # Raw and repeated blocks with an empty last one: here the library by itself is not strict.
     assert fails("zstd", b"\x28\xb5\x2f\xfd\x20\x20\x01\0\0").field == "contentSize"
 
 
@@ -397,7 +399,7 @@ def test_zstd_checksum_and_garbage() -> None:
 
 
 def test_zstd_blocks_before_a_bad_one_come_out() -> None:
-    good = zstd_frame(TEXT, checksum=True)[:-7]  # less the last, empty block and the checksum
+    good = zstd_frame(TEXT, checksum=True)[:-7]  # without the last, empty block and the checksum
     output, error = run("zstd", good + (50 << 3 | 2 << 1).to_bytes(3, "little") + b"\xff" * 50)
     assert error
     assert (error.field, error.position, output) == ("block", len(good), TEXT)
@@ -414,11 +416,11 @@ def test_gzip_ignores_what_is_no_member() -> None:
 
 def test_gzip_header() -> None:
     assert fails("gzip", gzip_member(TEXT, header_crc_off_by=1)).field == "headerCrc"
-    # Java does not look at these flags; zlib's own reader of gzip refuses them.
+    # Java ignores these flags; zlib's own gzip reader rejects them.
     assert run("gzip", gzip_member(TEXT, reserved_flags=0xE0)) == (TEXT, None)
     assert fails("gzip", b"\x1f\x8b\x07" + GZIP[3:]).field == "method"
     assert fails("gzip", b"PK" + GZIP[2:]).field == "magic"
-    # A name without end is read past, and not kept.
+    # A name without an end is skipped and not kept.
     assert fails("gzip", GZIP[:3] + b"\x08" + GZIP[4:10] + b"n" * 400_000).position == 400_010
 
 
@@ -447,7 +449,7 @@ def test_gzip_gives_all_that_comes_before_an_error() -> None:
 
 
 def raw_length(length: int) -> bytes:
-    """The varint in front of a raw block."""
+    """Return the size of a raw block, a varint at its start."""
     parts = []
     while length >= 0x80:
         parts.append(length & 0x7F | 0x80)
@@ -457,19 +459,19 @@ def raw_length(length: int) -> bytes:
 
 @pytest.mark.parametrize("length", [64 * 3 + 1, 1 << 20, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 35) - 1, 1 << 40])
 def test_snappy_lying_length(length: int) -> None:
-    # 9 bytes behind it cannot make more than 192.
+    # The 9 bytes after it cannot become more than 192.
     payload = raw_length(length) + bytes(9)
     error = fails("snappy", payload, limit=1 << 62)
     assert (error.struct, error.field) == ("SnappyBlock", "length")
     framed = XERIAL[:16] + struct.pack(">i", len(payload)) + payload
     error = fails("snappy", framed, limit=1 << 62)
     assert (error.struct, error.field, error.position) == ("SnappyBlock", "length", 20)
-    # A whole payload of the claimed size is not gathered either, nor room made for what it cannot be.
+    # Neither is a payload of the claimed size collected, nor memory allocated for a size that it cannot reach.
     assert fails("snappy", payload, limit=100, size=1 << 40).field in ("length", "output")
 
 
 def test_snappy_longest_copies() -> None:
-    # One byte, then copies of 64 bytes at 3 bytes each: the most that the format can do.
+    # One byte, then copies of 64 bytes in 3 bytes each: the maximum of the format.
     count = 1000
     payload = raw_length(1 + 64 * count) + b"\0x" + bytes([63 << 2 | 2, 1, 0]) * count
     assert run("snappy", payload) == (b"x" * (1 + 64 * count), None)
@@ -490,13 +492,13 @@ def test_snappy_chunk_size(size: int) -> None:
 
 
 def test_snappy_headers() -> None:
-    # The first header's version is not looked at, a later one's is.
+    # The version in the first header is ignored, that in a later one is not.
     assert run("snappy", xerial(TEXT, version=0)) == (TEXT, None)
     output, error = run("snappy", XERIAL + xerial(TEXT, version=0))
     assert error
     assert (error.field, error.position, output) == ("version", len(XERIAL) + 8, TEXT)
     assert fails("snappy", XERIAL + b"\x82SNAP" + bytes(30)).field == "magic"
-    # Too short for a header, it is a raw block.
+    # If it is too short for a header, it is a raw block.
     assert fails("snappy", XERIAL[:15]).struct == "SnappyBlock"
 
 
@@ -589,7 +591,7 @@ def test_lz4_ends_at_the_first_end_mark() -> None:
     frame = lz4_frame(TEXT)
     assert run("lz4", frame + b"garbage") == (TEXT, None)
     assert run("lz4", frame + lz4_frame(TEXT)) == (TEXT, None)
-    # An end mark whose stored bit is set is one for Java.
+    # Java accepts an end mark with the bit for uncompressed data.
     assert run("lz4", frame[:-1] + b"\x80") == (TEXT, None)
     assert run("lz4", frame[:-4])[1]
 
@@ -601,7 +603,7 @@ def test_lz4_blocks() -> None:
         output, error = run("lz4", with_header(0x60, rest=stored + size.to_bytes(4, "little") + bytes(70000)))
         assert error
         assert (error.field, error.position, output) == ("blockSize", 7 + 4 + 65536, bytes(65536))
-    # A block may not make more than the header says.
+    # A block may not become larger than the header states.
     large = lz4.block.compress(bytes(65537), store_size=False)
     error = fails("lz4", with_header(0x60, rest=len(large).to_bytes(4, "little") + large + bytes(4)))
     assert (error.field, error.position) == ("block", 11)

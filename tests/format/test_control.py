@@ -1,4 +1,4 @@
-"""Control records: real ones of every type that Kafka's disks hold, hand-made ones of the rest, and damaged ones."""
+"""Control records: real ones of every type on Kafka's disks, crafted ones of the other types, and damaged ones."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ RECORDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     ),
     # the same, offset 134
     "snapshot footer": ("00000004", "000000", "SNAPSHOT_FOOTER", {"version": 0}),
-    # No disk has the rest: made by hand from the schemas. kRaftVersion is Kafka's own spelling.
+    # The other types are on no disk: crafted from the schemas. kRaftVersion is Kafka's own spelling.
     "kraft version": ("00000005", "0000 0001 00", "KRAFT_VERSION", {"version": 0, "kRaftVersion": 1}),
     "kraft voters": (
         "00000006",
@@ -119,20 +119,20 @@ def test_a_longer_key_of_a_newer_version() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "field", "reason"),
     [
-        # Kafka throws on these: null, short, and negative versions.
+        # Kafka throws an exception for these: null, short, and negative versions.
         ("00000001", None, "version", "null"),
         ("00000001", "", "version", "2 bytes needed, 0 left"),
         ("00000001", "0000000000", "coordinatorEpoch", "4 bytes needed, 3 left"),
-        ("00000001", "ffff00000000", "version", "version -1"),
-        ("ffff0001", "000000000000", "version", "version -1"),
-        ("00000006", "0000 05", "voters", "4 elements of 27 bytes at least, 0 bytes left"),
-        ("00000005", "0000 0001", "_taggedFields", "the bytes end inside a varint, 0 of it read"),
+        ("00000001", "ffff00000000", "version", "version -1 is negative"),
+        ("ffff0001", "000000000000", "version", "version -1 is negative"),
+        ("00000006", "0000 05", "voters", "4 elements of at least 27 bytes, 0 bytes left"),
+        ("00000005", "0000 0001", "_taggedFields", "the bytes end inside a varint, after 0 of its bytes"),
         # A newer version that ends too early: Kafka cannot read it either.
         (
             "00000001",
             "00070000",
             "coordinatorEpoch",
-            "4 bytes needed, 2 left (version 7 is newer than the newest known, 0, and decoded as that)",
+            "4 bytes needed, 2 left (version 7 is newer than the latest known version, 0; decoded as that)",
         ),
     ],
 )
@@ -162,10 +162,10 @@ def test_newer_versions_and_bytes_left_over() -> None:
     record = decode_control(b"\0\0\0\x01", b"\0\x02\0\0\0\x05new")
     assert (record.version, record.coordinatorEpoch, record.problem, record.rest) == (2, 5, None, b"new")
     assert "version 2 is newer" in record.note
-    assert "3 bytes are left over" in record.note
+    assert "3 bytes left over" in record.note
     record = decode_control(b"\0\0\0\x04", b"\0\0\0\xff")
     assert (record.problem, record.rest) == (None, b"\xff")
-    assert record.note == "1 bytes are left over behind the message"
+    assert record.note == "1 byte left over after the message"
 
 
 def test_spans_name_the_fields() -> None:

@@ -1,4 +1,4 @@
-"""What is gathered from columns is what the records themselves say: under both engines."""
+"""Checks that data collected from columns equals the records, in both engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of the heads of many batches is what their headers say one by one: under both engines."""
+"""Checks that results computed from the headers of many batches equal those from single headers, in both engines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def headers_of(data: bytes) -> list[BatchHeader]:
 
 @pytest.fixture(scope="module")
 def stretch() -> bytes:
-    """Sound batches of every codec and kind; of producers with every sequence, at the end where they wrap."""
+    """Return valid batches of every codec and kind, of producers with every sequence number, including the
+    wraparound."""
     made = b""
     for path in segments():
         for batch in iter_regions(path, 1 << 20):

@@ -1,4 +1,5 @@
-"""The interpreter of Kafka's message schemas: real messages, every type and version rule, and bytes that lie."""
+"""The interpreter of Kafka's message schemas: real messages, every type and version rule, and false or damaged
+bytes."""
 
 import importlib.util
 import json
@@ -21,8 +22,8 @@ from kdump.format.schema import Schema, Versions, load, load_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Written as Kafka writes its own, so that the tool that condenses them is under test too. Version 0 is the old
-# encoding, 1 the old one with nulls, 2 the flexible one with tags, 3 adds a tag.
+# Written like Kafka's own schemas, so that the tool that condenses them is tested too. Version 0 has the old encoding,
+# 1 the old one with nulls, 2 the flexible one with tags, and 3 adds a tag.
 EVERYTHING = """
 // Licensed to nobody.
 {
@@ -62,7 +63,7 @@ EVERYTHING = """
 }
 """
 
-# The fields of fixed size, which all versions encode alike: flag to id.
+# The fields of fixed size, which all versions encode in the same way: flag to id.
 FIXED = "01 ff fffe ffff ffffffff fffffffd fffffffffffffffc 3ff8000000000000 000102030405060708090a0b0c0d0e0f"
 FIXED_VALUES = {
     "flag": True,
@@ -160,7 +161,7 @@ def test_version_2_is_flexible(everything: Schema) -> None:
         "taggedInner": {"word": "w"},
         UNKNOWN_TAGS: [{"tag": 5, "data": b"\xbe\xef"}, {"tag": 6, "data": b""}],
     }
-    # Kafka's order, in which tagged fields stand where they are declared.
+    # Kafka's order, with tagged fields where they are declared.
     assert [*value][13:17] == ["numbers", "tagged", "names", "points"]
 
 
@@ -178,7 +179,7 @@ def test_kafka_json_leaves_out_defaults(everything: Schema) -> None:
     assert printed["data"] == "AQ=="
     assert printed["taggedInner"] == {"word": "w"}
     assert UNKNOWN_TAGS not in printed
-    # A tagged field that is written with its default is left out like one that is not written.
+    # A tagged field that was written with its default is left out, like one that was not written.
     written = VERSION_2.replace(bytes.fromhex("00 04 00000007"), bytes.fromhex("00 04 ffffffff"))
     assert "tagged" not in kafka_json(everything, decode(everything, 2, written))
     assert json.loads(json.dumps(kafka_json(everything, decode(everything, 1, VERSION_1))))["log"] == ""
@@ -207,7 +208,7 @@ def test_a_message_inside_a_buffer(everything: Schema) -> None:
     assert decode(everything, 2, memoryview(data), 6).rest == b"behind"
     with pytest.raises(DecodeError) as caught:
         decode(everything, 2, data, 6, 10)
-    # flag, tiny and short are there
+    # flag, tiny and short are complete
     assert (caught.value.struct, caught.value.field, caught.value.position) == ("Everything", "port", 10)
 
 
@@ -249,7 +250,7 @@ def test_truncated_anywhere(everything: Schema, version: int, data: bytes) -> No
         with pytest.raises(DecodeError) as caught:
             decode(everything, version, data[:size])
         assert 0 <= caught.value.position <= size
-        # What came before stays known, and the spans that were walked agree with it.
+        # The values before the end stay known, and the spans agree with them.
         spans: list[Span] = []
         decoded, error = attempt(everything, version, data[:size], spans=spans)
         assert error is not None
@@ -266,7 +267,7 @@ def test_every_flipped_bit(everything: Schema, version: int, data: bytes) -> Non
         for as_version in (version, 3):
             decoded, error = attempt(everything, as_version, damaged)
             spans: list[Any] = []
-            # By their text, for the real may have become a NaN.
+            # Compare their text, because `real` may have become NaN.
             assert repr(attempt(everything, as_version, damaged, spans=spans)[0]) == repr(decoded)
             if error is None:
                 assert sum(span.size for span in spans) == decoded.position
@@ -284,7 +285,8 @@ def schema(*fields: dict[str, Any], flexible: str = "0+") -> Schema:
 
 
 def lie(schema: Schema, data: str) -> str:
-    """Where and why the bytes do not decode, each time at once: no count is believed before it is bounded."""
+    """Return the reason and position of the error, which must come immediately: no count is trusted before it is
+    bounded."""
     start = time.monotonic()
     with pytest.raises(DecodeError) as caught:
         decode(schema, 0, bytes.fromhex(data))
@@ -299,15 +301,17 @@ def test_lengths_that_lie() -> None:
     names = {"name": "N", "type": "[]string", "versions": "0+"}
     assert lie(schema(text), "ff ff ff ff 0f").startswith("s 0: length 4294967294")
     assert lie(schema(text), "ff ff ff ff ff 01") == "s 0: a varint longer than 5 bytes"
-    assert lie(schema(text), "00 00") == "s 0: null, and it cannot be"
+    assert lie(schema(text), "00 00") == "s 0: null, but the field is not nullable"
     assert lie(schema(text), "81 80 02" + "61" * 40000).startswith("s 0: length 32768")
-    assert lie(schema(text, flexible="none"), "fffe") == "s 0: length -2"
-    assert lie(schema(data, flexible="none"), "fffffffe 00") == "b 0: length -2"
+    assert lie(schema(text, flexible="none"), "fffe") == "s 0: length -2 is negative"
+    assert lie(schema(data, flexible="none"), "fffffffe 00") == "b 0: length -2 is negative"
     assert lie(schema(data, flexible="none"), "7fffffff 00") == "b 0: length 2147483647, 1 bytes left"
-    assert lie(schema(numbers, flexible="none"), "7fffffff 00").startswith("n 0: 2147483647 elements of 8 bytes")
-    # Enough bytes for as many elements, but not of eight bytes each.
-    assert lie(schema(numbers), "05" + "00" * 31).startswith("n 0: 4 elements of 8 bytes")
-    assert lie(schema(names), "03 02 61 00 00") == "n[] 3: null, and it cannot be"
+    assert lie(schema(numbers, flexible="none"), "7fffffff 00").startswith(
+        "n 0: 2147483647 elements of at least 8 bytes"
+    )
+    # There are enough bytes for this number of elements, but not for eight bytes each.
+    assert lie(schema(numbers), "05" + "00" * 31).startswith("n 0: 4 elements of at least 8 bytes")
+    assert lie(schema(names), "03 02 61 00 00") == "n[] 3: null, but the field is not nullable"
 
 
 def test_tags_that_lie() -> None:
@@ -315,11 +319,11 @@ def test_tags_that_lie() -> None:
     later = {"name": "B", "type": "int16", "versions": "1+", "taggedVersions": "1+", "tag": 1}
     s = schema(tagged, later)
     assert lie(s, "ff ff ff ff 07 00").startswith("_taggedFields 0: 2147483647 tagged fields")
-    assert lie(s, "01 00 05 0001") == "_tagSize 2: 5 bytes of tag 0, 2 bytes left"
-    assert lie(s, "01 00 03 000100") == "a 5: 1 bytes of tag 0 are left over"
+    assert lie(s, "01 00 05 0001") == "_tagSize 2: tag 0 has 5 bytes, 2 bytes left"
+    assert lie(s, "01 00 03 000100") == "a 5: 1 bytes left over in tag 0"
     assert lie(s, "01 00 01 00 01").startswith("a 3: 2 bytes needed, 1 left")
-    assert lie(s, "02 00 02 0001 00 02 0001") == "_tag 5: tag 0 behind tag 0"
-    assert lie(s, "01 01 02 0001") == "_tag 1: tag 1, which this version does not have"
+    assert lie(s, "02 00 02 0001 00 02 0001") == "_tag 5: tag 0 follows tag 0"
+    assert lie(s, "01 01 02 0001") == "_tag 1: tag 1, which does not exist in this version"
 
 
 def test_text_that_is_not_utf_8_is_read_as_kafka_reads_it() -> None:
@@ -329,11 +333,11 @@ def test_text_that_is_not_utf_8_is_read_as_kafka_reads_it() -> None:
 
 def test_an_array_of_nothing_is_refused_when_the_schema_is_read() -> None:
     empty = {"name": "E", "type": "[]E", "versions": "0+", "fields": [{"name": "X", "type": "int8", "versions": "1+"}]}
-    with pytest.raises(ValueError, match="elements of no bytes"):
+    with pytest.raises(ValueError, match="elements of 0 bytes"):
         schema(empty, flexible="none").struct(0)
 
 
-# kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4, behind its version 1
+# kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4, after its version 1
 TRANSACTION = bytes.fromhex(
     "000000000000000a00000000ea600103097061796d656e7473020000000000135f5f636f6e73756d65725f6f66667365747302"
     "0000000000000001a1fd1d0feb000001a1fd1d0f03020008000000000000000a02020002"
@@ -452,7 +456,7 @@ def test_the_tool_types_defaults(tool: ModuleType) -> None:
         condensed = tool.condense_field({**field, "type": kind, "default": default}, "T")
         assert condensed["default"] == value
         assert type(condensed["default"]) is type(value)
-    # Java reads a JSON null into a null String, which is no default.
+    # Java parses a JSON null as a null String, which is not a default.
     for none in (None, ""):
         assert "default" not in tool.condense_field({**field, "type": "[]int32", "default": none}, "T")
     with pytest.raises(ValueError, match=r"T\.F: default"):

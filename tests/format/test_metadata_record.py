@@ -1,4 +1,4 @@
-"""Records of KRaft's metadata: every one that kafka-dump-log printed, hand-made frames, and bytes that lie."""
+"""Records of the metadata log: all that kafka-dump-log printed, crafted frames, and false or damaged bytes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ TOPIC = bytes.fromhex("01 02 00 02 61") + ID + b"\0"
 
 
 def kafkas_name(name: str) -> str:
-    """As MetadataRecordType spells it."""
+    """Return the name in the spelling of MetadataRecordType."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 
 
 def printed(record: MetadataRecord) -> dict[str, Any]:
-    """As kafka-dump-log prints it."""
+    """Return the form that kafka-dump-log prints."""
     assert record.values is not None
     assert record.version is not None
     decoded = Decoded(record.values, record.version, 0, "", b"")
@@ -43,7 +43,7 @@ def printed(record: MetadataRecord) -> dict[str, Any]:
 
 
 def values_of(path: Path) -> dict[int, bytes | None]:
-    """The values of the data records in a sound file, by offset."""
+    """Return the values of the data records in a valid file, by offset."""
     found: dict[int, bytes | None] = {}
     for batch in batches(read_regions(path)):
         if not batch.isControlBatch:

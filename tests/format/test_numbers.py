@@ -1,4 +1,4 @@
-"""Numbers are summed and parsed as Java does: by the examples of Integer.parseInt and Long.parseLong, and by struct."""
+"""Numbers are added and parsed like in Java: examples of Integer.parseInt and Long.parseLong, compared with struct."""
 
 from __future__ import annotations
 

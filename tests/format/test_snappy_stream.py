@@ -1,4 +1,5 @@
-"""A large raw Snappy block in pieces gives what the library makes of it whole, on damage too."""
+"""A large raw Snappy block that is decompressed in pieces gives the same as the library does for the whole block, also
+if it is damaged."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ WHOLE = 1 << 40
 
 @pytest.fixture(params=["this engine", "plain"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walk over elements as this engine has it, and as plain Python."""
+    """Use the loop over elements of the current engine, or that of plain Python."""
     if request.param == "plain":
         monkeypatch.setattr(snappy_stream, "walk", _plain().walk)
 
@@ -47,7 +48,7 @@ def _plain() -> ModuleType:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[bytes, DecodeError | None]]:
-    """Decompress a payload, its blocks whole or in pieces."""
+    """Decompress a payload whose blocks are read whole or in pieces."""
 
     def run(payload: bytes, small: int, split: int = 1 << 20, **options: Any) -> tuple[bytes, DecodeError | None]:
         monkeypatch.setattr(blocks, "SMALL", small)
@@ -64,7 +65,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[bytes, DecodeEr
 
 
 def length(number: int) -> bytes:
-    """An unsigned varint."""
+    """Return an unsigned varint."""
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
@@ -73,20 +74,20 @@ def length(number: int) -> bytes:
 
 
 def literal(data: bytes, width: int) -> bytes:
-    """A literal whose length takes `width` bytes behind the tag."""
+    """Return a literal whose length takes `width` bytes after the tag."""
     tag = len(data) - 1 if not width else 59 + width
     return bytes([tag << 2]) + (len(data) - 1).to_bytes(4, "little")[:width] + data
 
 
 def copy(size: int, offset: int, width: int) -> bytes:
-    """A copy of `size` bytes from so far back, an offset of `width` bytes."""
+    """Return a copy of `size` bytes from this far back, with an offset of `width` bytes."""
     if width == 1:
         return bytes([1 | (size - 4) << 2 | offset >> 8 << 5, offset & 0xFF])
     return bytes([(2 if width == 2 else 3) | (size - 1) << 2]) + offset.to_bytes(width, "little")
 
 
 def some_block(draw: random.Random) -> bytes:
-    """A block of any elements, which most of the time is right."""
+    """Generate a block of arbitrary elements, most of the time a valid one."""
     elements, size = b"", 0
     for _ in range(draw.randrange(1, 12)):
         kind = draw.randrange(6)
@@ -158,7 +159,7 @@ def test_a_copy_from_too_far_back_is_said_to_be_that(
 def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdump(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A consumer decompresses the block whole, and reads the record."""
+    """A consumer decompresses the whole block, and reads the record."""
     record = craft.record(value=random.Random(2).randbytes(3 << 16) + bytes(64))
     block = length(len(record)) + literal(record[:-65], 4) + copy(64, 3 << 16, 4) + bytes([0]) + record[-1:]
     data = craft.batch([], count=1, attributes=2, payload=block)
@@ -181,5 +182,5 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
 
 def test_more_than_it_states(read: Callable[..., Any]) -> None:
     block = length(70_000) + literal(bytes(40_000), 2) + literal(bytes(40_000), 2)
-    assert read(block, 0)[1].reason == "length 70000, but more bytes come out"
-    assert read(block[:40_006], 0)[1].reason == "length 70000, but 40000 bytes came out"
+    assert read(block, 0)[1].reason == "length 70000, but decompresses to more bytes"
+    assert read(block[:40_006], 0)[1].reason == "length 70000, but decompressed to 40000 bytes"

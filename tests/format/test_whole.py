@@ -1,4 +1,5 @@
-"""A payload at one go is what its stream gives, or nothing: on sound payloads, and on every kind of damage."""
+"""A payload that is decompressed in one call gives the same as its stream, or nothing: for valid payloads, and for
+every kind of damage."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ RAW = bytes(snappy.compress(TEXT[:300]))
 
 
 def streamed(codec: str, payload: bytes) -> bytes | None:
-    """What the stream makes of it; None if it ends in an error."""
+    """Return the output of the stream; None if it ends with an error."""
     try:
         return b"".join(decompress(codec, [payload], limit=LIMIT, size=len(payload)))
     except DecodeError:
@@ -32,7 +33,7 @@ def streamed(codec: str, payload: bytes) -> bytes | None:
 
 
 def check(codec: str, payload: bytes) -> bool:
-    """Whether it came at one go; what came is right."""
+    """Return True if the payload was decompressed in one call, after checking the output."""
     found = whole(codec, memoryview(payload), LIMIT)
     if found is not None:
         assert isinstance(found, bytes)

@@ -1,4 +1,4 @@
-"""What of a dying disk can be read is read, the rest is zeros in its place, and it does not take for ever."""
+"""Reading a failing disk: what is readable is read, the rest is replaced with zeros, and this takes a bounded time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DATA = random.Random(7).randbytes(300 * BLOCK + 1234)
 class Broken(CarefulSource):
     """A file of zeros, or of `data`, whose blocks numbered in `bad` cannot be read.
 
-    `short`: what lies before a bad block is handed out, as Linux does, and not an error for the whole."""
+    `short`: as on Linux, a read returns the bytes before a bad block instead of failing completely."""
 
     def __init__(
         self, bad: set[int] | range, size: int, data: bytes = b"", short: bool = True, code: int = errno.EIO
@@ -145,7 +145,7 @@ def test_a_dead_file_costs_few_reads(size: int) -> None:
 
 
 def test_a_disk_that_is_bad_all_over_costs_bounded_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second block of 256 MiB: as more reads fail, more is given up at a time."""
+    """Every second block of 256 MiB is bad: after more failures, more blocks are skipped at a time."""
     monkeypatch.setattr(module, "PATIENCE", 32)
     size = 256 * MIB
     source = Broken(range(0, size, 2), size)
@@ -169,7 +169,7 @@ def test_unreadable_in_gives_parts() -> None:
 
 def test_other_errors_are_raised() -> None:
     source = Broken({1}, 10 * BLOCK, code=errno.ESTALE)
-    with pytest.raises(SourceError, match="cannot read at position 4096"):
+    with pytest.raises(SourceError, match="cannot read at byte 4096"):
         source.read_at(BLOCK, 10)
     assert not source.unreadable
     source.close()
@@ -199,7 +199,8 @@ PAGE = mmap.PAGESIZE
 
 @pytest.fixture
 def memory() -> Iterator[tuple[int, int]]:
-    """Address and size of this process's memory, pages 3 and 4 of which cannot be read: mapped beyond a file's end."""
+    """Return address and size of memory in this process whose pages 3 and 4 cannot be read: they are mapped beyond the
+    end of a file."""
     LIBC.mmap.restype = ctypes.c_void_p
     LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -218,7 +219,7 @@ def memory() -> Iterator[tuple[int, int]]:
 
 
 def test_the_kernels_own_error(memory: tuple[int, int]) -> None:
-    """The real thing: short reads up to what cannot be read, then EIO."""
+    """The error comes from the kernel: short reads up to the unreadable bytes, then EIO."""
     start, size = memory
 
     class Memory(CarefulSource):
@@ -241,7 +242,7 @@ def test_the_kernels_own_error(memory: tuple[int, int]) -> None:
 @pytest.mark.parametrize("window", [MIB, 4096])
 @pytest.mark.parametrize("block", [0, 7, 40])
 def test_the_reader_walks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int, block: int) -> None:
-    """Past a bad block anywhere, the first one included."""
+    """The bad block may be anywhere, including the first one."""
     path = tmp_path / f"{0:020}.log"
     data = b"".join(craft.one(bytes([i]) * 5000, i) for i in range(50))
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""The files beside the segments: what kafka-dump-log says of them, what a broker wrote, and what damage leaves."""
+"""The small files next to segments: compared with kafka-dump-log and with what a broker wrote, and damaged."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def test_known_by_name_and_by_content(name: str, data: bytes, tmp_path: Path) ->
 
 
 def test_a_lone_entry_is_known_by_its_content() -> None:
-    # as a clean shutdown leaves most indexes: trimmed to one entry; or preallocated, zeros behind it
+    # as a clean shutdown leaves most indexes, truncated to one entry; or preallocated, followed by zeros
     for kind, data in ((KINDS["index"], INDEX[:8]), (KINDS["index"], INDEX), (KINDS["timeindex"], TIME_INDEX[:12])):
         for padding in (0, 1000):
             assert by_content(window_of(data + bytes(padding * len(data)))) is kind
-    # two entries of an index are as long as three of a time index, and rise when they are read as such
+    # two entries of an index are as long as three of a time index, and would be in ascending order as such
     assert by_content(window_of(struct.pack(">iiiiii", 1, 2100, 2, 4200, 3, 6300))) is KINDS["index"]
     # the beginnings of segments: base offset, length, epoch
     for begun in (struct.pack(">qi", 300, 70), struct.pack(">qii", 0, 70, 5), struct.pack(">q", 300)):
@@ -174,11 +174,11 @@ def test_zeros_at_the_end_are_padding(window: int) -> None:
     found = items("00000000000000000000.index", INDEX + bytes(8 * 5000), window)
     assert [type(item) for item in found] == [Entry, Entry, Region]
     assert (found[2].kind, found[2].position, found[2].size) == ("padding", 16, 40000)
-    # Zeros before another entry are told as such: Kafka takes them for entries.
+    # Zeros before another entry are reported: Kafka parses them as entries.
     found = items("00000000000000000000.index", INDEX + bytes(8 * 1000) + INDEX, window)
     assert [getattr(item, "kind", "entry") for item in found] == ["entry", "entry", "padding", "entry", "entry"]
     assert (found[2].position, found[2].size) == (16, 8000)
-    assert found[2].reason.startswith("1000 entries of zeros")
+    assert found[2].reason.startswith("1,000 entries of zeros")
     found = items("00000000000000000000.timeindex", TIME_INDEX + bytes(5), window)
     assert [getattr(item, "kind", "") for item in found] == ["", "", "torn"]
 
@@ -186,7 +186,8 @@ def test_zeros_at_the_end_are_padding(window: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("window", [4096, 61])
 def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
-    """No damage is an exception; binary files are covered byte for byte; a snapshot's damage is found."""
+    """Damage never raises an exception; every byte of binary files is accounted for; damage to a snapshot is
+    detected."""
     data = NAMES[name]
     damaged = [data[:size] for size in range(len(data))]
     for bit in seeded(name).sample(range(8 * len(data)), min(300, 8 * len(data))):
@@ -205,7 +206,7 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
 def test_hostile_numbers() -> None:
     huge = struct.pack(">hIi", 1, 0, 0x7FFFFFFF)
     codes = [item.reason for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
-    assert codes[0] == "2147483647 producers counted, 0 there"
+    assert codes[0] == "producerEntries is 2147483647, but there are 0"
     bad = b"0\n99999999999999999999\na b c\n\nx 0 99999999999999999999\norders 0 7\n"
     found = items("cleaner-offset-checkpoint", bad)
     assert [item.values for item in found if isinstance(item, Entry) and item.type] == [
@@ -216,7 +217,7 @@ def test_hostile_numbers() -> None:
 
 
 def test_declared_like_the_schema() -> None:
-    """The layout of a snapshot's entries is that of Kafka's schema ProducerSnapshot."""
+    """The layout of a snapshot's entries equals Kafka's schema ProducerSnapshot."""
     from kdump.format.schema import load
 
     (entries_node,) = [node for node in load("ProducerSnapshot").struct(1).fields if node.name == "producerEntries"]
@@ -232,10 +233,10 @@ LAYOUTS = {".index": INDEX_ENTRY, ".timeindex": TIME_INDEX_ENTRY, ".txnindex": T
 
 
 def test_oracle() -> None:
-    """Every index and snapshot that kafka-dump-log dumped, entry by entry.
+    """Compare every index and snapshot with kafka-dump-log's output, entry by entry.
 
-    It prints an entry of an empty index of an empty log, (offset: N position: 0), where there is none; it leaves out of
-    a snapshot's line what is -1."""
+    For an empty index of an empty log it prints an entry that does not exist, (offset: N position: 0); in the line of a
+    snapshot it leaves out values of -1."""
     compared = 0
     for _, printed, path in oracle_files():
         kind, _ = by_name(str(path))

@@ -1,4 +1,4 @@
-"""The walk from header to header says what the thorough reader says, and loses nothing of a damaged file."""
+"""Reading only headers gives the same as the full reader, and loses nothing of a damaged file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def put(directory: Path, data: bytes, offset: int = 0) -> Path:
 
 @pytest.mark.parametrize("block", [module.BLOCK, 4096, 61, 100])
 def test_every_sound_segment(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the reader, which looks at every byte."""
+    """Compare with the full reader, which reads every byte."""
     monkeypatch.setattr(module, "BLOCK", block)
     monkeypatch.setattr(module, "SMALL", min(block, module.SMALL))
     assert LOGS
@@ -102,14 +102,14 @@ def test_quick_reads_little(tmp_path: Path) -> None:
     shutil.copytree(path.parent, tmp_path / "orders-none-0")
     copy = tmp_path / "orders-none-0" / path.name
     data = bytearray(copy.read_bytes())
-    data[6000:20000] = bytes(14000)  # neither the first batch nor those behind the last entry
+    data[6000:20000] = bytes(14000)  # neither the first batch nor those after the last entry
     copy.write_bytes(data)
     assert walk(copy, quick=True).damage == ""
     assert walk(copy).damage
 
 
 def test_quick_does_not_believe_an_index(tmp_path: Path) -> None:
-    """Entries that point elsewhere, fall, or are cut: all headers are read, and nothing is partial."""
+    """The entries are wrong, not in ascending order, or truncated: all headers are read, and nothing is partial."""
     path = segment("clean-1/orders-none-0")
     index = path.with_suffix(".index").read_bytes()
     assert len(index) >= 16
@@ -125,7 +125,7 @@ def test_quick_does_not_believe_an_index(tmp_path: Path) -> None:
 
 
 def test_one_wrong_length_loses_one_batch(tmp_path: Path) -> None:
-    """The batch in front of the place where the walk fails is the one that is wrong."""
+    """If a header is not where it should be, the length of the batch before it is wrong."""
     batches = craft.split(segment("clean-1/trimmed-0").read_bytes())
     for number in range(len(batches)):
         for wrong in (len(batches[number]) - 12 + 16, len(batches[number]) - 12 - 16, 3, 1 << 30):
@@ -142,13 +142,13 @@ def test_each_lie_is_seen(tmp_path: Path) -> None:
     lies = {
         "junk": [*batches[:4], b"#" * 300, *batches[4:]],
         "padding": [*batches[:4], bytes(300), *batches[4:]],
-        "offsets go back": [*batches[:4], batches[1], *batches[4:]],
+        "offsets decrease": [*batches[:4], batches[1], *batches[4:]],
         "compression unknown(6)": [
             *batches[:4],
             craft.patch(batches[4], attributes=header.attributes | 6),
             *batches[5:],
         ],
-        "below the file's name": batches,
+        "below the one in the file's name": batches,
     }
     for word, parts in lies.items():
         found = walk(put(tmp_path, b"".join(parts), 20 if word.startswith("below") else 0))

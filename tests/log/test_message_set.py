@@ -1,4 +1,5 @@
-"""The messages of a wrapper as columns are those that are read one by one, and nothing else is taken for ordinary."""
+"""Checks that the messages of a wrapper, read as columns, equal those read one by one, and that anything unusual is
+read one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from tests.conftest import each_segment, facts, iter_regions
 
 
 def both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict[str, Any]], int]:
-    """The facts of every region, if both ways give the same; and how many wrappers were ordinary."""
+    """Return the facts of every region, after checking that both ways give the same, and the number of wrappers read as
+    columns."""
     quick, ordinary = [], 0
     for region in iter_regions(data):
         quick.append(facts(region))
@@ -42,7 +44,7 @@ def test_real_segments(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
 def test_damaged_insides(magic: int, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each bit of the messages inside, behind a wrapper whose own checksum holds."""
+    """Flip each bit of the messages inside, in a wrapper whose own checksum matches."""
     inner = [craft.message(magic, b"value", offset=i, key=None if i else b"k") for i in range(3)]
     payload = b"".join(inner)
     for bit in range(8 * len(payload)):
@@ -55,7 +57,7 @@ def test_damaged_insides(magic: int, codec: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_odd_insides(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fields that are another, with checksums that hold."""
+    """The fields have other values, and the checksums match."""
     dice = random.Random(magic)
     for _ in range(300):
         inner = []
@@ -72,7 +74,7 @@ def test_odd_insides(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", each_segment("legacy/"))
 def test_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON that is written from the columns, and verify, say the same as what looks at messages one by one."""
+    """JSON written from the columns, and verify, give the same as code that reads the messages one by one."""
     for arguments in (["inspect", "--json", "--records"], ["inspect", "--json", "--records", "--key", "k3"]):
         found = []
         for quick in (True, False):

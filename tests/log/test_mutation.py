@@ -1,4 +1,5 @@
-"""Truncate at every byte, flip every bit: nothing is raised, the damage is seen in its own batch, the others stay."""
+"""Truncates at every byte and flips every bit: no exception is raised, the damage is reported in its own batch, and the
+other batches stay."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from tests import craft
 from tests.conftest import FIXTURES, SEED, iter_regions, record_facts, sample, seeded, segment, segments, tiles
 
 FLIPS, CUTS = (600, 120) if SEED else (45, 20)
-"""About so many a file."""
+"""Approximate number per file."""
 
 
 def look(data: bytes) -> list[tuple[Region, dict[str, Any]]]:
-    """Every region, and all that can be read of it."""
+    """Return every region, with everything that can be read of it."""
     found = []
     for region in iter_regions(data, name_offset=0):
         said: dict[str, Any] = {}
@@ -44,13 +45,13 @@ def by_span(found: list[tuple[Region, dict[str, Any]]]) -> dict[tuple[int, int],
 
 
 def steps(count: int, wanted: int) -> Iterator[int]:
-    """About `wanted` of 0..count-1; an odd step meets every bit of a byte."""
+    """Return about `wanted` of 0..count-1; the odd step reaches every bit of a byte."""
     step = max(1, count // wanted) | 1
     return iter(range(seeded(count).randrange(step) if SEED else 0, count, step))
 
 
 def small(path: Path, limit: int = 3000) -> bytes:
-    """The file, or the first batches of a larger one, about `limit` bytes of them."""
+    """Return the file, or the first batches of a larger one, of about `limit` bytes."""
     data = path.read_bytes()
     kept = b""
     for batch in craft.split(data):
@@ -67,7 +68,7 @@ EACH = pytest.mark.parametrize("path", FILES)
 
 
 def fields_outside(batch: bytes) -> list[tuple[str, int, int]]:
-    """The fields that the checksum does not cover, and the checksum itself: name and bytes."""
+    """Return the fields that the checksum does not cover, and the checksum itself: name and bytes."""
     if batch[16] == 2:
         return [
             ("baseOffset", 0, 8),
@@ -95,7 +96,7 @@ def test_flip_every_bit(name: str) -> None:
 
 
 def check_flips(data: bytes, bits: Iterable[int]) -> None:
-    """Every flip that the checksum covers is seen, where it is, and nothing else is any different for it."""
+    """Check that every flip covered by the checksum is reported at its position, and changes nothing else."""
     before = by_span(look(data))
     spans = sorted(before)
     for bit in bits:
@@ -116,7 +117,7 @@ def check_flips(data: bytes, bits: Iterable[int]) -> None:
 @pytest.mark.sampled
 @EACH
 def test_flip_outside_the_checksum(path: Path) -> None:
-    """What happens to the first two batches and the last one, field by field, for every bit."""
+    """Flip bits in the first two batches and the last one, field by field, and check the result."""
     data = small(path)
     before = by_span(look(data))
     spans = sorted(before)
@@ -138,13 +139,13 @@ def check_field(
     region, said = mine
     assert region.end == span[1]
     if name in ("baseOffset", "offset", "leaderEpoch"):
-        # Nothing but the neighbours can show it: the batch is sound, with that number in it. Only a v1 wrapper's offset
-        # below the relative offsets inside contradicts itself.
+        # Only the neighbors could show it: the batch with this number is valid. But if the offset of a v1 wrapper is
+        # below the relative offsets inside, it contradicts itself.
         assert is_sound(region, said) or [problem.code for problem in said["problems"]] == ["message-set-invalid"]
         same = "value", "key", "headers", "timestamp"
         assert [[r[x] for x in same] for r in said["records"]] == [[r[x] for x in same] for r in was["records"]]
     elif name in ("batchLength", "messageSize"):
-        # The checksum tells the right length.
+        # The checksum determines the correct length.
         assert isinstance(region, Batch)
         assert region.crcValid
         (problem,) = said["problems"]
@@ -155,14 +156,14 @@ def check_field(
         assert not said["crcValid"]
         assert said["records"] == [r | {"crc": r["crc"], "crcValid": r["crcValid"]} for r in said["records"]]
         assert len(said["records"]) == len(was["records"])
-    else:  # magic: another format, which fits nothing, or none at all
+    else:  # magic: another format, to which nothing conforms, or an unknown one
         assert not is_sound(region, said)
 
 
 @pytest.mark.sampled
 @EACH
 def test_truncate(path: Path) -> None:
-    """All whole batches stay, and behind them is one torn tail (or padding, when all that is left of it is zeros)."""
+    """All complete batches stay; a single torn region follows (or padding, if the rest consists of zeros)."""
     data = small(path)
     before = by_span(look(data))
     spans = sorted(before)
@@ -180,7 +181,7 @@ def test_truncate(path: Path) -> None:
 @pytest.mark.sampled
 @EACH
 def test_lost_bytes(path: Path) -> None:
-    """A byte too few or too many, anywhere: what is whole behind it is found."""
+    """One byte is missing or added, anywhere: complete batches after it are found."""
     data = small(path)
     before = by_span(look(data))
     for at in steps(len(data), CUTS // 3):
@@ -191,6 +192,6 @@ def test_lost_bytes(path: Path) -> None:
                 if end <= at:
                     assert sound[start, end] == said
                 elif start > at and not (mine in sound and start == mine[1]):
-                    # (The first zero of a batch may stand in for the last of the one before.)
+                    # (The first zero of a batch may replace the last byte of the one before.)
                     there = sound[start + shift, end + shift]["records"]
                     assert [record["raw"] for record in there] == [record["raw"] for record in said["records"]]

@@ -1,4 +1,4 @@
-"""The page cache is after reading what it was before: in a model of it under any reads, and in the kernel's own."""
+"""Reading leaves the page cache as it was: in a model with arbitrary reads, and in the kernel."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_runs(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
 
 
 class Kernel:
-    """A page cache that reads ahead as much as it may, and keeps count of what it is told to drop."""
+    """Model of a page cache that reads ahead as much as allowed, and counts what it is told to drop."""
 
     def __init__(self, present: set[int], size: int, readahead: int) -> None:
         self.pages = set(present)
@@ -71,7 +71,7 @@ class Kernel:
     def read(self, position: int, count: int, ahead: int) -> None:
         stop = min(position + count + min(ahead, 2 * self.readahead), self.size)
         read = set(range(position // PAGE, -(-stop // PAGE)))
-        # What was read ahead may still be under way the next time that something is dropped.
+        # Readahead may still be in progress the next time that something is dropped.
         self.busy = {page for page in read - self.pages if page * PAGE > position + count}
         self.pages |= read
 
@@ -87,7 +87,7 @@ class Kernel:
     st.booleans(),
 )
 def test_any_reads(present: set[int], size: int, reads: list[tuple[int, int, int]], walk: bool) -> None:
-    """Whatever was there, whatever is read: in jumps, or one behind the other."""
+    """Any pages are cached before, and any are read: in random or in sequential order."""
     present = {page for page in present if page * PAGE < size}
     kernel = Kernel(present, size, readahead=4 * PAGE)
     with (
@@ -111,7 +111,7 @@ def test_any_reads(present: set[int], size: int, reads: list[tuple[int, int, int
             cache.before(position, count, size)
             kernel.read(position, count, ahead)
             position += count
-            # A read, what may be read ahead of it, and a granule at both ends; and what was busy the last time.
+            # One read, the maximum readahead, a granule at both ends, and the pages that were busy the last time.
             zone = 40 + 8 + 2 * 8
             ours = (1 if walk else pagecache.ZONES) * zone + 8
             assert len(kernel.pages - present) <= ours, "what is not dropped behind"
@@ -152,7 +152,7 @@ VALUE = 100_000
 
 
 def cached(fd: int, size: int) -> set[int]:
-    """The pages that are in the kernel's cache, asked one by one."""
+    """Return the pages in the kernel's cache; asks for each page."""
     return {page for page in range(-(-size // PAGE)) if cached_pages(fd, page * PAGE, (page + 1) * PAGE)}
 
 
@@ -162,7 +162,7 @@ def forget(fd: int) -> None:
 
 
 def shows(directory: Path) -> bool:
-    """Whether pages of files in here can be counted and dropped: not on tmpfs, say."""
+    """Return True if pages of files in this directory can be counted and dropped, which is not the case on tmpfs."""
     with tempfile.TemporaryFile(dir=directory) as file:
         file.write(bytes(16 * PAGE))
         file.flush()
@@ -195,7 +195,7 @@ def nothing(_fd: int, _size: int) -> None:
 
 
 def first_half(fd: int, size: int) -> None:
-    """As a consumer reads, from the start: the kernel has marked where to read ahead next."""
+    """Read from the start, as a consumer does: the kernel has marked where to read ahead next."""
     for position in range(0, size // 2, MIB):
         os.pread(fd, MIB, position)
 
@@ -213,7 +213,7 @@ def single_pages(fd: int, size: int) -> None:
 
 
 def newest(fd: int, size: int) -> None:
-    """As on a live broker: what was written last."""
+    """Read what was written last, as on a live broker."""
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     for position in range(size - 5 * MIB - 777, size, MIB):
         os.pread(fd, MIB, position)
@@ -232,7 +232,7 @@ def read_regions(window: Window) -> None:
 
 
 def read_a_third(window: Window) -> None:
-    """And stop there, with readahead under way."""
+    """Read a third of the file, and stop with readahead in progress."""
     assert sum(len(piece) for piece in window.chunks(0, SIZE // 3)) == SIZE // 3
 
 
@@ -260,7 +260,7 @@ def test_the_kernels_cache(
         read(Window(source, size))
         source.close()
         after = cached(fd, total)
-        # A kernel that is short of memory drops pages too, so once as it was found is enough.
+        # A kernel that is short of memory also drops pages, so one unchanged run is enough.
         if after == before:
             break
     os.close(fd)
@@ -269,7 +269,7 @@ def test_the_kernels_cache(
 
 
 def settled(fd: int, size: int) -> set[int]:
-    """What is cached once nothing is read ahead any more."""
+    """Return the cached pages once readahead has finished."""
     pages = cached(fd, size)
     while (now := cached(fd, size)) != pages:
         pages = now
@@ -277,7 +277,7 @@ def settled(fd: int, size: int) -> set[int]:
 
 
 def test_without_care_pages_stay(log: Path) -> None:
-    """So that the tests above show something."""
+    """Control for the tests above: without dropping, pages stay in the cache."""
     fd = os.open(log, os.O_RDONLY)
     forget(fd)
     source = open_source(str(log))

@@ -1,4 +1,4 @@
-"""Records, by the quick loop and by the declared layout, in pieces of any size, from sound and from lying batches."""
+"""Records read by the fast loop and by the declared layout, in pieces of any size, from valid and false batches."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ V2_SEGMENTS = [path for path in segments() if "legacy" not in str(path) or "upgr
 
 
 def payload_of(batch: Batch) -> bytes:
-    """The decompressed records of a v2 batch, by the codec alone."""
+    """Return the decompressed records of a v2 batch, using only the codec."""
     size = batch.size - craft.HEADER
     pieces = batch.chunks(craft.HEADER, size)
     return b"".join(decompress(batch.compression, pieces, limit=1 << 28, size=size)) if size else b""
 
 
 def only(data: bytes, **options: Any) -> Batch:
-    """The one batch of which `data` consists."""
+    """Return the single batch in `data`."""
     (batch,) = batches(read_regions(data, **options))
     return batch
 
 
 def read(data: bytes, **options: Any) -> tuple[list[Record], list[str], Batch]:
-    """The records of a batch, the codes of its problems, and itself."""
+    """Return the records of a batch, the codes of its problems, and the batch."""
     batch = only(data, **options)
     found = list(records(batch))
     return found, [problem.code for problem in batch.problems], batch
 
 
-# The quick loop and the layout
+# The fast loop and the layout
 
 Row = tuple[Any, ...]
 Wrong = tuple[str, int] | None
 
 
 def by_layout(data: bytes, count: int) -> tuple[list[Row], Wrong]:
-    """The records as RECORD declares them, field by field, and the first that is wrong: its field and its position."""
+    """Return the records as declared by RECORD, field by field, and field and position of the first error."""
     rows: list[Row] = []
     position = 0
     for _ in range(count):
@@ -85,7 +85,7 @@ def by_layout(data: bytes, count: int) -> tuple[list[Row], Wrong]:
 
 
 def lie(span: Span) -> Wrong:
-    """What the layout alone does not say: which sizes and counts may be negative."""
+    """Return rules that the layout does not contain: which sizes and counts may be negative."""
     least = {"keySize": -1, "valueSize": -1, "headersCount": 0, "headerKeySize": 0, "headerValueSize": -1}
     if span.field.name in least and span.value < least[span.field.name]:
         return span.field.name, span.position
@@ -132,7 +132,7 @@ def check_twins(data: bytes, count: int) -> None:
     expected, declared = by_layout(data, count)
     assert rows == expected
     if wrong and wrong[0] == "headersCount" and declared and declared != wrong:
-        # The loop does not try a count for which there is no room.
+        # The loop does not try a count that exceeds the remaining bytes.
         assert declared[1] > wrong[1]
     else:
         assert wrong == declared
@@ -217,7 +217,8 @@ CODEC_SEGMENTS = [
 
 @pytest.mark.parametrize("name", CODEC_SEGMENTS)
 def test_pieces_of_corrupt_payloads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Damage reads the same however the payload is split: the payload is hurt before it is compressed again."""
+    """Damage gives the same result however the payload is split: the payload is damaged before it is compressed
+    again."""
     whole = craft.split(segment(name).read_bytes())[0]
     rng = random.Random(3)
     for _ in range(60):
@@ -229,7 +230,7 @@ def test_pieces_of_corrupt_payloads(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def repack(whole: bytes, rng: random.Random) -> bytes:
-    """The batch with a few bytes of its decompressed payload overwritten, or its end cut off."""
+    """Return the batch with a few bytes of its decompressed payload overwritten, or its end removed."""
     batch = only(whole)
     if isinstance(batch, BatchLegacy):
         bounds = legacy.value_bounds(batch)
@@ -275,7 +276,7 @@ def test_records_across_windows(codec: str) -> None:
     assert not problems
 
 
-# Batches that lie
+# False batches
 
 TWO = [craft.record(0, b"k", b"v"), craft.record(1, None, None)]
 
@@ -350,7 +351,7 @@ def test_one_lie_a_field(record: bytes, field: str) -> None:
 
 @pytest.mark.parametrize("codec", craft.CODECS[1:])
 def test_a_payload_that_breaks_off(codec: str) -> None:
-    """What came before the break is shown; and its place is given in the file."""
+    """The records before the error are returned, and its position in the file is reported."""
     rng = random.Random(4)
     rows = [craft.record(i, value=rng.randbytes(3000)) for i in range(100)]
     packed = craft.compress(codec, b"".join(rows))
@@ -371,7 +372,7 @@ def test_the_limit_of_what_is_decompressed() -> None:
 
 
 def test_a_record_that_claims_more_than_the_limit() -> None:
-    """No memory is taken for it."""
+    """No memory is allocated for it."""
     lie = craft.varint(2_000_000_000) + bytes(30)
     found, problems, _ = read(craft.batch([TWO[0], lie, TWO[1]], "zstd", count=3))
     assert (len(found), problems) == (1, ["decompression-failed"])
@@ -383,7 +384,7 @@ def test_an_unknown_codec() -> None:
     assert batch.compression == "unknown(5)"
 
 
-# What the header says of the records
+# What the header states about the records
 
 
 def test_a_sequence_wraps() -> None:
@@ -410,7 +411,7 @@ def test_timestamps() -> None:
 
 
 def test_a_delete_horizon() -> None:
-    """baseTimestamp is the horizon then, and deltas are to it: the timestamps come out as they were."""
+    """baseTimestamp is then the horizon, and timestamp deltas are relative to it: the timestamps are as they were."""
     (batch,) = [b for b in batches(read_regions(segment("clean-1/users-0"))) if b.hasDeleteHorizonMs]
     (record,) = records(batch)
     assert batch.deleteHorizonMs == batch.baseTimestamp
@@ -446,7 +447,8 @@ def inner(magic: int, offsets: list[int], **options: Any) -> list[bytes]:
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
 def test_offsets_in_wrappers(codec: str) -> None:
-    """Absolute in v0; relative in v1, where the wrapper has the last one's; and v1 with a 0 there is absolute."""
+    """Offsets are absolute in v0 and relative in v1, where the wrapper has that of the last message; a v1 wrapper with
+    offset 0 has absolute ones."""
     for magic, offsets, wrapped, expected in (
         (0, [50, 51, 52], 52, [50, 51, 52]),
         (0, [50, 55], 55, [50, 55]),
@@ -476,7 +478,8 @@ def test_the_append_time_of_a_wrapper() -> None:
 
 
 def test_raw_snappy_and_old_lz4() -> None:
-    """What librdkafka and the 0.9 Java client wrote, made again: a raw block, and a header checksum over the magic."""
+    """Crafted like those that librdkafka and the 0.9 Java client wrote: a raw block, and a header checksum that
+    includes the magic."""
     set_of = b"".join(inner(0, [0, 1]))
     raw = craft.message(0, snappy.compress(set_of), offset=1, attributes=2)
     assert [record.value for record in read(raw)[0]] == [b"v0", b"v1"]
@@ -495,7 +498,7 @@ Make = Callable[[int], bytes]
 
 
 def set_of(*more: bytes, codec: str = "gzip") -> Make:
-    """A wrapper with one sound message and more in it."""
+    """Return a wrapper with one valid message and these bytes after it."""
     return lambda magic: craft.wrapper(magic, [*inner(magic, [0]), *more], codec, offset=1)
 
 
@@ -508,7 +511,7 @@ def nested_first(magic: int) -> bytes:
 
 
 def bare(value: bytes | None, codec: int) -> Make:
-    """A wrapper whose value is not what it should be."""
+    """Return a wrapper whose value is invalid."""
     return lambda magic: craft.message(magic, value, attributes=codec, offset=1)
 
 
@@ -542,10 +545,10 @@ def test_message_sets_that_lie(make: Make, code: str, left: int, magic: int) -> 
         found, problems, batch = read(data, window_size=window)
         assert problems == [code]
         assert len(found) == left
-        # A wrapper that can be read and holds nothing has no messages; of one that cannot be read, nothing is known.
+        # A readable, empty wrapper has no messages; an unreadable one has an unknown number.
         empty = any("without messages" in problem.reason for problem in batch.problems)
         assert batch.recordCount == (left or (0 if empty else None))
-        # Only the whole wrapper tells where relative offsets begin.
+        # Relative offsets can be computed only with the whole wrapper.
         assert [record.offset for record in found] == ([0, 1][:left] if magic == 0 else [None] * left)
 
 
@@ -574,7 +577,7 @@ def test_a_lone_message_whose_sizes_lie(magic: int) -> None:
 
 
 def test_a_wrapper_larger_than_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is decompressed twice, and says the same."""
+    """It is decompressed twice, with the same result."""
     data = craft.wrapper(1, inner(1, list(range(500))), "lz4", offset=1499)
     expected = facts(only(data))
     monkeypatch.setattr(legacy, "KEEP", 1000)

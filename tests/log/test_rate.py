@@ -1,4 +1,4 @@
-"""The token bucket, on a clock that only its own sleeping moves."""
+"""The token bucket, with a clock that only its own sleeping advances."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_time_that_was_spent_otherwise_counts(clock: Clock) -> None:
 
 @pytest.mark.parametrize("per_second", [0, -1])
 def test_no_rate(per_second: int) -> None:
-    with pytest.raises(ValueError, match="bytes a second"):
+    with pytest.raises(ValueError, match="bytes per second"):
         Rate(per_second)
 
 
@@ -78,7 +78,7 @@ def take_some(rate: Rate) -> None:
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_processes_share_one_bucket(method: str) -> None:
-    """What all of them took is waited for by whoever comes next."""
+    """The next process waits for the bytes that all of them have read."""
     context: Any = multiprocessing.get_context(method)
     waited: list[float] = []
     rate = Rate(1000, context, clock=stopped, sleep=skip)

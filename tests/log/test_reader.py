@@ -1,4 +1,4 @@
-"""Regions tile any file, and one bad batch never hides a good one."""
+"""Regions tile any file, and one damaged batch never hides a valid one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REAL = {
         "legacy/upgraded-gzip-0",
     )
 }
-"""Sound batches in the order of their offsets, of every format."""
+"""Valid batches of every format, in offset order."""
 FORMATS = pytest.mark.parametrize("sound", REAL.values(), ids=REAL)
 V2 = pytest.mark.parametrize("name", ["clean-1/trimmed-0", "clean-1/orders-zstd-0", "clean-1/payments-0"])
 
@@ -68,7 +68,7 @@ JUNK = {
 
 
 def place(*parts: bytes | Region) -> tuple[bytes, list[tuple[int, int]]]:
-    """The parts in a row, and where each begins and ends."""
+    """Return the parts in a row, and where each begins and ends."""
     data = b""
     spans = []
     for part in parts:
@@ -79,7 +79,7 @@ def place(*parts: bytes | Region) -> tuple[bytes, list[tuple[int, int]]]:
 
 
 def spans_of(found: list[Region]) -> list[tuple[int, int]]:
-    """Where the batches are whose checksums hold."""
+    """Return the positions of the batches whose checksums match."""
     return [(region.position, region.end) for region in batches(found) if region.crcValid]
 
 
@@ -90,8 +90,8 @@ def check(
     windows: Any = WINDOWS,
     doubtful: list[tuple[int, int]] | None = None,
 ) -> list[Region]:
-    """The regions tile `data`, and those with a checksum that holds are exactly the `good` ones, with every window.
-    The `doubtful` may be among them."""
+    """Check, with every window, that the regions tile `data` and that the `good` batches are exactly those with a
+    matching checksum. The `doubtful` ones may be among them."""
     found: list[Region] = []
     for window in windows:
         found = read_regions(data, window, name_offset)
@@ -100,7 +100,7 @@ def check(
     return found
 
 
-# Sound files
+# Valid files
 
 
 @pytest.mark.parametrize("path", each_segment())
@@ -124,7 +124,7 @@ def test_windows_agree(path: Path) -> None:
 
 
 class Pipe:
-    """A stream that gives its bytes in pieces of odd sizes, and cannot seek."""
+    """A stream that returns its bytes in pieces of irregular sizes, and cannot seek."""
 
     def __init__(self, data: bytes) -> None:
         self.stream = io.BytesIO(data)
@@ -142,7 +142,7 @@ def piped(data: bytes) -> StreamSource:
 
 
 def copies(path: Path, there: Path) -> Iterator[str]:
-    """The same file as people ship them."""
+    """The same file in the forms in which people ship it."""
     data = path.read_bytes()
     for ending, packed in ((".gz", gzip.compress(data)), (".zst", zstandard.compress(data))):
         copy = there / (path.name + ending)
@@ -179,7 +179,7 @@ def test_sources_agree_on_damage(sound: list[bytes], tmp_path: Path) -> None:
 
 
 def damaged(sound: list[bytes]) -> bytes:
-    """Good batches with all sorts of damage between them."""
+    """Valid batches with various damage between them."""
     parts: list[bytes] = []
     for index, (batch, junk) in enumerate(zip(sound, list(JUNK.values()) * len(sound))):
         parts += [batch, junk] if index % 2 else [batch, craft.flip(batch, 8 * len(batch) - 1), bytes(100)]
@@ -203,7 +203,7 @@ def test_a_damaged_gzip_copy_ends_where_it_breaks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_start(window: int) -> None:
-    """Reading may begin at any region."""
+    """Reading may start at any region."""
     path = segment("clean-1/payments-0")
     expected = read_regions(path)
     for region in expected[:: len(expected) // 7]:
@@ -248,7 +248,7 @@ NOISE: st.SearchStrategy[bytes] = st.one_of(
     st.sampled_from([None, 0]),
 )
 def test_any_splice_of_batches_and_junk(parts: list[bytes | int], window: int, name_offset: int | None) -> None:
-    """Each real batch is found, whatever lies between: all have rising offsets, as in a log."""
+    """Each real batch is found, whatever is between them; offsets are in ascending order, as in a log."""
     data, good, offset = b"", [], 0
     for part in parts:
         if isinstance(part, int):
@@ -261,7 +261,7 @@ def test_any_splice_of_batches_and_junk(parts: list[bytes | int], window: int, n
     found = read_regions(data, window, name_offset)
     assert tiles(found, len(data))
     there = spans_of(found)
-    # The first zeros of a batch may complete half a batch before it.
+    # The first zeros of a batch may complete an incomplete batch before it.
     lost = [span for span in good if span not in there and not any(start < span[0] < end for start, end in there)]
     assert not lost
 
@@ -293,7 +293,7 @@ def test_junk_everywhere(sound: list[bytes]) -> None:
 
 @FORMATS
 def test_a_file_whose_name_is_far_off(sound: list[bytes]) -> None:
-    """A wrong name is no reason to lose what is there, once two batches agree that it is wrong."""
+    """The batches of a file with a wrong name are found once two batches agree that it is wrong."""
     sound = [craft.rebase(batch, 50_000 + int.from_bytes(batch[:8], "big")) for batch in sound[:7]]
     data, spans = place(*sound[:3], JUNK["random"], *sound[3:])
     for name_offset in (10**15, 1_000_000, 50_000):
@@ -317,13 +317,13 @@ def test_a_block_of_another_file(sound: list[bytes]) -> None:
 
 def check_block(hurt: bytes, data: bytes, spans: list[tuple[int, int]]) -> None:
     good = [(start, end) for start, end in spans if hurt[start:end] == data[start:end]]
-    # If the block has changed only bytes of a base offset, no checksum shows it.
+    # If the block changes only bytes of a base offset, no checksum detects it.
     doubtful = [(start, end) for start, end in spans if hurt[start + 8 : end] == data[start + 8 : end]]
     doubtful = [span for span in doubtful if span not in good]
     check(hurt, good, windows=WINDOWS[:2], doubtful=doubtful)
 
 
-# Tails
+# Ends of files
 
 
 @FORMATS
@@ -364,7 +364,7 @@ def test_a_bad_last_batch_before_padding(sound: list[bytes]) -> None:
 
 @FORMATS
 def test_a_tail_of_which_only_the_start_was_written(sound: list[bytes]) -> None:
-    """A preallocated file after a crash: half a batch, then zeros."""
+    """A preallocated file after a crash: an incomplete batch, then zeros."""
     data, spans = place(*sound[:4])
     cut = len(sound[3]) - max(1, len(sound[3]) // 3)
     end = spans[3][0] + cut
@@ -412,7 +412,7 @@ def test_four_gibibytes_of_zeros(tmp_path: Path) -> None:
     ]
 
 
-# Header fields that lie
+# False header fields
 
 
 @pytest.mark.parametrize("at", [0, 2, -1])
@@ -454,7 +454,7 @@ def test_a_flipped_magic(sound: list[bytes], at: int) -> None:
 @pytest.mark.parametrize("at", [0, 2, -1])
 @FORMATS
 def test_a_flipped_base_offset(sound: list[bytes], at: int, name_offset: int | None) -> None:
-    """It is outside the checksum: the batch is sound, and only its neighbours show that its offset is not."""
+    """The checksum does not cover it: the batch is valid, and only its neighbors show that its offset is wrong."""
     sound = sound[:6]
     data, spans = place(*sound)
     for bit in range(64):
@@ -467,7 +467,7 @@ def test_a_flipped_base_offset(sound: list[bytes], at: int, name_offset: int | N
 def test_a_flipped_base_offset_hides_nothing_behind_damage(
     sound: list[bytes], at: int, name_offset: int | None
 ) -> None:
-    """What a wrong offset says must not be what later batches are measured by."""
+    """Later batches must not be compared with a wrong offset."""
     sound = sound[:8]
     for wreck in range(at + 1, min(at + 3, len(sound))):
         parts = [*sound[:wreck], JUNK["random"][: len(sound[wreck])], *sound[wreck + 1 :]]
@@ -480,7 +480,7 @@ def test_a_flipped_base_offset_hides_nothing_behind_damage(
 @pytest.mark.parametrize("field", ["lastOffsetDelta", "batchLength", "recordCount", "maxTimestamp", "producerId"])
 @V2
 def test_a_lying_field_in_a_bad_batch_hides_nothing(name: str, field: str) -> None:
-    """The checksum does not hold, so the field is not to be believed."""
+    """The checksum does not match, so the field must not be trusted."""
     sound = REAL[name][:8]
     bits = 8 * BATCH_HEADER.field(field).wire.size  # type: ignore[operator]
     parts = [*sound[:3], sound[3], JUNK["random"], *sound[4:]]
@@ -509,7 +509,7 @@ def test_two_bad_batches_and_a_good_one_between(sound: list[bytes]) -> None:
             check(data, spans[1:2], windows=WINDOWS[:2])
 
 
-# A value that holds a batch
+# A value that contains a batch
 
 
 def nests(inner: bytes, second: bytes) -> dict[str, bytes]:
@@ -547,7 +547,7 @@ WRECKS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("wreck", WRECKS.values(), ids=WRECKS)
 @pytest.mark.parametrize("nest", list(nests(b"", b"")))
 def test_a_batch_in_a_value_is_not_reported(nest: str, wreck: Callable[[bytes], bytes]) -> None:
-    """Neither a sound batch nor a bad one gives away what its records hold."""
+    """The batches inside its records are reported neither for a valid batch nor for a damaged one."""
     before = craft.rebase(REAL["clean-1/trimmed-0"][0], 0)
     behind = craft.rebase(REAL["clean-1/trimmed-0"][1], 1000)
     inner, second = craft.one(b"nested", offset=500), craft.one(b"nested too", offset=501)
@@ -601,7 +601,7 @@ def test_a_torn_batch_whose_value_holds_a_batch() -> None:
         assert [region.kind for region in found] == ["batch", "torn"]
 
 
-# Crafted to cost time
+# Crafted input that would take long
 
 
 def tiny(offset: int) -> bytes:
@@ -609,12 +609,12 @@ def tiny(offset: int) -> bytes:
 
 
 def bogus(offset: int, size: int) -> bytes:
-    """A header of a batch that is not there."""
+    """Return the header of a batch that does not exist."""
     return craft.patch(tiny(offset), crc=False, batchLength=size - 12)[:17] + b"\x12\x34\x56\x78" + tiny(offset)[21:]
 
 
 def headers_to_the_end(size: int) -> bytes:
-    """Headers in a row, each of which claims all that follows up to the same sound batch."""
+    """Return consecutive headers, each of which claims everything up to the same valid batch."""
     count = size // 61
     return b"".join(bogus(1 + i, 61 * (count - i)) for i in range(count)) + tiny(count + 10)
 
@@ -647,7 +647,7 @@ def batches_in_many_records(size: int) -> bytes:
 
 
 def lengths_before_batches(size: int) -> bytes:
-    """What may be the start of a record around the batch, again and again."""
+    """Return repeated bytes that may be the start of a record around the batch."""
     count = size // 4100
     return b"".join(b"\xff\xff\x7f\x00" * 1000 + tiny(i) for i in range(count))
 
@@ -657,7 +657,7 @@ def messages_of_nothing(size: int) -> bytes:
 
 
 class Counted:
-    """A source that counts what is read of it."""
+    """Counts the bytes that are read from a source."""
 
     def __init__(self, data: bytes) -> None:
         self.name, self.error, self.keep = "bytes", None, True
@@ -700,7 +700,7 @@ HOSTILE = [
 def test_crafted_input_costs_no_more_than_its_size(
     make: Callable[[int], bytes], window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Work is counted, not timed: bytes summed, bytes read, and looks into the window."""
+    """Work is counted, not timed: bytes in checksums, bytes read, and accesses to the window."""
     monkeypatch.setattr("kdump.log.resync.FREE_WORK", 1 << 20)
     monkeypatch.setattr("kdump.log.resync.RESERVE", 1 << 19)
     summed = looks = 0

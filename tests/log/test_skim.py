@@ -1,4 +1,5 @@
-"""A large record that is read without its value says what the whole one says, damaged or not, cut into any pieces."""
+"""A large record that is read without its value gives the same as the complete one, damaged or not, in pieces of any
+size."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ DAMAGE = st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, 1, 2, 3, 0x
 
 
 def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
-    """What is said of the records of a batch, and of where they are; and its problems."""
+    """Return the facts about the records of a batch and their positions, and the batch's problems."""
     (batch,) = iter_regions(data, window)
     assert isinstance(batch, BatchV2)
     rows: list[object] = []
@@ -78,7 +79,7 @@ def test_the_same_is_said(
 
 
 def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tuple[object, ...]:
-    """The keys of all headers, and the values of records with the keys that are asked for; and the problems."""
+    """Return the keys of all headers and the values of records with the given keys, and the problems."""
     (batch,) = iter_regions(data, window)
     assert isinstance(batch, BatchV2)
     found: list[object] = []
@@ -124,7 +125,7 @@ MESSAGES = st.lists(
 
 
 def inside(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
-    """What is said of the messages in a wrapper, or of a lone one; and its problems."""
+    """Return the facts about the messages in a wrapper, or about a single message, and its problems."""
     (batch,) = iter_regions(data, window)
     assert isinstance(batch, BatchLegacy)
     rows = []

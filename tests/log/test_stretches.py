@@ -1,4 +1,4 @@
-"""Stretches are the same batches as those that come one by one, on sound files and on damaged ones."""
+"""Checks that stretches contain the same batches as reading one by one, in valid and in damaged files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = (WALKED, CHECKED)
 
 
 def expanded(data: bytes, stretches: str, size: int = 1 << 20, name_offset: int | None = 0) -> list[dict[str, Any]]:
-    """The facts of every region, those in stretches one by one; a stretch says the same as its batches."""
+    """Return the facts of every region, with stretches expanded after comparing them with their batches."""
     found = []
     for region in regions(window_of(data, size), name_offset=name_offset, stretches=stretches):
         if not isinstance(region, Stretch):
@@ -64,7 +64,7 @@ def test_damaged(name: str) -> None:
 
 
 def test_it_is_used() -> None:
-    """A sound file is one stretch, but for its last batch when only headers are walked."""
+    """A valid file is a single stretch, except for its last batch if only headers are read."""
     data = b"".join(craft.one(b"x" * 900, offset) for offset in range(50))
     for kind, more in ((CHECKED, 0), (WALKED, 1)):
         found = list(regions(window_of(data), name_offset=0, stretches=kind))
@@ -79,7 +79,7 @@ FREE = {"source_end": 1 << 40, "largest": 1 << 40, "lowest": 0, "highest": 1 << 
 
 @given(st.binary(max_size=1200), st.integers(0, 3))
 def test_checksum(value: bytes, shift: int) -> None:
-    """Of any length, at any place, by the table or by the library."""
+    """Of any length, at any position, with the table or the library."""
     batch = craft.one(value)
     data = bytes(shift) + batch + bytes(shift)
     assert crc32c(batch[21:]) == int.from_bytes(batch[17:21], "big")

@@ -1,4 +1,4 @@
-"""Whatever is looked at in whatever order, the window shows the source's bytes, and keeps little of them."""
+"""In whatever order bytes are read, the window returns those of the source, and keeps few of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_looks(looks: list[tuple[str, int, int]], size: int, stream: bool) -> No
 
 @pytest.mark.parametrize("ahead", [0, 100, 150])
 def test_a_source_is_read_once(ahead: int) -> None:
-    """Looking ahead to the next header costs no second reading."""
+    """Looking ahead to the next header does not read twice."""
     window = Window(SeekableSource("file", io.BytesIO(DATA)), 256)
     position = 0
     while position < len(DATA):
@@ -49,7 +49,7 @@ def test_a_source_is_read_once(ahead: int) -> None:
 
 @pytest.mark.parametrize("hurt", [8 * 70, 8 * 8 + 8, 8 * 16 + 5], ids=["record", "length", "magic"])
 def test_a_pipe_is_not_kept_for_a_bad_batch(hurt: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in memory nor in a temporary file, however much follows it."""
+    """It is kept neither in memory nor in a temporary file, however much follows it."""
     for module in ("nested", "reader", "resync"):
         monkeypatch.setattr(f"kdump.log.{module}.LOOK_BACK", 1 << 20)
     monkeypatch.setattr("kdump.log.source.MEMORY", 12 << 20)

@@ -1,4 +1,4 @@
-"""The same command on executors of their own: local-cluster, and a standalone master with a worker."""
+"""The same commands on separate executors: local-cluster, and a standalone master with a worker."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def standalone(tmp_path: Path) -> Iterator[str]:
-    """The URL of a master that has a worker."""
+    """The URL of a master with one worker."""
     import pyspark
 
     home = os.path.dirname(pyspark.__file__)
@@ -83,7 +83,7 @@ def _seen(log: Path, pattern: str) -> str:
 
 
 def closure(*names: str) -> set[str]:
-    """These distributions and all that they need."""
+    """Return these distributions and everything that they need."""
     found: set[str] = set()
     left = list(names)
     while left:
@@ -97,7 +97,7 @@ def closure(*names: str) -> set[str]:
 
 @pytest.fixture
 def packed(tmp_path: Path) -> Path:
-    """An archive of an environment with kdump and what it needs in it, but for PySpark, which a worker has."""
+    """An archive of an environment with kdump and what it needs, except for PySpark, which a worker has."""
     home = tmp_path / "packed"
     subprocess.run([sys.executable, "-m", "venv", "--copies", "--without-pip", str(home)], check=True)
     (site,) = home.glob("lib/python*/site-packages")
@@ -108,7 +108,7 @@ def packed(tmp_path: Path) -> Path:
                 shutil.copyfile(file.locate(), site / file)
     for package in ("kdump", "pyspark_kdump"):
         shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
-    archive = tmp_path / "kdump.tar.gz"  # of a .tar Spark forgets which files are executable
+    archive = tmp_path / "kdump.tar.gz"  # Spark drops the executable bits of a plain .tar
     with tarfile.open(archive, "w:gz", compresslevel=1) as made:
         made.add(home, ".")
     shutil.rmtree(home)
@@ -118,7 +118,7 @@ def packed(tmp_path: Path) -> Path:
 def test_what_executors_lack_travels_with_the_command(
     alone: dict[str, Any], standalone: str, packed: Path, tmp_path: Path
 ) -> None:
-    """As docs/spark.md has it: `PYSPARK_PYTHON` is a path that only the archive has."""
+    """As in docs/spark.md: `PYSPARK_PYTHON` is a path that exists only in the archive."""
     import pyspark
 
     app = tmp_path / "kdump_app.py"
@@ -142,7 +142,7 @@ def test_what_executors_lack_travels_with_the_command(
 
 @pytest.mark.skipif("KDUMP_HADOOP_AWS" not in os.environ, reason="a directory with hadoop-aws and what it needs")
 def test_a_result_in_an_object_store(alone: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fsspec writes there Hadoop's s3a reads; the second scan keeps it, and a query asks it."""
+    """Hadoop's s3a reads what fsspec writes there; a second scan keeps it, and a query reads it."""
     import s3fs
     from moto.server import ThreadedMotoServer
 

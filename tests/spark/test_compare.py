@@ -1,4 +1,4 @@
-"""Replicas held against each other: what differs, from where on, and which of it is no damage."""
+"""Replicas compared with each other: what differs, from which offset on, and which differences are not damage."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def found(*replicas: list[BatchFact]) -> list[tuple[str, int]]:
     ("one", "other"),
     [
         (log("a"), log("b")),
-        (log("a"), log("b", first=20)),  # retention has been here
-        (log("a"), log("b", end=30)),  # behind
+        (log("a"), log("b", first=20)),  # after retention
+        (log("a"), log("b", end=30)),  # lagging
         (log("a", end=20), log("b", first=30)),
         (log("a"), []),
         (log("a"), [row._replace(leaderEpoch=3) for row in log("b")]),  # no checksum covers it
@@ -48,11 +48,11 @@ def test_the_first_offset_that_differs() -> None:
     assert difference.epochs == {"a": 0, "b": 2}
     assert difference.ends == {"a": 49, "b": 49}
     assert "leader epoch 2 in broker 9, 0 in broker 1" in difference.explained({"a": "1", "b": "9"})
-    assert "broker 1 has from offset 30 on" in difference.explained({"a": "1", "b": "9"})
+    assert "from offset 30 on, broker 1 has data" in difference.explained({"a": "1", "b": "9"})
 
 
 def test_how_bad_it_is() -> None:
-    """What a follower truncates when it starts is a warning; what nothing mends, an error."""
+    """A difference that a follower truncates at startup is a warning; one that no follower repairs is an error."""
     other = [row._replace(crc=1) for row in log("b")]
     (difference,) = first_differences(merged(log("a"), other))
     assert (difference.kind, difference.severity) == (DIVERGED, "error")
@@ -100,4 +100,4 @@ def test_what_one_lacks_between_others() -> None:
 
 def test_one_leader_epoch_is_said() -> None:
     other = [row._replace(crc=1) for row in log("b")]
-    assert "one leader epoch" in first_differences(merged(log("a"), other))[0].explained()
+    assert "the same leader epoch" in first_differences(merged(log("a"), other))[0].explained()

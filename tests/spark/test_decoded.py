@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics as tables: what `kdump inspect` decodes, and what `kdump groups` replays."""
+"""Records of Kafka's own topics as tables, compared with what `kdump inspect` decodes and `kdump groups` replays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_group_offsets() -> None:
         key, value = record["keyDecoded"]["data"], (record["valueDecoded"] or {}).get("data", {})
         assert (row["groupId"], row["topic"], row["partition"]) == (key["group"], key["topic"], key["partition"])
         assert (row["offset"], row["commitTimestamp"]) == (value.get("offset"), value.get("commitTimestamp"))
-    # The last commit outside of transactions is where the group stands.
+    # The last commit outside transactions is the group's offset.
     (group,) = same.cli_objects("groups", str(DISK), "--group", "group-consumer", "--offsets", "--json")[1:2]
     latest = [row for row in rows if (row["groupId"], row["topic"]) == (group["groupId"], group["topic"])][-1]
     assert latest["offset"] == group["offset"]
@@ -66,7 +66,7 @@ def test_transactions() -> None:
 
 
 def test_what_does_not_decode_is_said(tmp_path: Path) -> None:
-    """A log of one coordinator under the name of another: every record is there, with its problem."""
+    """The log of one coordinator has the name of another: every record is there, with its problem."""
     other = tmp_path / "__transaction_state-0"
     shutil.copytree(DISK / "__consumer_offsets-0", other)
     rows = same.rows("transactions", [other])

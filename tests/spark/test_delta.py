@@ -1,4 +1,4 @@
-"""kdump scan --format delta: what Delta's own reader finds is what the Parquet files hold, scan after scan."""
+"""kdump scan --format delta: Delta's own reader finds what the Parquet files contain, after each scan."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_each_scan_is_a_version(spark: Any, tmp_path: Path) -> None:
             assert len(found) > 2
         counts.append(by_delta(out / "batches").count())
         log = next((disk / "ledger-0").glob("*.log"))
-        log.write_bytes(log.read_bytes()[:900])  # the second scan finds less
+        log.write_bytes(log.read_bytes()[:900])  # the second scan finds fewer rows
     assert counts[1] == counts[0] - 1
     assert not any(path.name.startswith(".") for path in out.rglob("*.parquet"))
 
@@ -63,7 +63,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_not_on_a_url() -> None:
-    with pytest.raises(StoreError, match="directory of this machine"):
+    with pytest.raises(StoreError, match="local directory"):
         delta.require(Store("memory://out"))
 
 

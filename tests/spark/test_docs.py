@@ -1,5 +1,5 @@
-"""docs/spark.md: its tables are the declarations, its Python and its SQL run, and what it shows is what they print.
-KDUMP_REWRITE=1 writes the outputs anew."""
+"""docs/spark.md: its tables are generated from the declarations, its Python and SQL run, and its outputs are compared.
+KDUMP_REWRITE=1 writes the outputs again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SQL = re.compile(r"^```sql\n(.*?)^```$(?:\n\n```text\n.*?^```$)?", re.MULTILINE 
 SCAN = re.compile(r"^\$ kdump scan (clean-1 .*)$", re.MULTILINE)
 SHOWN = re.compile(r"(<!-- scan -->\n).*?(<!-- end of scan -->)", re.DOTALL)
 CHANGED = re.compile(r"last changed [0-9TZ:.-]+")
-"""A copy of the repository has other file times."""
+"""The file times differ in a copy of the repository."""
 
 
 def test_the_tables_are_the_declarations() -> None:
@@ -34,7 +34,7 @@ def test_its_python_runs(spark: Any, tmp_path: Path, capsys: Any) -> None:
     names: dict[str, Any] = {"spark": spark, "scratch": str(tmp_path / "state")}
     blocks = PYTHON.findall(PAGE.read_text())
     for block in blocks:
-        exec(block.replace('"clean-', f'"{FIXTURES}/clean-'), names)  # Spark's workers are where the session began
+        exec(block.replace('"clean-', f'"{FIXTURES}/clean-'), names)  # the workers stay in the first directory
     assert len(blocks) >= 3
     assert names["payments"].count() == 7
     assert [row.asDict() for row in spark.table("counts").collect()] == [{"topic": "trimmed", "count": 50}]

@@ -1,4 +1,5 @@
-"""The data source says of every disk, sound or damaged, what the command line says; also where everything splits."""
+"""The data source returns the same as the command line for every disk, healthy or damaged, also if all files are
+split."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from tests.test_damaged_disks import DAMAGES
 SPLITS = [None, 4096]
 EVERY = sorted([*DISKS.glob("kafka-4.3*/*"), *DISKS.glob("kafka-2.8*")])
 QUICK = ("clean-1", "clean-2", "diverged-1", "kafka-2.8-legacy")
-"""Disks that stand for all of them in `make test`."""
+"""Disks that stand for all in `make test`."""
 LARGE = 300_000
-"""Bytes above which a file is left out of the damaged copies."""
+"""Larger files are left out of the damaged copies."""
 
 Damage = Callable[[bytearray, random.Random], None]
 
@@ -54,7 +55,7 @@ def test_a_damaged_disk(disk: Path, damage: Damage, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
-    """Damage on both sides of a split's beginning, at the beginning itself, and in the batches that lead to it."""
+    """The damage is on both sides of the start of a split, at the start itself, and in the batches before it."""
     dice = seeded(seed)
     source = DISKS / "kafka-4.3" / "clean-1" / "clicks-0"
     copy = damaged(source, dice.choice(DAMAGES), tmp_path / "clicks-0", 4, seed)
@@ -63,7 +64,7 @@ def test_segments_with_several_wounds(seed: int, tmp_path: Path) -> None:
 
 
 def damaged(disk: Path, damage: Damage, copy: Path, wounds: int, seed: int = 0) -> Path:
-    """A copy whose segments, and indexes, all have so many wounds."""
+    """Return a copy in which all segments and indexes have this number of damaged places."""
     dice = seeded(f"{damage.__name__} {disk.name} {seed}")
     for path in sorted(path for path in without_large(disk, copy).rglob("*") if path.is_file()):
         data = bytearray(path.read_bytes())
@@ -75,7 +76,7 @@ def damaged(disk: Path, damage: Damage, copy: Path, wounds: int, seed: int = 0) 
 
 
 def without_large(disk: Path, copy: Path) -> Path:
-    """A copy of the files that are neither large nor empty."""
+    """Return a copy of the files that are neither large nor empty."""
     for path in sorted(disk.rglob("*")):
         if path.is_file() and 0 < path.stat().st_size < LARGE:
             target = copy / path.relative_to(disk)

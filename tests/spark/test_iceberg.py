@@ -1,4 +1,4 @@
-"""kdump scan --format iceberg: what Iceberg's own readers find is what the Parquet files hold, scan after scan."""
+"""kdump scan --format iceberg: Iceberg's own readers find what the Parquet files contain, after each scan."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.spark.test_incremental import run
 
 
 def by_iceberg(out: Path, name: str) -> pa.Table:
-    """The table as a reader finds it that knows its directory alone."""
+    """Return the table as a reader finds it that knows only its directory."""
     from pyiceberg.table import StaticTable
 
     return StaticTable.from_metadata(str(out / iceberg.PLACE / name)).scan().to_arrow()
 
 
 def by_parquet(out: Path, name: str) -> list[str]:
-    """The same, with the columns of the directories' names."""
+    """Return the same from the Parquet files, with the columns in the directory names."""
     names = arrow_schema(RESULTS[name]).names
     rows = []
     for file in written(str(out / name)):
@@ -69,12 +69,12 @@ def test_each_scan_is_a_version(tmp_path: Path) -> None:
         assert rows.num_rows != before
         before = rows.num_rows
         log = next((disk / "payments-0").glob("*.log"))
-        log.write_bytes(log.read_bytes()[: 900 * (3 - version)])  # the next scan finds less
+        log.write_bytes(log.read_bytes()[: 900 * (3 - version)])  # the next scan finds fewer rows
     assert (out / "batches").is_dir()
 
 
 def test_what_a_filter_leaves(tmp_path: Path) -> None:
-    """By a column that is in no file, and by one that is."""
+    """One filter is on a column that is in no file, the other on one that is."""
     from pyiceberg.table import StaticTable
 
     out = tmp_path / "out"
@@ -100,7 +100,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_not_on_a_url() -> None:
-    with pytest.raises(StoreError, match="directory of this machine"):
+    with pytest.raises(StoreError, match="local directory"):
         iceberg.require(Store("memory://out"))
 
 

@@ -1,6 +1,6 @@
-"""A second scan into a result gives what a scan from scratch gives, whatever has happened to the disks meanwhile.
+"""A second scan into a result gives the same as a scan from scratch, whatever has happened to the disks meanwhile.
 
-The tasks run in this process: what is held together here is files, and no engine has a part in it.
+The tasks run in this process, because only files are compared, for which no Spark is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOPIC = "payments-0"
 
 
 class Here:
-    """As much of a Spark context as a scan needs."""
+    """The part of a Spark context that a scan needs."""
 
     defaultParallelism = 2
 
@@ -51,18 +51,18 @@ class Here:
 
 def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> Scanned:
     spark: Any = SimpleNamespace(sparkContext=Here())
-    # Slices of 2 KiB: a change in one part of a segment must not leave the rows of another as they were.
+    # Slices of 2 KiB: a change in one part of a segment must not leave the old rows of another.
     chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
     return scan(spark, ScanOptions((str(disk),), **chosen), store or Store(str(out)))
 
 
 OWN_WAY = {"seconds", "files", "kept", "first"}
-"""Of an entry: how its rows came to be, and not what they are."""
+"""Keys of an entry that depend on how its rows were written, not on the rows."""
 
 
 def rows(out: Path) -> dict[str, Any]:
-    """Every directory of the result, with its rows, and what is known of the units. In which file a row is, and which
-    state is kept, depends on what the scans before have read."""
+    """Return the rows of every directory of the result, and the entries of the units. The file of a row and the state
+    that is kept depend on what the earlier scans have read."""
     found: dict[str, Any] = defaultdict(list)
     files: set[str] = set()
     for path in sorted(out.rglob("*.parquet")):
@@ -99,7 +99,7 @@ def lines(path: Path, *rows: str) -> None:
 
 
 def grow(disk: Path, dice: random.Random) -> None:
-    """The active segment gets more of what follows in the real one, up to the end of some batch."""
+    """Append to the active segment what follows in the real one, up to the end of some batch."""
     active = logs(disk)[-1]
     begin = begins(active)
     reached = begin + active.stat().st_size
@@ -110,12 +110,12 @@ def grow(disk: Path, dice: random.Random) -> None:
 
 
 def begins(log: Path) -> int:
-    """Where a segment begins in the real one."""
+    """Return the position in the real segment at which this one begins."""
     return next(row["position"] for row in BATCHES if row["baseOffset"] == int(log.stem))
 
 
 def roll(disk: Path, dice: random.Random) -> None:
-    """The active segment is closed behind some batch, and what was behind it is in a new one."""
+    """Close the active segment after some batch, and move the rest to a new one."""
     active = logs(disk)[-1]
     data = active.read_bytes()
     before = begins(active)
@@ -133,13 +133,13 @@ def truncate(disk: Path, dice: random.Random) -> None:
 
 
 def retain(disk: Path, dice: random.Random) -> None:
-    """Retention takes the oldest segment."""
+    """Delete the oldest segment, as retention does."""
     if len(logs(disk)) > 1:
         logs(disk)[0].unlink()
 
 
 def damage(disk: Path, dice: random.Random) -> None:
-    """A bit flips in some segment; its size is as it was."""
+    """Flip a bit in some segment, without changing its size."""
     path = dice.choice(logs(disk))
     data = bytearray(path.read_bytes())
     if data:
@@ -148,7 +148,7 @@ def damage(disk: Path, dice: random.Random) -> None:
 
 
 def clean(disk: Path, dice: random.Random) -> None:
-    """The cleaner writes a segment anew, without some of its batches."""
+    """Rewrite a segment as the log cleaner does, without some of its batches."""
     path = dice.choice(logs(disk))
     begin, size = begins(path), path.stat().st_size
     inside = [row for row in BATCHES if begin <= row["position"] < begin + size]
@@ -157,7 +157,7 @@ def clean(disk: Path, dice: random.Random) -> None:
 
 
 def touch(disk: Path, dice: random.Random) -> None:
-    """The time of some file's change is another, perhaps an earlier one."""
+    """Change the modification time of some file, perhaps to an earlier one."""
     time = dice.choice((1_600_000_000, 1_790_000_000))
     os.utime(dice.choice([path for path in (disk / TOPIC).iterdir() if path.is_file()]), (time, time))
 
@@ -168,13 +168,13 @@ def checkpoint(disk: Path, dice: random.Random) -> None:
 
 
 def epochs(disk: Path, dice: random.Random) -> None:
-    """An election; or a checkpoint that says something else of what was."""
+    """Write another leader-epoch-checkpoint, as after an election, or with other old entries."""
     starts = sorted(dice.sample(range(150), dice.randrange(1, 4)))
     lines(disk / TOPIC / "leader-epoch-checkpoint", *(f"{number} {start}" for number, start in enumerate(starts)))
 
 
 def stopped(disk: Path, dice: random.Random) -> None:
-    """The mark of a clean shutdown comes, or goes."""
+    """Add the clean-shutdown file, or remove it."""
     mark = disk / ".kafka_cleanshutdown"
     if mark.exists():
         mark.unlink()
@@ -183,7 +183,7 @@ def stopped(disk: Path, dice: random.Random) -> None:
 
 
 def beside(disk: Path, dice: random.Random) -> None:
-    """An index or a snapshot comes, or goes: with a segment's name, or another."""
+    """Add or remove an index or a snapshot, with the name of a segment or another."""
     there = [path for ending in ("index", "timeindex", "snapshot") for path in (disk / TOPIC).glob(f"*.{ending}")]
     if there and dice.random() < 0.5:
         dice.choice(there).unlink()
@@ -198,11 +198,11 @@ def beside(disk: Path, dice: random.Random) -> None:
 
 
 def nothing(disk: Path, dice: random.Random) -> None:
-    """As it was."""
+    """Change nothing."""
 
 
 def mend(disk: Path, dice: random.Random) -> None:
-    """The partition comes back whole."""
+    """Restore the whole partition."""
     for path in logs(disk):
         path.unlink()
     (disk / TOPIC / f"{0:020}.log").write_bytes(WHOLE)
@@ -211,7 +211,7 @@ def mend(disk: Path, dice: random.Random) -> None:
 WHOLE = (FIXTURES / "clean-1" / TOPIC / f"{0:020}.log").read_bytes()
 BATCHES: list[dict[str, Any]] = []
 OFTEN: tuple[Change, ...] = (grow, roll, roll, truncate)
-"""What a scan can go on after, if that is all."""
+"""Changes after which a scan can resume, if there are no others."""
 CHANGES: tuple[Change, ...] = (
     *(grow, roll, truncate, retain, damage, clean, touch, checkpoint, epochs, stopped, beside, nothing, mend),
     *OFTEN,
@@ -233,7 +233,7 @@ def a_disk(root: Path) -> Path:
 
 
 class Failing(Store):
-    """The machine goes down when so many files have been begun."""
+    """A store that fails after this number of files, as if the machine had crashed."""
 
     left = 0
 
@@ -252,7 +252,8 @@ def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
 
 
 def history(seed: int, steps: int, tmp_path: Path) -> int:
-    """Changes and scans, each compared with one from scratch; how many of them went on from where another was."""
+    """Run changes and scans, and compare each scan with one from scratch. Returns how many scans resumed where an
+    earlier one ended."""
     dice = seeded(seed)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     for _ in range(dice.randrange(3)):
@@ -283,7 +284,7 @@ def history(seed: int, steps: int, tmp_path: Path) -> int:
         assert entries[0] == entries[1], done
         assert added_up(found.entries, 20) == added_up(alone.entries, 20)
         shutil.rmtree(scratch)
-    assert run(disk, out).read == 1  # the root of the log directory, which is read each time
+    assert run(disk, out).read == 1  # the root of the log directory, which is always read
     run(disk, out, from_scratch=True)
     run(disk, tmp_path / "scratch")
     assert rows(out) == rows(tmp_path / "scratch"), done
@@ -292,7 +293,7 @@ def history(seed: int, steps: int, tmp_path: Path) -> int:
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The clock stands."""
+    """Stop the clock."""
     monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
     return monkeypatch
 
@@ -311,7 +312,7 @@ def test_what_may_happen_to_a_log(seed: int, tmp_path: Path, still: pytest.Monke
 
 
 def in_four(disk: Path) -> list[Path]:
-    """Of the partition the first half, in four segments."""
+    """Split the first half of the partition into four segments."""
     dice = random.Random(3)
     while len(logs(disk)) < 4:
         roll(disk, dice)
@@ -319,7 +320,7 @@ def in_four(disk: Path) -> list[Path]:
 
 
 class Preads:
-    """Which files were read, and how many bytes of each."""
+    """Counts the bytes that are read, by file."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.read: dict[str, int] = defaultdict(int)
@@ -352,13 +353,13 @@ def test_the_bytes_of_closed_segments_are_not_read(tmp_path: Path, still: pytest
     assert read_again() == {names[3]}
     assert counted.read[names[3]] >= paths[3].stat().st_size
     assert run(disk, out).kept == 2
-    roll(disk, dice)  # what was the last is a closed one, and has a successor
+    roll(disk, dice)  # the last segment is now closed, and followed by another
     assert read_again() == {*map(str, logs(disk)[3:])}
     grow(disk, dice)
     assert read_again() == {str(logs(disk)[-1])}
-    lines(disk / TOPIC / "leader-epoch-checkpoint", "0 0", "1 9000")  # an election, behind all that is kept
+    lines(disk / TOPIC / "leader-epoch-checkpoint", "0 0", "1 9000")  # an election, after everything that is kept
     counted.read.clear()
-    assert run(disk, out).continued == 0  # there was no such file: what it says of the first epoch is new
+    assert run(disk, out).continued == 0  # the file did not exist before, so its entry of the first epoch is new
     lines(disk / TOPIC / "leader-epoch-checkpoint", "0 0", "1 9000", "2 9001")
     assert read_again() == {str(logs(disk)[-1])}
     os.utime(paths[1])
@@ -421,7 +422,8 @@ def both(*changes: Change) -> Change:
 def test_what_has_to_be_as_it_was(
     before: Change, change: Change, goes_on: bool, tmp_path: Path, still: pytest.MonkeyPatch
 ) -> None:
-    """For a check to go on behind closed segments; and what a live broker writes all the time is none of it."""
+    """A check resumes after closed segments only if they are unchanged; what a live broker writes all the time does not
+    matter."""
     dice = random.Random(5)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     shutil.rmtree(disk / "users-0")
@@ -438,7 +440,7 @@ def test_what_has_to_be_as_it_was(
 
 
 def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    """Nothing is believed of it; the partition is read from its first segment on."""
+    """Such a state is not used: the partition is read from its first segment on."""
     disk = a_disk(tmp_path)
     shutil.rmtree(disk / "users-0")
     in_four(disk)
@@ -462,7 +464,7 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
         return changed
 
     def with_sound_state(change: Callable[[Any], Any]) -> Callable[[Path], None]:
-        """The state is another, and its digest is right."""
+        """Change the state, and correct its digest."""
 
         def changed(out: Path) -> None:
             data = b""
@@ -512,7 +514,7 @@ def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> 
 
 
 def test_a_long_check_that_was_interrupted_goes_on(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    """Not only behind a partition, but behind some of its segments."""
+    """It resumes not only after a partition, but also after some of its segments."""
     still.setattr("kdump.spark.scan_task.SPAN", 1)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     names = [*map(str, in_four(disk))]
@@ -556,7 +558,7 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path) -> N
 
 
 def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And are the same rows as those that are looked at one by one."""
+    """Their rows equal those of batches processed one by one."""
     together = alone = 0
     take, batch = Watch.take, Watch.batch
 

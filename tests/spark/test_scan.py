@@ -1,4 +1,4 @@
-"""kdump scan: what it says of real fleets, that it reads nothing twice, and what it refuses."""
+"""kdump scan: its results for real fleets, that it reads nothing twice, and what it rejects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kdump(*arguments: Any) -> Result:
 
 
 def tables(spark: Any, out: Path) -> dict[str, list[str]]:
-    """All rows of all tables of a result, in an order of their own."""
+    """Return all rows of all tables of a result, sorted."""
     found = {}
     for name in (*ALL, "records"):
         table = TABLES[name]
@@ -46,7 +46,7 @@ def tables(spark: Any, out: Path) -> dict[str, list[str]]:
 
 
 def expected(paths: list[Path]) -> dict[str, list[str]]:
-    """The same, as the data source reads the disks."""
+    """Return the same, as the data source reads the disks."""
     found = {}
     for name in (*ALL, "records"):
         columns = [column.name for column in TABLES[name].columns if not column.of]
@@ -86,7 +86,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert again["units"] == {"read": 3, "continued": 0, "kept": 49, "gone": 0}
     assert {**again, "units": 0, "seconds": 0} == {**said, "units": 0, "seconds": 0}
 
-    # What was asked before is answered in a table, too.
+    # Earlier answers are also in a table.
     rows = kdump("query", tmp_path / "fleet", "select topic, kind, brokers from replicas")
     assert rows.exit_code == 0
     assert rows.stdout.splitlines()[0].split() == ["topic", "kind", "brokers"]
@@ -111,12 +111,12 @@ def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> 
 
 
 def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -> None:
-    """Two leaders at once, or bytes that a disk has changed, in sound batches of one leader epoch."""
+    """Valid batches of one leader epoch differ: there were two leaders, or a disk changed bytes."""
     for name in "ab":
         shutil.copytree(FIXTURES / "clean-2" / "ledger-0", tmp_path / name / "ledger-0")
     log = tmp_path / "b" / "ledger-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
-    data[10 + int.from_bytes(data[8:12], "big")] ^= 1  # the last of the value of the first batch's last record
+    data[10 + int.from_bytes(data[8:12], "big")] ^= 1  # last byte of the last value in the first batch
     data[17:21] = crc32c(data[21 : 12 + int.from_bytes(data[8:12], "big")]).to_bytes(4, "big")
     log.write_bytes(data)
     result = kdump("scan", tmp_path, "--out", tmp_path.parent / f"{tmp_path.name}-out", "--json")
@@ -154,7 +154,8 @@ def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None
 
 
 def age(*paths: Path, days: int) -> None:
-    """Make files and directories old: nothing is kept of a scan that doubts findings in files written just now."""
+    """Make files and directories old: a scan keeps nothing of files with doubtful findings that were written just
+    now."""
     moment = time.time() - 86400 * days
     for path in paths:
         for each in (path, *path.rglob("*")):
@@ -163,7 +164,7 @@ def age(*paths: Path, days: int) -> None:
 
 @pytest.mark.every_disk
 def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_path: Path) -> None:
-    """Tables, findings and summary, of logs that have grown, with damage in an old segment."""
+    """Logs with damage in an old segment have grown: tables, findings and summary are compared."""
     disks = [tmp_path / "left", tmp_path / "right"]
     for disk in disks:
         for name in ("payments-0", "users-0"):
@@ -196,7 +197,7 @@ def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_pat
 
 
 def split_up(disk: Path, name: str, count: int, damage: int = 0) -> None:
-    """A log in several segments; with a bit of the checksum of one's first batch flipped."""
+    """Split a log into several segments, and flip a bit in the checksum of one segment's first batch."""
     log = disk / name / f"{0:020}.log"
     data, rows = log.read_bytes(), same.cli_batches(disk / name)
     starts = [rows[len(rows) * number // count] for number in range(count)]
@@ -214,7 +215,7 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
     blocked = out / "batches" / "broker=2" / "topic=ledger"
     blocked.parent.mkdir(parents=True)
     (out / "_kdump").mkdir()
-    blocked.write_text("no directory")  # what the batches of one unit cannot be written to
+    blocked.write_text("no directory")  # the file with the batches of one unit cannot be written
     with pytest.raises(Exception, match="cannot be written"):
         run(spark, [disk], out)
     blocked.unlink()
@@ -229,17 +230,17 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
-    for out, said in ((disk, "which is read"), (disk / "out", "which is read"), (tmp_path, "no result of a scan")):
+    for out, said in ((disk, "which is read"), (disk / "out", "which is read"), (tmp_path, "not the result of a scan")):
         with pytest.raises(StoreError, match=said):
             Store(str(out)).begin([str(disk)])
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="no directory"):
+    with pytest.raises(StoreError, match="not a directory"):
         Store(str(tmp_path / "file")).begin([str(disk)])
     assert not any(name.startswith("_kdump") for _, names, _ in os.walk(disk) for name in names)
 
 
 def test_a_result_at_a_url(spark: Any, tmp_path: Path) -> None:
-    """Where Spark can read, too; elsewhere it is told before anything is read."""
+    """The URL must be readable for Spark; otherwise the error comes before anything is read."""
     there = f"file://{tmp_path}/out"
     disk = FIXTURES / "clean-2"
     assert kdump("scan", disk, "--out", there, "--quiet").exit_code == 0
@@ -248,7 +249,7 @@ def test_a_result_at_a_url(spark: Any, tmp_path: Path) -> None:
     for url in ("memory://fleet/out", "s3a://bucket/out"):
         refused = kdump("scan", disk, "--out", url)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert refused.stderr.startswith(f"kdump: {url}: Spark cannot read a result there (")
+        assert refused.stderr.startswith(f"kdump: {url}: Spark cannot read from there (")
         assert "spark.jars.packages" in refused.stderr
 
 

@@ -1,4 +1,4 @@
-"""What a command that uses Spark leaves of it in its process."""
+"""What a command that uses Spark leaves in its process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kdump.spark import session
 
 
 class Session:
-    """What is needed here of a session: PySpark installs a handler, and leaves it there when the session stops."""
+    """The part of a session that is needed here: PySpark installs a handler, and leaves it when the session stops."""
 
     def __init__(self) -> None:
         self.stopped = False

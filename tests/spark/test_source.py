@@ -1,4 +1,4 @@
-"""The data source in a real session: every table, its schema, filters, stores, streams."""
+"""The data source in a real session: every table, its schema, filters, object stores, streams."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def load(spark: Any, table: str, *paths: Any, **options: Any) -> Any:
 
 
 def texts(rows: Any) -> list[str]:
-    """Rows in an order of their own, each as text."""
+    """Return the rows as sorted texts."""
     return sorted(str(row.asDict(recursive=True) if hasattr(row, "asDict") else row) for row in rows)
 
 
 def a_snapshot() -> bytes:
-    """Two producers, as a broker writes them down."""
+    """Return a snapshot with two producers, as a broker writes it."""
     rows = [(7, 0, 41, 41, 1, 1_700_000_000_000, -1, -1), (8, 3, -1, 60, 0, 1_700_000_000_001, 2, 60)]
     entries = b"".join(PRODUCER_ENTRY.struct.pack(*row) for row in rows)
     body = len(rows).to_bytes(4, "big") + entries
@@ -59,7 +59,7 @@ def test_a_schema_chooses_columns(spark: Any) -> None:
     with pytest.raises(Exception, match="no column 'codec'"):
         found.load(str(DISK)).collect()
     found = spark.read.format("kdump").option("table", "batches").schema("lastOffset int")
-    with pytest.raises(Exception, match="lastOffset of batches is bigint, not int"):
+    with pytest.raises(Exception, match="lastOffset of table batches has type bigint, not int"):
         found.load(str(DISK)).collect()
     frame = spark.read.format("kdump").option("table", "batches").schema("lastOffset bigint, topic string")
     rows = frame.load(str(DISK / "ledger-0")).collect()
@@ -105,7 +105,7 @@ def test_a_stream_follows_what_is_written(spark: Any, tmp_path: Path) -> None:
     log.parent.mkdir()
     batches = same.cli_batches(FIXTURES / "clean-1" / "payments-0")
     half = batches[len(batches) // 2]["position"]
-    log.write_bytes(whole[: half + 30])  # a torn batch, which is being written
+    log.write_bytes(whole[: half + 30])  # an incomplete batch, which is being written
     frame = spark.readStream.format("kdump").option("table", "batches").load(str(tmp_path))
     out, state = str(tmp_path / "out"), str(tmp_path / "state")
 
@@ -143,7 +143,7 @@ def test_a_micro_batch_is_bounded(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_table_that_does_not_stream_says_so(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="does not stream"):
+    with pytest.raises(Exception, match="cannot be streamed"):
         spark.readStream.format("kdump").option("table", "findings").load(str(DISK)).writeStream.format("noop").option(
             "checkpointLocation", str(tmp_path)
         ).start().processAllAvailable()
@@ -163,14 +163,14 @@ def test_spark_finds_the_source_by_its_module() -> None:
 @pytest.mark.parametrize("split", [SPLITS[1], pytest.param(SPLITS[0], marks=pytest.mark.every_disk)])
 @pytest.mark.parametrize("disk", disks(("clean-2",)))
 def test_in_a_session(spark: Any, disk: Path, split: int | None, tmp_path: Path) -> None:
-    # Large files are test_equal's: here a row takes 0.2 ms on its way through the driver, and of 4 KiB a task 30 ms.
+    # test_equal reads the large files: here a row takes 0.2 ms in the driver, and a task of 4 KiB takes 30 ms.
     disk = without_large(disk, tmp_path / disk.name)
 
     def read(table: str, paths: list[Path], **options: Any) -> list[dict[str, Any]]:
-        # A timestamp that a broken clock made is more than Python's own type can show.
+        # A wrong clock may produce a timestamp that Python's own type cannot represent.
         names = [column.name for column in TABLES[table].columns if not column.of]
         reader = spark.read.format("kdump").options(table=table, columns=",".join(names), **options)
-        frame = reader.load([str(path) for path in paths]).repartition(16)  # a driver holds one part at a time
+        frame = reader.load([str(path) for path in paths]).repartition(16)  # the driver holds one part at a time
         return [row.asDict(recursive=True) for row in frame.toLocalIterator()]
 
     check(disk, split, read)

@@ -1,4 +1,4 @@
-"""Paths: object stores (moto's S3 server), memory://, file://, wildcards; copies of a disk; what cannot be read."""
+"""Paths: object stores (moto's S3 server), memory://, file://, wildcards; copies of a disk; unreadable files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACES = ("file", "source", "logDirectory", "copyOf")
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """clean-2, with bytes that are wrong in a segment, an index and a checkpoint."""
+    """clean-2 with changed bytes in a segment, an index and a checkpoint."""
     copy = tmp_path_factory.mktemp("disks") / "clean-2"
     shutil.copytree(FIXTURES / "clean-2", copy)
     for name, at in (
@@ -36,7 +36,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def s3(disk: Path) -> Iterator[str]:
-    """A server that speaks S3, with clean-2 in a bucket; the storageOptions for it."""
+    """A server that implements S3, with clean-2 in a bucket; yields its storageOptions."""
     import s3fs
     from moto.server import ThreadedMotoServer
 
@@ -58,12 +58,12 @@ def s3(disk: Path) -> Iterator[str]:
 
 
 def elsewhere(rows: list[dict[str, Any]], here: str, there: str) -> list[dict[str, Any]]:
-    """The rows as they are where the files lie below `there`."""
+    """Return the rows with paths below `there`."""
     made = []
     for row in rows:
         said = {}
         for name, value in row.items():
-            if name == "damage":  # of a file headers alone are read; of a store all of it, so that checksums count
+            if name == "damage":  # only headers are read of a local file, but an object completely, with checksums
                 continue
             said[name] = value.replace(here, there) if isinstance(value, str) else value
         made.append(said)
@@ -143,7 +143,7 @@ def test_copies_of_one_disk_are_told_apart(tmp_path: Path) -> None:
         (str(copy), str(FIXTURES / "clean-2")),
         (str(FIXTURES / "clean-1"), None),
     }
-    # Neither is the other directory of a broker: a partition in both is no duplicate.
+    # They are different directories of a broker: a partition in both is not a duplicate.
     codes = {row["code"] for row in same.rows("findings", [FIXTURES / "clean-2", copy])}
     assert "partition-duplicate" not in codes
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "clean-2", disk)
     log = disk / "ledger-0" / "00000000000000000000.log"
     log.rename(tmp_path / "kept.log")
-    os.mkfifo(log)  # what a reader would wait for without end
+    os.mkfifo(log)  # a reader would wait for these forever
     (tmp_path / "empty").mkdir()
     paths = [disk, tmp_path / "empty", tmp_path / "nowhere", f"{tmp_path}/no*thing"]
     assert {row["topic"] for row in same.rows("records", paths, ["topic"])} == {"__cluster_metadata"}

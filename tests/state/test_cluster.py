@@ -1,4 +1,4 @@
-"""The whole cluster out of its metadata: held against kafka-dump-log's words at every offset, and records by hand."""
+"""The cluster as rebuilt from its metadata: compared with kafka-dump-log at every offset, and crafted records."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLEAN = FIXTURES / "clean-1" / "__cluster_metadata-0"
 
 
 def files(tmp_path: Path, **data: bytes) -> MetadataFiles:
-    """`s327` is a snapshot's end offset, `l0` a segment's base offset."""
+    """Return the metadata files: `s327` is the end offset of a snapshot, `l0` the base offset of a segment."""
     for name, content in data.items():
         number = int(name[1:])
         ending = ".log" if name[0] == "l" else "-0000000001.checkpoint"
@@ -55,7 +55,7 @@ def files(tmp_path: Path, **data: bytes) -> MetadataFiles:
 
 
 def only(*names: str) -> MetadataFiles:
-    """The fixture with these files alone."""
+    """Return the fixture with only these files."""
     whole = metadata_files(str(CLEAN))
     return MetadataFiles(
         whole.path,
@@ -64,7 +64,7 @@ def only(*names: str) -> MetadataFiles:
     )
 
 
-# The oracle: a second, simpler replay, of kafka-dump-log's words.
+# The oracle: a second, simpler replay of kafka-dump-log's output.
 
 
 def spoken(words: str) -> list[tuple[int, str, dict[str, Any]]]:
@@ -76,7 +76,7 @@ def spoken(words: str) -> list[tuple[int, str, dict[str, Any]]]:
 
 
 def naive(words: list[tuple[int, str, dict[str, Any]]], end: int) -> dict[str, Any]:
-    """The cluster up to `end`. The one transaction of clean-1 is that of its bootstrap records."""
+    """Return the cluster up to `end`. The only transaction in clean-1 is that of its bootstrap records."""
     topics: dict[str, str] = {}
     partitions: dict[tuple[str, int], dict[str, Any]] = {}
     brokers: dict[int, dict[str, Any]] = {}
@@ -218,9 +218,9 @@ def test_moments_and_snapshots(tmp_path: Path) -> None:
         image = replay_metadata(found, Moment(offset=offset))
         assert " ".join(image.topics) == names
         assert image.end_offset == offset + 1
-    with pytest.raises(Unreachable, match="the log begins at offset 3, and its oldest snapshot ends at offset 3"):
+    with pytest.raises(Unreachable, match="the log starts at offset 3, and the oldest snapshot ends at offset 3"):
         replay_metadata(found, Moment(offset=1))
-    # With a history, as little as possible from a snapshot.
+    # With a history, as little as possible is taken from a snapshot.
     told: list[Change] = []
     assert " ".join(replay_metadata(found, told=told.append).topics) == "a c d"
     assert [(each.offset, each.entity, each.name) for each in told] == [(3, "topic", "c"), (6, "topic", "d")]
@@ -230,12 +230,12 @@ def test_a_moment_before_any_snapshot(tmp_path: Path) -> None:
     shutil.copy(CLEAN / CHECKPOINT, tmp_path)
     alone = metadata_files(str(tmp_path))
     for moment in (Moment(offset=100), Moment(time=1)):
-        with pytest.raises(Unreachable, match="there is no log, and its oldest snapshot ends at offset 327"):
+        with pytest.raises(Unreachable, match="there is no log, and the oldest snapshot ends at offset 327"):
             replay_metadata(alone, moment)
     assert replay_metadata(alone, Moment(offset=326)).end_offset == 327
-    # An unsound snapshot is told, for it may be the one that is needed.
+    # An invalid snapshot is reported, because it may be the one that is needed.
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
-    with pytest.raises(Unreachable, match="not a sound snapshot"):
+    with pytest.raises(Unreachable, match="not a valid snapshot"):
         replay_metadata(alone, Moment(offset=326))
 
 
@@ -244,12 +244,12 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     found = replay_metadata(files(tmp_path, l0=parts[0] + flip(parts[1], 700) + parts[2]))
     assert " ".join(found.topics) == "a c"
     assert [problem.split(": ", 1)[1] for problem in found.problems] == [
-        "batch: its checksum does not hold",
-        "offset 2 where 1 should follow",
+        "batch: its checksum does not match",
+        "offset 2, expected 1",
     ]
 
 
-# Records, written by hand.
+# Crafted records.
 
 
 def replayed(tmp_path: Path, *values: bytes, told: list[Change] | None = None) -> Metadata:
@@ -321,7 +321,7 @@ def test_fencing(tmp_path: Path) -> None:
     shutting_down = framed(17, int32(1) + bytes(8) + b"\x01\x01\x01\x01", version=1)
     assert replayed(tmp_path, *said, unfenced, shutting_down).brokers[1].inControlledShutdown
     found = replayed(tmp_path, *said, framed(8, int32(1) + (9).to_bytes(8, "big") + b"\0"))
-    assert found.problems == ["at offset 2: broker 1 is registered with epoch 0, the record says 9"]
+    assert found.problems == ["at offset 2: broker 1 is registered with epoch 0, but the record has epoch 9"]
 
 
 def test_controllers_and_producer_ids(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_controllers_and_producer_ids(tmp_path: Path) -> None:
 
 
 def test_clearing_elr(tmp_path: Path) -> None:
-    elr = change("A", 0, version=2, isr=numbers([1])).replace(b"\x01\x00", b"\x02\x00", 1)  # one tagged field more
+    elr = change("A", 0, version=2, isr=numbers([1])).replace(b"\x01\x00", b"\x02\x00", 1)  # one more tagged field
     elr = elr + b"\x06" + bytes([len(numbers([2]))]) + numbers([2])
     said = [topic("a", "A"), topic("b", "B"), partition("A", 0, [1, 2]), elr]
     before = replayed(tmp_path, *said).topics["a"].partitions[0]
@@ -392,7 +392,7 @@ def test_a_damaged_snapshot_that_is_all_there_is(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(data[:-1])
     found = replay_metadata(metadata_files(str(tmp_path)))
     assert len(found.topics) == 44
-    assert "not a sound snapshot" in found.problems[0]
+    assert "not a valid snapshot" in found.problems[0]
 
 
 def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What __transaction_state says: held against kafka-dump-log's words, and what hangs by it."""
+"""Records of __transaction_state, compared with kafka-dump-log, and what depends on them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def value(
     before: int | None = None,
     after: int | None = None,
 ) -> bytes:
-    """TransactionLogValue: version 1 with the producer ids before and after an overflow, else version 0."""
+    """Return a TransactionLogValue: version 1 with the producer IDs before and after an overflow, else version 0."""
     flexible = before is not None or after is not None
     number = state if isinstance(state, int) else STATES.index(state)
     data = (int(flexible)).to_bytes(2, "big") + producer_id.to_bytes(8, "big") + epoch.to_bytes(2, "big")
@@ -72,7 +72,7 @@ def count(number: int, size: int, flexible: bool) -> bytes:
 
 
 def log(*said: tuple[bytes | None, bytes | None]) -> bytes:
-    """A segment of one record a batch, as a coordinator writes it."""
+    """Return a segment with one record per batch, as a coordinator writes it."""
     return b"".join(batch([record(key=k, value=v)], offset=i) for i, (k, v) in enumerate(said))
 
 
@@ -92,7 +92,7 @@ def read(tmp_path: Path, data: bytes | dict[int, bytes], partition_count: int | 
 
 
 def printed(found: Transaction) -> dict[str, Any]:
-    """As kafka-dump-log prints the value; it leaves out tagged fields that have their default."""
+    """Return the value in the form of kafka-dump-log, which leaves out tagged fields with their default."""
     listed = [{"topic": topic, "partitionIds": numbers} for topic, numbers in found.partitions.items()]
     said: dict[str, Any] = {
         "producerId": found.producerId,
@@ -144,7 +144,7 @@ def test_clean_1() -> None:
         "compact-users": (13, "CompleteAbort"),
         "compact-sessions": (19, "CompleteAbort"),
     }
-    # The one transaction of payments that has no marker is tx-hang's.
+    # The only transaction of payments without a marker is that of tx-hang.
     assert coordinator.ongoing(11, 0, "payments", 0) is True
     assert coordinator.ongoing(11, 0, "payments", 1) is False
     assert coordinator.ongoing(11, 0, "orders-none", 0) is False
@@ -165,12 +165,12 @@ def test_a_transaction_hangs_when_its_coordinator_has_lost_it(tmp_path: Path) ->
     coordinator = read(tmp_path, b"".join(kept))
     assert coordinator.by_id["tx-hang"].state == "Empty"
     assert coordinator.ongoing(11, 0, "payments", 0) is False
-    # With more partitions than are here, another may know it.
+    # With more partitions than those here, it may be in another one.
     assert read(tmp_path, b"".join(kept), 2).ongoing(11, 0, "payments", 0) is None
     assert read(tmp_path, b"".join(kept), None).ongoing(11, 0, "payments", 0) is None
 
 
-# What records say.
+# Meaning of records.
 
 
 def test_a_record() -> None:
@@ -198,12 +198,12 @@ WRONG = {
     "no key": (None, VALUE, "TransactionLogKey", "type", "null"),
     "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", "1 left"),
     "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", "length 4"),
-    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "no record has the type 1"),
+    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "type 1 is unknown"),
     "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", "type -1"),
     "an empty value": (KEY, b"", "TransactionLogValue", "version", "left"),
     "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", "4 bytes needed"),
     "a negative version": (KEY, b"\xff\xff" + VALUE[2:], "TransactionLogValue", "version", "version -1"),
-    "an unknown state": (key("b"), value(5, 3, 9, {}), "TransactionLogValue", "transactionStatus", "id 9"),
+    "an unknown state": (key("b"), value(5, 3, 9, {}), "TransactionLogValue", "transactionStatus", "9 is unknown"),
     "no partitions": (key("b"), value(5, 3, "Ongoing"), "TransactionLogValue", "transactionPartitions", "null"),
 }
 
@@ -245,7 +245,7 @@ def test_any_bytes(some_key: bytes | None, some_value: bytes | None) -> None:
     decode_transaction(KEY, b"\0\1" + (some_value or b""))
 
 
-# What a coordinator makes of them.
+# What a coordinator does with them.
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -274,7 +274,7 @@ def test_segments_are_read_in_order(tmp_path: Path) -> None:
 
 
 def test_epochs(tmp_path: Path) -> None:
-    # A fenced producer's epoch is raised before its transaction is aborted, with a marker of that epoch.
+    # The epoch of a fenced producer is increased before its transaction is aborted, with a marker of that epoch.
     coordinator = read(tmp_path, log((key("b"), value(5, 4, "PrepareAbort", {"t": [1]}))))
     assert [coordinator.ongoing(5, epoch, "t", 1) for epoch in (3, 4, 5)] == [True, True, False]
 
@@ -322,7 +322,7 @@ def test_a_partition_in_two_log_directories(tmp_path: Path) -> None:
         shutil.copytree(CLEAN, tmp_path / name / CLEAN.name)
     coordinator = read_coordinator([str(tmp_path / name / CLEAN.name) for name in ("one", "two")], 1)
     assert coordinator is not None
-    assert "in another log directory too" in coordinator.problems[0]
+    assert "also in another log directory" in coordinator.problems[0]
     assert coordinator.ongoing(11, 0, "payments", 0) is True
     assert coordinator.ongoing(12, 0, "payments", 0) is None
 
@@ -336,10 +336,10 @@ def test_damage_is_read_past_and_leaves_doubt(tmp_path: Path) -> None:
     assert coordinator.by_id.keys() == {"a", "c"}
     assert coordinator.ongoing(7, 0, "t", 2) is True
     assert coordinator.ongoing(6, 0, "t", 1) is None
-    assert coordinator.problems[0].startswith(f"__transaction_state-0/{LOG} at {len(parts[0])}: ")
+    assert coordinator.problems[0].startswith(f"__transaction_state-0/{LOG} at byte {len(parts[0])}: ")
     wrong = read(tmp_path, log((KEY, b"\0"), (None, VALUE), (KEY, VALUE)))
     assert (wrong.by_id.keys(), len(wrong.problems)) == ({"tx-b"}, 2)
-    # Zeros at the end are what a crash leaves.
+    # A crash leaves zeros at the end.
     assert read(tmp_path, log((KEY, VALUE)) + bytes(9000)).is_complete
 
 
@@ -348,7 +348,7 @@ def test_flipped_bits_and_truncations(tmp_path: Path) -> None:
     chance = random.Random(2)
     for bit in chance.sample(range(len(data) * 8), 150):
         coordinator = read(tmp_path, flip(data, bit))
-        # Never an alarm where the sound log has none.
+        # There is never an alarm that the valid log does not have.
         assert coordinator.ongoing(11, 0, "payments", 0) is not False
     ends = [0]
     for part in split(data):
@@ -366,7 +366,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert 1 < len(coordinator.by_id) < 6
     assert len(coordinator.problems) == 1
     assert coordinator.ongoing(59, 0, "t", 0) is None
-    # What is replaced or forgotten makes room.
+    # What is replaced or deleted makes room.
     same = [(key("t"), data) for i in range(60) for data in (value(i, 0, "Ongoing", {"t": [0]}), None)]
     assert read(tmp_path, log(*same, *[many[0]] * 60)).problems == []
     assert len(read(tmp_path, log(*[(KEY, b"")] * 300)).problems) == MOST_PROBLEMS

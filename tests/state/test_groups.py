@@ -1,4 +1,4 @@
-"""Groups and offsets: held against kafka-dump-log's words on the coordinators' logs, hand-made records, and damage."""
+"""Groups and offsets: compared with kafka-dump-log's output for the coordinators' logs, crafted records, and damage."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def read(tmp_path: Path, data: bytes, moment: Moment | None = None, told: list[C
     return read_groups([log_of(path)], moment, told=None if told is None else told.append)
 
 
-# The oracle: a second, simpler replay, of kafka-dump-log's words.
+# The oracle: a second, simpler replay of kafka-dump-log's output.
 
 LINE = re.compile(r"^baseOffset: \d+ .* producerId: (-?\d+) .*$|^\| offset: (\d+) CreateTime: (\d+) (.*)$")
 
 
 def oracle(words: str) -> list[tuple[int, int, int, str]]:
-    """Offset, time, producer id and the rest of each record's line."""
+    """Return offset, time, producer ID and the rest of each record's line."""
     found = []
     producer = -1
     for line in words.splitlines():
@@ -56,7 +56,7 @@ def oracle(words: str) -> list[tuple[int, int, int, str]]:
 
 
 def naive(lines: list[tuple[int, int, int, str]]) -> dict[str, Any]:
-    """What the records say, by keys alone: the last value of each, with transactions."""
+    """Return the last value of each key, taking transactions into account."""
     last: dict[str, Any] = {}
     waiting: dict[int, dict[str, Any]] = {}
     for _, _, producer, said in lines:
@@ -163,12 +163,12 @@ def test_a_moment_is_the_log_cut_there(words: list[tuple[int, int, int, str]], t
         cut = read(tmp_path, b"".join(parts[:count]))
         for moment in (Moment(offset=end), Moment(time=words[end][1])):
             if moment.time is not None and words[min(end + 1, 89)][1] == moment.time and end < 89:
-                continue  # the next batch is of the same millisecond
+                continue  # the next batch has the same millisecond
             assert ours(read_groups([log_of(CLEAN)], moment)) == ours(cut), (count, moment)
 
 
 def test_the_whole_of_clean_1() -> None:
-    """What the factory did (Produce.java): it committed 42 by hand, then both groups left; payments was deleted."""
+    """Produce.java of the factory committed offset 42, then both groups left; payments was deleted."""
     disk = DISKS / "kafka-4.3" / "clean-1"
     logs = [log_of(disk / f"{topic}-0" / LOG, topic) for topic in (OFFSETS_TOPIC, SHARE_TOPIC)]
     groups = read_groups(logs)
@@ -224,11 +224,11 @@ def test_history_ends_where_the_state_does() -> None:
         for (topic, partition), commit in commits.items()
     }
     assert [change.offset for change in told] == sorted(change.offset for change in told)
-    # Commits of the same offset again are no change.
+    # Commits of the same offset are not a change.
     assert not [change for change in told if change.offset in range(20, 42)]
 
 
-# Records, written by hand.
+# Crafted records.
 
 
 def text(value: str) -> bytes:
@@ -270,7 +270,8 @@ Step = tuple[bytes, "bytes | None"]
 
 
 def segment(*steps: Step | tuple[Step, int] | tuple[int, int]) -> bytes:
-    """A record a batch: a pair of bytes, one with the producer id of its transaction, or (marker, producer id)."""
+    """Return a segment with one record per batch: a key and a value, with the producer ID of its transaction if it has
+    one, or (marker, producer ID)."""
     data = b""
     for offset, step in enumerate(steps):
         first, second = step
@@ -301,10 +302,10 @@ def offsets(groups: Groups, group: str = "g") -> dict[tuple[str, int], int]:
         ([(commit("g", "t", 0, 5), 7), (ABORT, 7)], None, None),
         ([commit("g", "t", 0, 3), (commit("g", "t", 0, 5), 7), (ABORT, 7)], 3, None),
         ([(commit("g", "t", 0, 5), 7), (COMMIT, 8)], None, 5),
-        # The newer record wins, whichever transaction ends first.
+        # The newer record counts, whichever transaction ends first.
         ([(commit("g", "t", 0, 5), 7), commit("g", "t", 0, 9), (COMMIT, 7)], 9, None),
         ([(commit("g", "t", 0, 5), 7), (commit("g", "t", 0, 6), 8), (COMMIT, 8), (COMMIT, 7)], 6, None),
-        # A tombstone takes away what is pending as well.
+        # A tombstone also removes a pending offset.
         ([(commit("g", "t", 0, 5), 7), commit("g", "t", 0, None), (COMMIT, 7)], None, None),
         ([commit("g", "t", 0, 5), commit("g", "t", 0, None)], None, None),
         ([(commit("g", "t", 0, 5), 7), (commit("g", "t", 0, 6), 7)], None, 6),
@@ -315,7 +316,7 @@ def test_transactions(tmp_path: Path, steps: list[Any], known: int | None, pendi
     assert offsets(found).get(("t", 0)) == known
     waiting = [c.offset for held in found.pending.values() for c in held.values()]
     assert waiting == ([] if pending is None else [pending])
-    # A group that only offsets stand for is there as long as they are.
+    # A group that has only offsets exists as long as they do.
     assert ("g" in found.groups) == (known is not None or pending is not None)
     assert found.problems == []
 
@@ -396,10 +397,10 @@ def test_a_group_becomes_one_of_the_new_protocol(tmp_path: Path) -> None:
     upgraded = [classic, commit("g", "t", 0, 5), (classic[0], None), modern(3, "g", EPOCH_2)]
     found = read(tmp_path, segment(*upgraded))
     assert (found.groups["g"].type, offsets(found), found.problems) == ("consumer", {("t", 0): 5}, [])
-    # Kafka throws on this one, and loads nothing.
+    # Kafka throws an exception for this one, and loads nothing.
     found = read(tmp_path, segment(classic, modern(3, "g", EPOCH_2)))
     assert found.groups["g"].type == "consumer"
-    assert "was of type classic" in found.problems[0]
+    assert "is of type classic" in found.problems[0]
 
 
 def test_offsets_of_a_deleted_group(tmp_path: Path) -> None:
@@ -512,7 +513,7 @@ def test_memory_and_problems_are_bounded(tmp_path: Path) -> None:
     found = read_groups([log_of(tmp_path / LOG)], room=20_000)
     assert 5 < sum(map(len, found.offsets.values())) < 60
     assert len(found.problems) == 1
-    assert len(found.offsets) < 60  # nor is there an empty place for each that there was no room for
+    assert len(found.offsets) < 60  # nor is there an empty entry for each group that exceeds the room
     (tmp_path / LOG).write_bytes(segment(*((commit(f"g{i}", "t", 0, i), i) for i in range(300))))
     assert len(read_groups([log_of(tmp_path / LOG)], room=0).pending) == 0
     assert len(read(tmp_path, segment(*((b"", b"") for _ in range(300)))).problems) == MOST_PROBLEMS

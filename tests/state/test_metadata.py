@@ -1,4 +1,4 @@
-"""The cluster as a metadata directory has it: held against kafka-dump-log's words, hand-made logs, and damage."""
+"""The cluster as read from a metadata directory: compared with kafka-dump-log, crafted logs, and damage."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ HEADER = record(key=bytes.fromhex("00000003"), value=bytes.fromhex("0000000001a1
 FOOTER = record(key=bytes.fromhex("00000004"), value=bytes.fromhex("000000"))
 
 
-# Metadata records, written by hand.
+# Crafted metadata records.
 
 
 def text(value: str | None) -> bytes:
-    """A compact nullable string of less than 127 bytes."""
+    """Return a compact nullable string of less than 127 bytes."""
     return b"\0" if value is None else bytes([len(value.encode()) + 1]) + value.encode()
 
 
@@ -99,7 +99,7 @@ BEGIN, END, ABORT, NOTHING = (framed(key, b"\0") for key in (23, 24, 25, 20))
 
 
 def log(*batches: list[bytes], offset: int = 0) -> bytes:
-    """A segment of these batches of metadata records."""
+    """Return a segment with these batches of metadata records."""
     data = b""
     for values in batches:
         data += batch([record(i, value=value) for i, value in enumerate(values)], offset=offset)
@@ -113,7 +113,7 @@ def snapshot(*values: bytes, header: bytes = HEADER, footer: bytes = FOOTER) -> 
 
 
 def read(tmp_path: Path, **files: bytes) -> Metadata:
-    """What a directory of these files says: `s327` is a snapshot's end offset, `l0` a segment's base offset."""
+    """Read a directory of these files: `s327` is the end offset of a snapshot, `l0` the base offset of a segment."""
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir(exist_ok=True)
     for name, data in files.items():
@@ -133,7 +133,7 @@ def names(found: Metadata) -> str:
 
 
 def oracle_image(words: str) -> dict[str, Any]:
-    """Topics, configs and partitions as kafka-dump-log's words on one file have them: a second, simpler replay."""
+    """Return topics, configs and partitions from kafka-dump-log's output for one file: a second, simpler replay."""
     ids: dict[str, str] = {}
     configs: dict[tuple[int, str], dict[str, str]] = {}
     partitions: dict[tuple[str, int], dict[str, Any]] = {}
@@ -184,7 +184,7 @@ def image(found: Metadata) -> dict[str, Any]:
 
 
 def disk(tmp_path: Path, *keep: str) -> Path:
-    """A copy of the metadata of clean-1, of these files."""
+    """Return a copy of the metadata of clean-1, with these files."""
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
     for name in keep:
@@ -201,7 +201,7 @@ def test_clean_1_is_what_kafka_says(tmp_path: Path, keep: tuple[str, ...], end: 
     assert found.problems == []
     assert found.end_offset == end
     assert len(found.topics) == 44
-    # What follows the snapshot changes nothing of this; so the words on either file say it all.
+    # The records after the snapshot do not change this, so the output for either file contains all of it.
     words = (oracle / f"{keep[-1]}.txt").read_text(encoding="utf-8")
     assert image(found) == oracle_image(words)
 
@@ -260,7 +260,7 @@ def test_topics_come_and_go(tmp_path: Path) -> None:
     assert names(found) == "b c a"
     assert (found.topics["a"].id, found.topics["a"].configs, found.topics["a"].partitions) == (printed("D"), {}, {})
     assert found.end_offset == 8
-    assert found.problems == [f"at offset 7: there is no topic with the id {printed('X')}"]
+    assert found.problems == [f"at offset 7: there is no topic with the ID {printed('X')}"]
 
 
 def test_a_topic_of_the_same_name_replaces_the_one_that_was_not_removed(tmp_path: Path) -> None:
@@ -281,14 +281,14 @@ def test_partitions(tmp_path: Path) -> None:
         1: PartitionInfo((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
     }
     assert found.problems == [
-        f"at offset 3: there is no topic with the id {printed('Z')}",
+        f"at offset 3: there is no topic with the ID {printed('Z')}",
         "at offset 7: a has no partition 9",
     ]
 
 
 def test_configs(tmp_path: Path) -> None:
     data = log(
-        # A config may come before its topic, and null takes one away.
+        # A config may come before its topic, and null removes one.
         [config(2, "a", "cleanup.policy", "compact"), topic("a", "A"), topic("b", "B"), config(2, "b", "x", "1")],
         [config(2, "b", "x", None), config(2, "b", "never.set", None), config(2, "c", "x", None)],
         [config(4, "", "log.cleanup.policy", "delete"), config(4, "", "message.max.bytes", "10")],
@@ -329,7 +329,7 @@ def test_brokers(tmp_path: Path) -> None:
         ([[topic("b", "B"), BEGIN], [topic("a", "A")], [NOTHING]], "b"),
         ([[BEGIN, topic("a", "A")], [topic("c", "C"), END, topic("b", "B")]], "a c b"),
         ([[BEGIN, topic("a", "A"), ABORT, BEGIN, topic("b", "B"), END], [BEGIN, topic("c", "C")]], "b"),
-        # What Kafka never writes: a second begin without an end, an end without a begin.
+        # Kafka never writes these: a second begin without an end, an end without a begin.
         ([[BEGIN, topic("a", "A"), BEGIN, topic("b", "B"), END]], "b"),
         ([[topic("a", "A"), ABORT, topic("b", "B"), END]], "a b"),
     ],
@@ -337,7 +337,7 @@ def test_brokers(tmp_path: Path) -> None:
 def test_metadata_transactions(tmp_path: Path, values: list[list[bytes]], left: str) -> None:
     data = log(*values)
     assert names(read(tmp_path, l0=data)) == left
-    # The same over two segments.
+    # The same in two segments.
     first = split(data)[0]
     count = len(values[0])
     shutil.rmtree(tmp_path / "__cluster_metadata-0")
@@ -352,7 +352,7 @@ def test_a_transaction_that_damage_cuts_off_does_not_count(tmp_path: Path) -> No
     assert "checksum" in found.problems[0]
 
 
-# Snapshots, and what the log adds.
+# Snapshots, and the log after them.
 
 
 def test_the_log_goes_on_where_the_snapshot_ends(tmp_path: Path) -> None:
@@ -377,14 +377,14 @@ def test_damage_below_the_snapshot_costs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (snapshot(topic("n", "N"), footer=HEADER), "it does not end with its footer"),
-        (snapshot(topic("n", "N"), header=FOOTER), "it does not begin with its header"),
-        (log([topic("n", "N")]), "it does not begin with its header"),
-        (b"", "it does not begin with its header"),
-        (split(snapshot(topic("n", "N")))[0], "it does not end with its footer"),
-        (b"".join(split(snapshot(topic("n", "N")))[:2]), "it does not end with its footer"),
+        (snapshot(topic("n", "N"), footer=HEADER), "the last record is not its footer"),
+        (snapshot(topic("n", "N"), header=FOOTER), "the first record is not its header"),
+        (log([topic("n", "N")]), "the first record is not its header"),
+        (b"", "the first record is not its header"),
+        (split(snapshot(topic("n", "N")))[0], "the last record is not its footer"),
+        (b"".join(split(snapshot(topic("n", "N")))[:2]), "the last record is not its footer"),
         (snapshot(topic("n", "N"))[:-1], "torn"),
-        (flip(snapshot(topic("n", "N")), 1300), "its checksum does not hold"),
+        (flip(snapshot(topic("n", "N")), 1300), "its checksum does not match"),
         (snapshot(topic("n", "N")) + bytes(20) + snapshot(), "zeros"),
     ],
 )
@@ -393,23 +393,23 @@ def test_an_older_snapshot_serves_when_the_newest_is_not_sound(tmp_path: Path, b
     found = read(tmp_path, s3=snapshot(topic("a", "A")), s4=bad, l3=data)
     assert names(found) == "a b c"
     assert len(found.problems) == 1
-    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: not a sound snapshot: ")
+    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: not a valid snapshot: ")
     assert reason in found.problems[0]
 
 
 def test_without_a_snapshot_the_log_says_what_it_can(tmp_path: Path) -> None:
     found = read(tmp_path, s3=b"damaged", l3=log([topic("b", "B")], offset=3))
     assert (names(found), found.end_offset) == ("b", 4)
-    assert found.problems[1] == "the log begins at offset 3, and there is no sound snapshot of what came before"
+    assert found.problems[1] == "the log starts at offset 3, and there is no valid snapshot of the records before it"
 
 
 def test_a_gap_ends_the_replay(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")]))
     found = read(tmp_path, l0=parts[0] + parts[2])
     assert (names(found), found.end_offset) == ("a", 1)
-    assert found.problems == [f"{LOG}: offset 2 where 1 should follow"]
+    assert found.problems == [f"{LOG}: offset 2, expected 1"]
     found = read(tmp_path, l0=parts[0] + parts[1] + rebase(parts[2], 1))
-    assert (names(found), found.problems) == ("a b", [f"{LOG}: offset 1 where 2 should follow"])
+    assert (names(found), found.problems) == ("a b", [f"{LOG}: offset 1, expected 2"])
     found = read(tmp_path, l0=b"", l9=log([topic("z", "Z")], offset=9), s4=snapshot(topic("y", "Y")))
     assert (names(found), found.end_offset) == ("y", 4)
 
@@ -419,7 +419,7 @@ def test_damage_ends_the_replay(tmp_path: Path, middle: bytes) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")]))
     found = read(tmp_path, l0=parts[0] + middle + parts[1])
     assert (names(found), found.end_offset, len(found.problems)) == ("a", 1, 1)
-    # Zeros at the end are what a crash leaves.
+    # A crash leaves zeros at the end.
     assert read(tmp_path, l0=parts[0] + bytes(5000)).problems == []
 
 
@@ -449,13 +449,13 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert 1 < len(found.topics) < 6
     assert found.end_offset == 90
     assert len(found.problems) == 1
-    # What is taken away makes room.
+    # What is removed makes room.
     churn = [value for i in range(90) for value in (topic(f"t{i}", "T"), partition("T", 0, [1]), removed("T"))]
     churn += [config(4, "", "x", str(i)) for i in range(90)]
     churn += [config(4, "", f"y{i}", value) for i in range(90) for value in ("v", None)]
     found = read(tmp_path, l0=log(churn))
     assert (found.problems, found.broker_configs) == ([], {"": {"x": "89"}})
-    # So many aborted transactions end what counts.
+    # With this number of aborted transactions, reading stops.
     monkeypatch.setattr(module, "MOST_RANGES", 10)
     found = read(tmp_path, l0=log([topic("a", "A"), *[BEGIN, NOTHING, ABORT] * 30, topic("b", "B")]))
     assert names(found) == "a"
@@ -475,7 +475,7 @@ def test_a_damaged_compressed_segment(tmp_path: Path) -> None:
     data = gzip.compress(log([topic("a", "A")], [topic("b", "B")]))
     assert names(read(tmp_path, l0=data)) == "a b"
     assert read(tmp_path, l0=data).problems == []
-    # All bytes came out, and their checksum is gone.
+    # All bytes were decompressed, and only their checksum is missing.
     assert len(read(tmp_path, l0=data[:-8]).problems) == 1
 
 
@@ -520,7 +520,7 @@ def test_flipped_bits(tmp_path: Path, name: str) -> None:
             assert image(found) == image(sound)
             unseen += 1
         elif name == CHECKPOINT:
-            # The log from its start says the same.
+            # The log from its start has the same contents.
             assert image(found) == image(sound)
     assert unseen < 40
 
@@ -537,7 +537,7 @@ def test_truncations(tmp_path: Path) -> None:
         found = read_metadata(str(tmp_path))
         assert found is not None
         start = max(end for end in ends if end <= size)
-        # A few zeros are what a base offset begins with, and what a crash leaves.
+        # A few zeros may be the start of a base offset, and a crash leaves them.
         assert bool(found.problems) == any(data[start:size]), size
         last = max(last, found.end_offset)
     assert last > 200

@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("python", type=Path, metavar="PYTHON")
     parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("--builder", type=Path, metavar="PYTHON", help="[the PYTHON that goes in]")
+    parser.add_argument("--builder", type=Path, metavar="PYTHON", help="[the PYTHON that is packed]")
     parser.add_argument("--work", type=Path, metavar="DIR", help="[build/carry/ARCH]")
     options = parser.parse_args()
     interpreter = Interpreter.of(options.python, (options.builder or options.python).absolute())

@@ -130,7 +130,8 @@ def _library(name: str, places: Iterable[Path]) -> Path:
     for place in places:
         for path in place.rglob(name):
             return path
-    sys.exit(f"{name} is not in {' nor in '.join(map(str, places))}: which wheel has it? (tools/carry/libraries.txt)")
+    where = " or ".join(map(str, places))
+    sys.exit(f"{name} not found in {where}; add the wheel that contains it to tools/carry/libraries.txt")
 
 
 def _carried_libraries(tree: Path, interpreter: Interpreter, libraries: Path) -> dict[str, list[str]]:
@@ -198,7 +199,7 @@ def _strip(target: Target) -> str:
         return "strip"
     program = f"{target.name}-linux-gnu-strip"
     if shutil.which(program) is None:
-        sys.exit(f"no {program}: apt-get install binutils-{target.name}-linux-gnu")
+        sys.exit(f"{program} not found; apt-get install binutils-{target.name}-linux-gnu")
     return program
 
 
@@ -209,4 +210,4 @@ def refuse(path: Path, target: Target) -> None:
     if (asked := elf.newest_glibc(path.read_bytes())) > target.glibc:
         sys.exit(f"{path} needs glibc {asked[0]}.{asked[1]}, newer than {target.glibc[0]}.{target.glibc[1]}")
     if (aligned := elf.alignment(path)) < target.page:
-        sys.exit(f"{path} does not load where a page has {target.page} bytes: it is aligned to {aligned}")
+        sys.exit(f"{path} cannot be loaded with pages of {target.page} bytes: it is aligned to {aligned}")

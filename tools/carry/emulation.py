@@ -59,7 +59,7 @@ def main() -> None:
     if not runs(target):
         sys.exit(
             f"programs for {target.name} do not run here: apt-get install {PACKAGES[target.name]},"
-            " and run this again as root if that does not tell the kernel of QEMU"
+            " and, if that does not register QEMU with the kernel, run this again as root"
         )
 
 

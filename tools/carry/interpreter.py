@@ -42,11 +42,11 @@ class Interpreter:
         name = variables["INSTSONAME"]
         found = [path for place in ("lib", ".") if (path := prefix / place / name).is_file()]
         if not found:
-            sys.exit(f"{prefix}: {name} is missing: a CPython of --enable-shared is needed")
+            sys.exit(f"{prefix}: {name} is missing; CPython built with --enable-shared is needed")
         version = VERSION.findall((include / "patchlevel.h").read_text(encoding="utf-8"))[0]
         said = subprocess.run([builder, "-I", "-c", ASKED], check=True, capture_output=True, text=True).stdout.strip()
         if said != version.rpartition(".")[0]:
-            sys.exit(f"{builder} is Python {said}: to build for {version} it must be one of the same minor version")
+            sys.exit(f"{builder} is Python {said}; building for {version} needs the same minor version")
         standard, suffix = built.parent, variables["EXT_SUFFIX"]
         dynload = standard / "lib-dynload"
         return cls(target_of(found[0]), version, prefix, include, standard, dynload, suffix, found[0], builder)
@@ -56,5 +56,5 @@ def _only(prefix: Path, pattern: str) -> Path:
     """Return the only file that matches. Exits if there is none or more than one."""
     found = [*prefix.glob(pattern)]
     if len(found) != 1:
-        sys.exit(f"{prefix}: {len(found)} files match {pattern}: a CPython with its headers is needed")
+        sys.exit(f"{prefix}: {len(found)} files match {pattern}; CPython with its headers is needed")
     return found[0]

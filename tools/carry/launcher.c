@@ -1,8 +1,8 @@
-/* The head of the single file: starts the interpreter that lies in the zip archive behind it. Nothing is unpacked on a
-   disk: a shared library is copied into memory that has a name under /proc (memfd_create), and is loaded from there.
-   So a /tmp that is full, read-only or mounted noexec does not matter, and nothing is left behind after a kill.
+/* The head of the single file: starts the interpreter in the zip archive that follows it. Nothing is unpacked to disk:
+   each shared library is copied into memory that has a name under /proc (memfd_create), and is loaded from there. So it
+   does not matter if /tmp is full, read-only or mounted noexec, and nothing is left over after a kill.
 
-   The archive's comment, the last 24 bytes of the file, says where libpython lies: MAGIC, offset, size. */
+   The archive's comment, the last 24 bytes of the file, contains the position of libpython: MAGIC, offset, size. */
 
 #define _GNU_SOURCE
 #include <Python.h>
@@ -22,14 +22,14 @@
 #include <unistd.h>
 
 #define MAGIC "kdump\0\0\1"
-#define CLOSE_ON_EXEC 1u /* MFD_CLOEXEC, which old headers lack */
+#define CLOSE_ON_EXEC 1u /* MFD_CLOEXEC, which is missing in old headers */
 
 struct footer {
     char magic[8];
     uint64_t offset, size;
 };
 
-/* What is used of libpython: it is not linked to, but loaded. */
+/* The functions of libpython that are used: it is loaded at run time, not linked. */
 #define USED(X)                                                                                                        \
     X(PyPreConfig_InitPythonConfig) X(Py_PreInitialize) X(PyConfig_InitPythonConfig) X(PyConfig_SetBytesString)        \
     X(PyConfig_SetBytesArgv) X(PyConfig_SetString) X(PyWideStringList_Append) X(Py_InitializeFromConfig)               \
@@ -56,8 +56,8 @@ static int all_written(int fd, const char *bytes, size_t size) {
     return 1;
 }
 
-/* Where there is no memfd_create (before Linux 3.17) or no /proc: a file that can be executed, in the first directory
-   that takes it. Whoever loads it removes it. */
+/* Without memfd_create (before Linux 3.17) or /proc: writes the library to the first directory that accepts an
+   executable file. The caller removes the file after loading it. */
 static int in_directory(const char *bytes, size_t size, char *path, size_t room) {
     const char *directories[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm", "/run", getenv("HOME")};
     struct statvfs mounted;
@@ -76,11 +76,12 @@ static int in_directory(const char *bytes, size_t size, char *path, size_t room)
     return 0;
 }
 
-/* Puts a library where dlopen finds it; its path, valid for this process alone. 0: nowhere (errno). */
+/* Puts a library where dlopen can load it, and sets `path`, which is valid only in this process. Returns 0 on failure
+   (errno). */
 static int place(const char *name, const char *bytes, size_t size, char *path, size_t room) {
     int fd = (int)syscall(SYS_memfd_create, name, CLOSE_ON_EXEC);
     if (fd >= 0) {
-        /* It stays open: a library that was loaded under the same number would be taken for this one. */
+        /* Stays open: dlopen would take another library with the same descriptor number for this one. */
         snprintf(path, room, "/proc/self/fd/%d", fd);
         if (access(path, R_OK) == 0 && all_written(fd, bytes, size)) return 1;
         close(fd);
@@ -92,7 +93,7 @@ static void placed(const char *path) {
     if (strncmp(path, "/proc/", 6)) unlink(path);
 }
 
-/* Places the library that (name, bytes) are; 0 with an exception. */
+/* Places the library given as (name, bytes). Returns 0, with an exception set, on failure. */
 static int place_given(PyObject *args, char *path, size_t room) {
     const char *name;
     char *bytes;
@@ -111,7 +112,7 @@ static PyObject *py_place(PyObject *self, PyObject *args) {
     return p_PyUnicode_DecodeFSDefault(path);
 }
 
-/* _carry.placed(path): it has been loaded, or not. */
+/* _carry.placed(path): removes a library after loading it, or failing to. */
 static PyObject *py_placed(PyObject *self, PyObject *args) {
     const char *path;
     if (!p_PyArg_ParseTuple(args, "s", &path)) return NULL;
@@ -119,7 +120,7 @@ static PyObject *py_placed(PyObject *self, PyObject *args) {
     return p_PyLong_FromLong(0);
 }
 
-/* _carry.load(name, bytes): a library that extension modules need, found by them under the name that it gives itself. */
+/* _carry.load(name, bytes): loads a library that extension modules need; they find it by its own SONAME. */
 static PyObject *py_load(PyObject *self, PyObject *args) {
     char path[4096];
     if (!place_given(args, path, sizeof path)) return NULL;
@@ -133,19 +134,19 @@ static PyObject *py_load(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
-    {"place", py_place, METH_VARARGS, "Put a library into memory; the path to load it by."},
-    {"placed", py_placed, METH_VARARGS, "Remove what was put where it would stay."},
-    {"load", py_load, METH_VARARGS, "Load a library that others need."},
+    {"place", py_place, METH_VARARGS, "Put a library into memory and return the path to load it from."},
+    {"placed", py_placed, METH_VARARGS, "Remove the library's file, if it is on a disk."},
+    {"load", py_load, METH_VARARGS, "Load a library that extension modules need."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_carry", NULL, -1, methods, NULL, NULL, NULL, NULL};
 static PyObject *init_carry(void) { return p_PyModule_Create2(&module, PYTHON_API_VERSION); }
 
-/* This file: /proc/self/exe, or, without /proc or under an explicit ld.so, the name that it was called by. */
+/* Returns the path of this file: /proc/self/exe or, without /proc or with an explicit ld.so, argv[0] or the like. */
 static const char *own_path(const char *called, struct footer *footer, int *fd) {
     const char *paths[] = {"/proc/self/exe", (const char *)getauxval(AT_EXECFN), called};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        /* QEMU opens /proc/self/exe where there is no /proc, too; whoever looks for it later does not find it. */
+        /* QEMU opens /proc/self/exe even without /proc; later lookups of that path fail. */
         if (!paths[i] || access(paths[i], R_OK) || (*fd = open(paths[i], O_RDONLY | O_CLOEXEC)) < 0) continue;
         off_t end = lseek(*fd, 0, SEEK_END);
         if (end > (off_t)sizeof *footer
@@ -154,7 +155,7 @@ static const char *own_path(const char *called, struct footer *footer, int *fd) 
             return paths[i];
         close(*fd);
     }
-    die("its own file", "cannot be read, or is not whole: compare its checksum");
+    die("its own file", "unreadable or incomplete; compare its checksum");
     return NULL;
 }
 
@@ -166,7 +167,7 @@ static void load_python(int fd, const struct footer *footer) {
     char *mapped = mmap(NULL, before + size, PROT_READ, MAP_PRIVATE, fd, start);
     if (mapped == MAP_FAILED) die("its own file", strerror(errno));
     if (!place("libpython", mapped + before, size, path, sizeof path))
-        die("no memory to load from, and no directory either (TMPDIR names one)", strerror(errno));
+        die("cannot place libpython in memory or in a directory; set TMPDIR", strerror(errno));
     munmap(mapped, before + size);
     void *python = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     placed(path);
@@ -191,7 +192,7 @@ int main(int argc, char **argv) {
     load_python(fd, &footer);
     close(fd);
 
-    /* Encodings as `python` chooses them, but by the locale alone: no variable PYTHON… of this machine counts. */
+    /* Choose encodings as `python` does, but by the locale alone: ignore the environment's PYTHON… variables. */
     p_PyPreConfig_InitPythonConfig(&before);
     before.use_environment = 0;
     before.isolated = 1;

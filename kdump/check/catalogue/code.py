@@ -24,14 +24,14 @@ class Code(NamedTuple):
     which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
     contain the rule."""
 
-    code: Annotated[str, Doc("its name")]
-    family: Annotated[str, Doc("what --only selects it by")]
-    severity: Annotated[str, Doc("error, warning or info; see unless")]
-    meaning: Annotated[str, Doc("when it fires")]
-    consequence: Annotated[str, Doc("what a broker or a consumer does about it")]
-    fix: Annotated[str, Doc("what to do")]
-    source: Annotated[str, Doc("where Kafka's own rule stands", name="kafka")]
-    unless: Annotated[str, Doc("when it is another severity; empty if never", after="severity")] = ""
+    code: Annotated[str, Doc("code of the finding")]
+    family: Annotated[str, Doc("its family, as selected with --only")]
+    severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
+    meaning: Annotated[str, Doc("condition under which it is reported")]
+    consequence: Annotated[str, Doc("impact on brokers and consumers")]
+    fix: Annotated[str, Doc("action to take")]
+    source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")]
+    unless: Annotated[str, Doc("when another severity applies; empty if never", after="severity")] = ""
 
 
 # CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which followers also call.

@@ -85,7 +85,7 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
                 found = True
                 yield target(os.path.join(folder, name), source=path)
     if not found:
-        refused(SourceError(f"{path}: no file in this directory or below it"))
+        refused(SourceError(f"{path}: no files in or below this directory"))
 
 
 def _file(

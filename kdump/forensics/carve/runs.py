@@ -28,34 +28,36 @@ MOST_NAMED = 10
 class CarvedRun:
     """Adjacent batches of `file`, bytes position..end-1. Epochs and producer IDs are those of v2 batches."""
 
-    number: Annotated[int, Doc("counts from 1, in the order in which they are found", name="run")]
-    file: Annotated[PathText, Doc("path of the file that was searched")]
-    position: Annotated[int, Doc("where its first batch begins", FILE_BYTE)]
+    number: Annotated[int, Doc("number of the run, from 1 in the order found", name="run")]
+    file: Annotated[PathText, Doc("path of the searched file")]
+    position: Annotated[int, Doc("start of its first batch", FILE_BYTE)]
     end: int
-    firstOffset: Annotated[int, Doc("of its first batch", OFFSET, after="records")]
-    lastOffset: Annotated[int, Doc("of its last batch", OFFSET, after="firstOffset")]
-    batches: Annotated[int, Doc("that stand one behind the other")] = 0
-    records: Annotated[
-        int, Doc("as their headers count them; those of compressed messages of v0 and v1 when known")
-    ] = 0
-    magics: Annotated[list[int], Doc("formats of its batches")] = field(default_factory=list)
-    codecs: Annotated[list[str], Doc("of its batches: none, gzip, snappy, lz4, zstd")] = field(default_factory=list)
-    firstEpoch: Annotated[int | None, Doc("of its first batch with one", name="firstLeaderEpoch")] = None
-    lastEpoch: Annotated[int | None, Doc("of its last batch with one", name="lastLeaderEpoch")] = None
-    producerIds: Annotated[list[int], Doc(f"of its batches: the first {MOST_NAMED}")] = field(default_factory=list)
-    firstTimestamp: Annotated[int | None, Doc("the smallest maxTimestamp", EPOCH_MS)] = None
-    lastTimestamp: Annotated[int | None, Doc("the largest maxTimestamp", EPOCH_MS)] = None
+    firstOffset: Annotated[int, Doc("first offset of its first batch", OFFSET, after="records")]
+    lastOffset: Annotated[int, Doc("last offset of its last batch", OFFSET, after="firstOffset")]
+    batches: Annotated[int, Doc("number of batches, which directly follow each other")] = 0
+    records: Annotated[int, Doc("number of records, from headers; for compressed messages of v0 and v1 if known")] = 0
+    magics: Annotated[list[int], Doc("formats (magic) of its batches")] = field(default_factory=list)
+    codecs: Annotated[list[str], Doc("compression of its batches: none, gzip, snappy, lz4, zstd")] = field(
+        default_factory=list
+    )
+    firstEpoch: Annotated[int | None, Doc("leader epoch of its first batch with one", name="firstLeaderEpoch")] = None
+    lastEpoch: Annotated[int | None, Doc("leader epoch of its last batch with one", name="lastLeaderEpoch")] = None
+    producerIds: Annotated[list[int], Doc(f"producer IDs of its batches, at most {MOST_NAMED}")] = field(
+        default_factory=list
+    )
+    firstTimestamp: Annotated[int | None, Doc("smallest maxTimestamp of its batches", EPOCH_MS)] = None
+    lastTimestamp: Annotated[int | None, Doc("largest maxTimestamp of its batches", EPOCH_MS)] = None
     mayFollow: Annotated[
         list[int],
-        Doc(f"numbers of earlier runs that end with the offset before firstOffset: the first {MOST_NAMED}"),
+        Doc(f"numbers of earlier runs that end at the offset before firstOffset, at most {MOST_NAMED}"),
     ] = field(default_factory=list)
-    written: Annotated[PathText | None, Doc("path of the segment that was made of it; null: none was")] = None
-    note: Annotated[PathText, Doc("why no indexes were made for it")] = ""
+    written: Annotated[PathText | None, Doc("path of the segment written from it; null if none was")] = None
+    note: Annotated[PathText, Doc("why no indexes were written for it")] = ""
 
     @property
     def size(
         self,
-    ) -> Annotated[int, Doc("up to where its last batch ends; there is nothing else in it", BYTES, after="position")]:
+    ) -> Annotated[int, Doc("length of the run; it contains nothing but its batches", BYTES, after="position")]:
         return self.end - self.position
 
 

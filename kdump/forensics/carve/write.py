@@ -34,7 +34,7 @@ class Writer:
                 self._builder.add(batch, batch.position - run.position)
             except RecoveryStop as stop:
                 self._builder = None
-                run.note = f"no indexes were made, at the batch at {batch.position}: {stop}"
+                run.note = f"no indexes written, because of the batch at byte {batch.position}: {stop}"
         for piece in batch.chunks(0, batch.size):
             self._file.write(piece)
 
@@ -51,7 +51,7 @@ class Writer:
         try:
             indexes = builder.finish()
         except RecoveryStop as stop:
-            run.note = f"no indexes were made: {stop}"
+            run.note = f"no indexes written: {stop}"
             return
         endings = ((".index", indexes.index), (".timeindex", indexes.timeindex), (".txnindex", indexes.txnindex))
         for ending, data in endings:

@@ -74,7 +74,7 @@ def postmortem(
     unread: list[SourceError] = []
     work = [unit for unit in units(tuple(named), options, unread.append) if wanted(unit)]
     if all(unit.directory is not None for unit in work):
-        raise unread[0] if unread else SourceError("no partition here")
+        raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
         (refused or raise_it)(error)
     total(sum(unit.size for unit in work))

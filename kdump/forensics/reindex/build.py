@@ -100,8 +100,8 @@ class IndexBuilder:
         position = batch.position if position is None else position
         last = batch.lastOffset
         if not 0 <= last - self.base_offset <= LARGEST_SEGMENT:
-            reason = f"its last offset, {last}, is none of a segment that begins with {self.base_offset}"
-            raise RecoveryStop(f"{reason}: an index has 31 bits for the distance", SPLITS)
+            reason = f"its last offset {last} does not belong in a segment with base offset {self.base_offset}"
+            raise RecoveryStop(f"{reason}: an index stores the difference in 31 bits", SPLITS)
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         newest = (timestamp, last) if timestamp > self.last_timestamp else None
         is_due = position - self._indexed_to > self.interval
@@ -129,18 +129,20 @@ class IndexBuilder:
     def _can_index(self, last: int, timestamp: int, offset: int) -> None:
         """Raise RecoveryStop for entries that OffsetIndex.append or TimeIndex.maybeAppend rejects."""
         if len(self._index) // INDEX_ENTRY.size >= self._most_index:
-            raise RecoveryStop(f"the offset index is full, with {self._most_index} entries", THROWS)
+            raise RecoveryStop(f"the offset index is full ({self._most_index} entries)", THROWS)
         if self._last_indexed is not None and last <= self._last_indexed:
             raise RecoveryStop(
-                f"its last offset, {last}, is not above that of the entry before, {self._last_indexed}", THROWS
+                f"its last offset {last} is not above {self._last_indexed}, that of the previous index entry", THROWS
             )
         if len(self._time) // TIME_INDEX_ENTRY.size >= self._most_time:
-            raise RecoveryStop(f"the time index is full, with {self._most_time} entries", THROWS)
+            raise RecoveryStop(f"the time index is full ({self._most_time} entries)", THROWS)
         self._check_time(offset)
 
     def _check_time(self, offset: int) -> None:
         if self._time and offset < self._last_time[1]:
-            reason = f"offset {offset} of its time index entry is below that of the entry before, {self._last_time[1]}"
+            reason = (
+                f"offset {offset} of its time index entry is below {self._last_time[1]}, that of the previous entry"
+            )
             raise RecoveryStop(reason, THROWS)
 
     def _add_time(self) -> None:
@@ -160,7 +162,7 @@ class IndexBuilder:
             return added if marker is None else self._ended(batch, marker, added)
         is_open = batch.producerId in self.transactions.open
         if is_open and not batch.isTransactional:
-            reason = f"it is not transactional, and a transaction of its producer, {batch.producerId}, is open"
+            reason = f"it is not transactional, but a transaction of its producer {batch.producerId} is open"
             raise RecoveryStop(reason, THROWS)
         untracked = self.transactions.untracked
         self.transactions.data(self.at, batch)
@@ -176,7 +178,7 @@ class IndexBuilder:
         if ended.transaction is None:
             return added._replace(aborted=ended.producer_id)
         if offset <= self._last_aborted:
-            raise RecoveryStop(f"the ABORT marker's offset, {offset}, is not above that of the one before", THROWS)
+            raise RecoveryStop(f"the ABORT marker's offset {offset} is not above that of the previous one", THROWS)
         if len(self._txn) // TXN_INDEX_ENTRY.size >= MOST_ABORTED:
             raise RecoveryStop(f"more than {MOST_ABORTED} aborted transactions", THROWS)
         self._last_aborted = offset
@@ -184,7 +186,7 @@ class IndexBuilder:
         try:
             self._txn += TXN_INDEX_ENTRY.struct.pack(*entry)
         except struct.error:
-            raise RecoveryStop(f"the last stable offset behind the marker, {ended.stable}, is none", THROWS) from None
+            raise RecoveryStop(f"the last stable offset after the marker, {ended.stable}, is invalid", THROWS) from None
         return added._replace(aborted=ended.producer_id, entry=entry)
 
 
@@ -194,10 +196,10 @@ def _marker(batch: Batch) -> Marker | None:
     for record in records(batch, values=False):
         control = decode_control(record.key, record.value)
         if control.problem is not None:
-            raise RecoveryStop(f"a control record that cannot be decoded: {control.problem.reason}", TRUNCATES)
+            raise RecoveryStop(f"its control record cannot be decoded: {control.problem.reason}", TRUNCATES)
         if control.type not in (COMMIT, ABORT):
-            raise RecoveryStop(f"a control record {control.type} of a producer, not COMMIT or ABORT", THROWS)
+            raise RecoveryStop(f"a producer's control record has type {control.type}, not COMMIT or ABORT", THROWS)
         return Marker(control.type, control.coordinatorEpoch, record.timestamp)
     if batch.problems:
-        raise RecoveryStop(f"a marker that cannot be decoded: {batch.problems[-1].reason}", TRUNCATES)
+        raise RecoveryStop(f"its marker cannot be decoded: {batch.problems[-1].reason}", TRUNCATES)
     return None

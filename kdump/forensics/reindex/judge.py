@@ -98,7 +98,7 @@ class Judge:
                 self.number += 1
                 self.verdict.entries += 1
                 if self.before is not None and not self.rises(self.before, item):
-                    self.is_wrong(item, "it does not rise above the entry before it")
+                    self.is_wrong(item, "not above the previous entry")
                     continue
                 self.before = item
                 return item
@@ -108,16 +108,16 @@ class Judge:
 
     def _region(self, region: Region) -> None:
         if region.kind == TORN:
-            what = f"{region.size} bytes at the end, fewer than an entry of {self.layout.size}"
+            what = f"{region.size} bytes left over at the end, less than one entry ({self.layout.size} bytes)"
             self.verdict.note(WrongEntry(None, region.position, None, None, what))
         elif region.kind == PADDING:
             zeros = region.size // self.layout.size
             self.number += zeros
             if "before another" in region.reason:
-                what = f"{zeros} entries of zeros before another entry: a broker takes them for entries"
+                what = f"{zeros} entries of zeros before another entry, which a broker reads as entries"
                 self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, what))
             elif self.open_end:
                 self.verdict.because("preallocated")
             else:
-                what = f"{region.size} zeros at the end, of a segment that was closed: a broker takes them for entries"
+                what = f"{region.size} zeros at the end, though the segment was closed: a broker reads them as entries"
                 self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, what))

@@ -38,7 +38,7 @@ class OffsetJudge(Judge):
         last = batch.lastOffset
         while self.entry is not None and self.entry.values["position"] <= batch.position:
             if self.entry.values["position"] < batch.position:
-                self.is_wrong(self.entry, "no batch begins at that position")
+                self.is_wrong(self.entry, "no batch starts at that position")
             else:
                 self._reached(self.entry, batch)
             self.advance()
@@ -48,7 +48,7 @@ class OffsetJudge(Judge):
                 self.verdict.because("perAppend")
                 self.here = True
             else:
-                self.pending.append((self._appended_number, appended, "its offset is not the last of any batch"))
+                self.pending.append((self._appended_number, appended, "its offset is not the last offset of any batch"))
             self._appended = None
         self._is_late = self._is_late or batch.position - self._indexed_to > self.interval
         self._ended = max(self._ended, last)
@@ -58,12 +58,12 @@ class OffsetJudge(Judge):
         offset, last = entry.values["offset"], batch.lastOffset
         base = batch.baseOffset
         if offset <= self._ended or (base is not None and offset < base):
-            self.is_wrong(entry, "its offset lies before the batch at that position")
+            self.is_wrong(entry, "its offset is below the batch at that position")
             return
         if offset < last and base in (offset, None):
             self.verdict.because("firstOffset")
         elif offset < last:
-            self.is_wrong(entry, "its offset lies within the batch at that position: no release writes that")
+            self.is_wrong(entry, "its offset is inside the batch at that position, which no release writes")
             return
         elif offset > last:
             self._appended, self._appended_number = entry, self.number
@@ -80,14 +80,16 @@ class OffsetJudge(Judge):
         while self.entry is not None:
             position = self.entry.values["position"]
             if position >= size:
-                self.is_wrong(self.entry, f"its position lies behind the segment's end, {size}")
+                self.is_wrong(self.entry, f"its position is after the end of the segment ({size} bytes)")
             elif is_stopped and position >= valid_end:
                 self.verdict.because("behindTheCut")
             else:
-                self.is_wrong(self.entry, "no batch begins at that position")
+                self.is_wrong(self.entry, "no batch starts at that position")
             self.advance()
         if self._appended is not None:
-            self.pending.append((self._appended_number, self._appended, "its offset lies behind the segment's last"))
+            self.pending.append(
+                (self._appended_number, self._appended, "its offset is above the segment's last offset")
+            )
         if self._is_late:
             self.verdict.because("intervalAnew")
         if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:

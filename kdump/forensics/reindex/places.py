@@ -81,13 +81,19 @@ def _same(one: str, other: str) -> bool:
 def _segment(at: Target, refused: Refused) -> Segment | None:
     """Return a file given by the user as a segment; if it is not one, call `refused` and return None."""
     if at.path == "-" or "://" in at.path:
-        refused(SourceError(f"{at.path}: a segment's name gives its base offset: copy it to a file of that name"))
+        refused(
+            SourceError(
+                f"{at.path}: the base offset comes from the segment's name; copy the segment to a file with that name"
+            )
+        )
     elif not os.path.exists(at.path):
         refused(missing(at.path))
     elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
-        refused(SourceError(f"{at.path}: not named as a segment is (<20 digits>.log), which gives its base offset"))
+        refused(
+            SourceError(f"{at.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
+        )
     elif at.kind is not SEGMENT:
-        refused(SourceError(f"{at.path}: {at.kind.title}, not a segment: name the .log beside it"))
+        refused(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
     else:
         return Segment("", at.name_offset or 0, at, _beside(at))
     return None

@@ -36,35 +36,37 @@ LITTLE = frozenset({"offsets"})
 class Reindexed:
     """One segment: its rebuilt indexes compared with the existing ones."""
 
-    topic: Annotated[str | None, Doc("null where the directory names none")]
-    partition: Annotated[int | None, Doc("of the topic")]
+    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
+    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
     file: Annotated[PathText, Doc("path of the segment")]
-    baseOffset: Annotated[int, Doc("in the segment's name", OFFSET)]
+    baseOffset: Annotated[int, Doc("base offset, from the segment's name", OFFSET)]
     interval: Annotated[
-        int, Doc("index.interval.bytes that it was rebuilt with", BYTES, name="indexInterval", after="lastOffset")
+        int, Doc("index.interval.bytes used to rebuild", BYTES, name="indexInterval", after="lastOffset")
     ]
     rebuilt: Rebuilt
-    notes: Annotated[list[PathText], Doc("what could not be taken into account", after="indexes")] = field(
-        default_factory=list
-    )
+    notes: Annotated[list[PathText], Doc("what could not be considered", after="indexes")] = field(default_factory=list)
     segmentsBehind: Annotated[
-        int, Doc("a broker that cuts this one as it recovers the log deletes those behind it", after="endings")
+        int, Doc("number of later segments, which log recovery deletes if it truncates this one", after="endings")
     ] = 0
 
     @property
-    def size(self) -> Annotated[int, Doc("of the segment", BYTES)]:
+    def size(self) -> Annotated[int, Doc("size of the segment", BYTES)]:
         return self.rebuilt.size
 
     @property
-    def validSize(self) -> Annotated[int, Doc("that recovery takes; less than size where it would cut the log", BYTES)]:
+    def validSize(
+        self,
+    ) -> Annotated[int, Doc("bytes that recovery accepts; less than size if it would truncate the log", BYTES)]:
         return self.rebuilt.valid
 
     @property
-    def batches(self) -> Annotated[int, Doc("that are indexed")]:
+    def batches(self) -> Annotated[int, Doc("number of indexed batches")]:
         return self.rebuilt.batches
 
     @property
-    def lastOffset(self) -> Annotated[int | None, Doc("of those; null: there are none", OFFSET)]:
+    def lastOffset(
+        self,
+    ) -> Annotated[int | None, Doc("last offset of the indexed batches; null if there are none", OFFSET)]:
         return self.rebuilt.lastOffset
 
     @property
@@ -73,8 +75,8 @@ class Reindexed:
     ) -> Annotated[
         list[Ending],
         Doc(
-            f"why recovery stops before the end, and with --past-damage each damaged place: {NESTED}; "
-            "empty: it takes all"
+            f"why recovery stops before the end, and with --past-damage each damaged place, each {NESTED}; "
+            "empty if recovery accepts everything"
         ),
     ]:
         return self.rebuilt.endings
@@ -82,7 +84,7 @@ class Reindexed:
     @property
     def verdicts(
         self,
-    ) -> Annotated[list[Verdict], Doc(f"of .index, .timeindex and .txnindex: {NESTED}", name="indexes")]:
+    ) -> Annotated[list[Verdict], Doc(f"verdicts on .index, .timeindex and .txnindex, each {NESTED}", name="indexes")]:
         """Verdicts on the existing indexes; empty if the segment is too large, or its indexes cannot be built."""
         return self.rebuilt.verdicts
 
@@ -169,9 +171,7 @@ def _names(places: list[Asked]) -> list[str]:
     for number, name in enumerate(names):
         if name in names[:number]:
             one, other = places[names.index(name)].partition.path, places[number].partition.path
-            raise OutputError(
-                f"{one} and {other} would be written to the same place: one by one, each to its own --out"
-            )
+            raise OutputError(f"{one} and {other} would be written to the same path; rebuild each with its own --out")
     return names
 
 
@@ -194,16 +194,16 @@ def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
 class ReindexSummary(NamedTuple):
     """Totals of all segments."""
 
-    segments: Annotated[int, Doc("that were rebuilt, or could not be")]
-    identical: Annotated[int, Doc("index files that are, byte for byte, what was rebuilt")]
-    legal: Annotated[int, Doc("index files that differ as a broker may write them")]
-    wrong: Annotated[int, Doc("index files that say what their segment does not")]
-    missing: Annotated[int, Doc("index files that a broker needs and that are not there")]
-    cut: Annotated[int, Doc("segments that recovery would cut, for damage")]
-    refused: Annotated[int, Doc("segments that a broker does not recover: nothing was rebuilt")]
-    written: Annotated[int, Doc("files that were written")]
+    segments: Annotated[int, Doc("number of segments that were rebuilt or could not be")]
+    identical: Annotated[int, Doc("number of index files that equal the rebuilt ones byte for byte")]
+    legal: Annotated[int, Doc("number of index files that differ as a broker may write them")]
+    wrong: Annotated[int, Doc("number of index files that contradict their segment")]
+    missing: Annotated[int, Doc("number of missing index files that a broker needs")]
+    cut: Annotated[int, Doc("number of segments that recovery would truncate because of damage")]
+    refused: Annotated[int, Doc("number of segments that a broker does not recover, so that nothing was rebuilt")]
+    written: Annotated[int, Doc("number of files written")]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
-    seconds: Annotated[float, Doc("how long it took", "s")]
+    seconds: Annotated[float, Doc("elapsed time", "s")]
 
 
 class _Partition:
@@ -243,7 +243,7 @@ class _Partition:
             if not self.is_broken:
                 return []
             if snapshot_at(place, offset, self.options) is None:
-                return ["damage in the segment before hides which transactions are open where it begins"]
+                return ["damage in the previous segment hides which transactions are open at the start of this one"]
             return self._begin(offset)
         first = first_needed(place, number, self.options)
         notes = [] if first <= self.reached else self._begin(place.segments[first].offset)
@@ -260,8 +260,8 @@ class _Partition:
         if offset == 0 or loaded is not None:
             return []
         self.question.known_from = offset
-        what = f"no sound snapshot of producer states at offset {offset}"
-        return [f"{what}: a transaction that began before it is not known, and would not be to a broker"]
+        what = f"no valid producer snapshot at offset {offset}"
+        return [f"{what}: a transaction that started before it is unknown, to a broker as well"]
 
     def _segment(self, segment: Segment, notes: list[str], *, judged: bool = True) -> Reindexed | None:
         assert segment.log is not None

@@ -49,9 +49,9 @@ class Ending(NamedTuple):
 
     position: Annotated[int, Doc()]
     reason: Annotated[str, Doc()]
-    does: Annotated[str, Doc("truncates, throws, splits")]
-    is_usual: Annotated[bool, Doc("a preallocated end, or one that is being written")] = False
-    sound: Annotated[int | None, Doc("where the next sound batch begins; null: none is known")] = None
+    does: Annotated[str, Doc("effect on recovery: truncates, throws, splits")]
+    is_usual: Annotated[bool, Doc("whether it is a preallocated end, or one that is being written")] = False
+    sound: Annotated[int | None, Doc("start of the next valid batch; null if none is known")] = None
 
 
 @dataclass
@@ -138,7 +138,7 @@ def rebuild(
     with closing(window.source):
         found = Rebuilt(window.source.size or 0)
         if found.size > LARGEST_SEGMENT:
-            reason = f"{found.size} bytes: a broker opens no segment of more than {LARGEST_SEGMENT}"
+            reason = f"{found.size} bytes: a broker does not open segments larger than {LARGEST_SEGMENT}"
             found.endings.append(Ending(0, reason, THROWS))
             return found
         judges = _Judges(segment, question, options) if judged else None
@@ -176,9 +176,9 @@ def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> Ending
     """Add the next batch; return the Ending if recovery rejects it."""
     what = f"the batch with offset {batch.lastOffset}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
-        return Ending(batch.position, f"a batch of {batch.size} bytes, fewer than a header", TRUNCATES)
+        return Ending(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
     if not batch.crcValid:
-        return Ending(batch.position, f"the checksum of {what} does not hold", TRUNCATES)
+        return Ending(batch.position, f"the checksum of {what} does not match", TRUNCATES)
     try:
         added = builder.add(batch)
     except RecoveryStop as stop:

@@ -43,7 +43,7 @@ class TimeJudge(Judge):
         said = self._said.values["timestamp"] if self._said is not None else -1
         if self._newest > said and not (self.entry is not None and self.entry.values["timestamp"] == self._newest):
             expected = {"timestamp": self._newest, "offset": self._newest_offset}
-            what = "no such entry, which goes with one of the .index"
+            what = "this entry, which accompanies an .index entry, is missing"
             self.lacks(expected, what)
             self._said = Entry("", 0, 0, b"", expected)  # report it only once
 
@@ -55,7 +55,7 @@ class TimeJudge(Judge):
             what = f"the batch with that offset has maxTimestamp {timestamp}"
             self.is_wrong(entry, what if base is None or offset >= base else "no batch has that offset")
         elif timestamp <= self._newest:
-            self.is_wrong(entry, f"a batch before it has maxTimestamp {self._newest}")
+            self.is_wrong(entry, f"an earlier batch has maxTimestamp {self._newest}")
         else:
             if offset != batch.lastOffset:
                 self.verdict.because("recordOffset")
@@ -74,7 +74,7 @@ class TimeJudge(Judge):
             if is_stopped:
                 self.verdict.because("behindTheCut")
             else:
-                self.is_wrong(self.entry, "its offset lies behind the segment's last")
+                self.is_wrong(self.entry, "its offset is above the segment's last offset")
             self.advance()
         said = self._said.values["timestamp"] if self._said is not None else -1
         if self._newest > said:
@@ -84,6 +84,6 @@ class TimeJudge(Judge):
                 self.verdict.because("notClosed")
             else:
                 expected = {"timestamp": self._newest, "offset": self._newest_offset}
-                what = "no such entry at the end, though the segment was closed: retention goes by it"
+                what = "this last entry is missing, though the segment was closed: time-based retention uses it"
                 self.lacks(expected, what)
         self.told(rebuilt)

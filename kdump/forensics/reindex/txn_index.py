@@ -58,9 +58,9 @@ class TxnJudge(Judge):
             self._lacking(added.entry)
             return
         if entry.values["version"] != 0:
-            self.is_wrong(entry, f"version {entry.values['version']} is not known: a broker throws")
+            self.is_wrong(entry, f"version {entry.values['version']} is unknown: a broker throws an exception")
         elif entry.values["producerId"] != added.aborted:
-            self.is_wrong(entry, f"the ABORT marker at its lastOffset is of producer {added.aborted}")
+            self.is_wrong(entry, f"the ABORT marker at its lastOffset belongs to producer {added.aborted}")
         elif added.entry is None:
             self._without_data(entry)
         else:
@@ -73,7 +73,7 @@ class TxnJudge(Judge):
         if self.compacted:
             self.verdict.because("compacted")
         else:
-            what = "no entry for this ABORT marker: read_committed consumers get the records that it aborted"
+            what = "no entry for this ABORT marker: read_committed consumers receive the records that it aborted"
             self.lacks(dict(rebuilt._asdict()), what)
 
     def _without_data(self, entry: Entry) -> None:
@@ -82,7 +82,7 @@ class TxnJudge(Judge):
         elif self.compacted:
             self.verdict.because("compacted")
         else:
-            self.is_wrong(entry, "no data of a transaction stands before the ABORT marker")
+            self.is_wrong(entry, "there is no transaction data before the ABORT marker")
 
     def _unmatched(self, entry: Entry) -> None:
         if self.compacted:
@@ -98,7 +98,7 @@ class TxnJudge(Judge):
             elif self.compacted and first < rebuilt.firstOffset:
                 self.verdict.because("compacted")
             else:
-                self.is_wrong(entry, f"the transaction began at {rebuilt.firstOffset}")
+                self.is_wrong(entry, f"the transaction started at offset {rebuilt.firstOffset}")
                 return
         if stable == rebuilt.lastStableOffset:
             return
@@ -109,7 +109,7 @@ class TxnJudge(Judge):
         elif self.compacted and stable < rebuilt.lastStableOffset:
             self.verdict.because("compacted")
         else:
-            self.is_wrong(entry, f"the last stable offset behind the marker was {rebuilt.lastStableOffset}")
+            self.is_wrong(entry, f"the last stable offset after the marker was {rebuilt.lastStableOffset}")
 
     def _began(self, offset: int) -> None:
         """Settle the entries in `_later` when a transaction begins: the last stable offset of a marker already accounts
@@ -125,7 +125,7 @@ class TxnJudge(Judge):
         self._later.clear()
 
     def _too_high(self, number: int, entry: Entry) -> None:
-        self.pending.append((number, entry, "its lastStableOffset is above the one behind the marker"))
+        self.pending.append((number, entry, "its lastStableOffset is above the one after the marker"))
 
     def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
         while self.entry is not None:

@@ -22,19 +22,19 @@ unread: could not be read."""
 STATUSES = (IDENTICAL, LEGAL, WRONG, MISSING, NOT_NEEDED, UNREAD)
 
 REASONS = {
-    "preallocated": "zeros behind the last entry: a broker preallocates the files of the segment that it appends to",
-    "notClosed": "the entry that a broker adds when it rolls, closes or recovers the segment is not there yet",
-    "closedBefore": "an entry as a broker adds when it closes a segment: it was stopped, and went on in this segment",
-    "intervalAnew": "the index interval began anew within the segment, as after a restart or a truncation",
-    "withIndex": "its entries go with those of the .index, which differ",
-    "otherInterval": "entries are closer to each other than the index interval: it was smaller then",
-    "perAppend": "an entry has the last offset of several batches, which were appended together (2.0 to 4.0)",
-    "firstOffset": "an entry has a batch's first offset, as releases before 2.0 write it",
-    "recordOffset": "an entry has the offset of the newest record, not of its batch's last, as releases before 4.0 do",
-    "laterTransaction": "a last stable offset that counts a transaction which was appended together with the marker",
-    "compacted": "the log cleaner has removed what the entry was made from, or the entry",
-    "startUnknown": "what was open where the segment begins is not known: the transaction began before what is here",
-    "behindTheCut": "entries of what lies behind the damage: recovery cuts that off",
+    "preallocated": "zeros after the last entry: a broker preallocates the index files of the active segment",
+    "notClosed": "the entry that a broker adds when it rolls, closes or recovers the segment does not exist yet",
+    "closedBefore": "an additional entry, added when the broker was stopped before it continued in this segment",
+    "intervalAnew": "the index interval started again within the segment, as after a restart or a truncation",
+    "withIndex": "its entries match those of the .index, which differ legally",
+    "otherInterval": "entries are closer together than the index interval, which was smaller when they were written",
+    "perAppend": "an entry has the last offset of several batches that were appended together (releases 2.0 to 4.0)",
+    "firstOffset": "an entry has a batch's first offset (releases before 2.0)",
+    "recordOffset": "an entry has the offset of the newest record instead of its batch's last offset (before 4.0)",
+    "laterTransaction": "a last stable offset that includes a transaction appended together with the marker",
+    "compacted": "the log cleaner has removed the batches of the entry, or the entry",
+    "startUnknown": "the transactions open at the start of the segment are unknown: they started before it",
+    "behindTheCut": "entries for batches after the damage, which recovery truncates",
 }
 """Reasons why an index may differ from the rebuilt one and still be correct."""
 MOST_TOLD = 100
@@ -65,24 +65,28 @@ class Verdict:
     entries: Annotated[int, Doc()] = 0
     rebuiltSize: Annotated[int, Doc()] = 0
     rebuiltEntries: Annotated[int, Doc()] = 0
-    reasons: Annotated[dict[str, int], Doc("why it differs and is legal: a count by name")] = field(
+    reasons: Annotated[dict[str, int], Doc("why it differs although it is legal: counts by name")] = field(
         default_factory=dict
     )
     wrong: Annotated[
         list[WrongEntry],
         Doc(
             NESTED
-            + "; entry counts from 0, and is null where one is lacking; found and expected are an entry's values, "
-            "null where there is none"
+            + "; entry: number from 0, null for a missing entry; found and expected: an entry's values, null if there "
+            "is none"
         ),
     ] = field(default_factory=list)
-    wrongCount: Annotated[int, Doc(f"how many; `wrong` has the first {MOST_TOLD}", name="wrongEntries")] = 0
+    wrongCount: Annotated[
+        int, Doc(f"number of wrong entries; `wrong` has the first {MOST_TOLD}", name="wrongEntries")
+    ] = 0
     unread: str = ""
     """Why it could not be read; empty if it could."""
-    written: Annotated[PathText | None, Doc("path of the rebuilt file; null: none")] = None
+    written: Annotated[PathText | None, Doc("path of the rebuilt file; null if none was written")] = None
 
     @property
-    def path(self) -> Annotated[PathText | None, Doc("null: none", name="file", after="kind")]:
+    def path(
+        self,
+    ) -> Annotated[PathText | None, Doc("path of the index; null if it is missing", name="file", after="kind")]:
         return None if self.at is None else self.at.path
 
     @property

@@ -74,7 +74,7 @@ def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterat
         if magic < 2:
             yield Head(position, size, base, base, magic, None)
         elif len(view) < BATCH_HEADER.size:
-            raise CorruptRecord(position, f"{len(view)} bytes are left, fewer than a header")
+            raise CorruptRecord(position, f"{len(view)} bytes left, less than a batch header")
         else:
             header = BATCH_HEADER.read(view)
             yield Head(position, size, base, header.lastOffset, magic, header)
@@ -115,16 +115,16 @@ def base_offset(window: Window, head: Head, file: str) -> int:
     look_inside(batch)
     if batch.baseOffset is not None:
         return batch.baseOffset
-    wrong = batch.problems[0].reason if batch.problems else "its inside makes no sense"
+    wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
     raise Stopped(
         Stop(
             EXIT,
             file,
             head.position,
             head.base,
-            f"a compressed message of magic {head.magic} that the broker has to look into cannot be read: {wrong}",
+            f"the broker has to decompress a message of magic {head.magic}, which cannot be read: {wrong}",
             "InvalidRecordException",
-            f"save what is readable (kdump inspect --extract), then cut {file} at byte {head.position}",
+            f"save what is readable (kdump inspect --extract), then truncate {file} at byte {head.position}",
         )
     )
 

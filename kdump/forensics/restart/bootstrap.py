@@ -43,8 +43,8 @@ def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights) -
             window.source.close()
     if found is not None:
         remedy = (
-            f"copy {path} away and remove it: a node whose cluster has begun does without"
-            " (a new cluster begins with the newest features then)"
+            f"move {path} out of the directory: a node of an existing cluster does not need it"
+            " (a new cluster then starts with the latest feature versions)"
         )
         message = f"{BOOTSTRAP} cannot be read: {found}"
         directory.stops.append(Stop(EXIT, path, position, None, message, found, remedy))

@@ -43,7 +43,7 @@ def read_text(path: str, *, utf8: bool = True) -> list[Line] | None:
     if not os.path.lexists(path):
         return None
     if utf8 and os.path.isdir(path):
-        raise BadLine(0, "it is a directory", exception="IOException: Is a directory")
+        raise BadLine(0, "is a directory", exception="IOException: Is a directory")
     if os.path.lexists(path) and not os.path.isfile(path):
         raise SourceError(f"{path}: not a file")
     try:
@@ -131,7 +131,7 @@ def offsets(path: str) -> dict[tuple[str, int], int]:
 
 def epochs(path: str) -> list[Epoch] | None:
     """Read leader-epoch-checkpoint; None if the file does not exist. Raises Stopped, SourceError."""
-    remedy = f"delete {path} (the epochs in the batches come back only by recovery), or copy it from another replica"
+    remedy = f"delete {path} (only recovery restores the epochs from the batches), or copy it from another replica"
     try:
         lines = read_text(path)
         if lines is None:
@@ -157,7 +157,7 @@ def epochs(path: str) -> list[Epoch] | None:
 
 def topic_id(path: str) -> str | None:
     """Read the topic ID in partition.metadata; None if the file does not exist. Raises Stopped, SourceError."""
-    remedy = f"copy {path} from another replica of the partition: it holds two lines, 'version: 0' and 'topic_id: ID'"
+    remedy = f"copy {path} from another replica of the partition; its two lines are 'version: 0' and 'topic_id: ID'"
     try:
         lines = read_text(path)
     except BadLine as error:
@@ -181,9 +181,9 @@ def topic_id(path: str) -> str | None:
         )
     found = SPACES.split(lines[1].text)[1]
     if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
-        message = f"partition.metadata has a topic id that is none: {found!r}"
+        message = f"partition.metadata has an invalid topic ID: {found!r}"
         raise Stopped(Stop(EXIT, path, lines[1].position, None, message, "IllegalArgumentException", remedy))
     if found == "A" * 22:
-        message, what = "partition.metadata has the topic id of zeros", "IOException: Invalid topic ID"
+        message, what = "partition.metadata has the zero topic ID", "IOException: Invalid topic ID"
         raise Stopped(Stop(OFFLINE, path, lines[1].position, None, message, what, remedy))
     return found

@@ -30,11 +30,11 @@ def node_directories(paths: list[str]) -> list[DirectoryPlan]:
     refused: list[SourceError] = []
     for path in dict.fromkeys(paths):
         if path == "-" or is_url(path):
-            raise SourceError(f"{path}: not a directory: a broker's log directory is needed")
+            raise SourceError(f"{path}: not a directory; pass a broker's log directory")
         reason = _failure(path)
         if reason:
             found.append(DirectoryPlan(path, None, failed=reason))
-            refused.append(SourceError(f"{path}: {reason}: a broker's log directory is needed"))
+            refused.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
         else:
             found += [_directory(each) for each in _log_directories(path, several=len(paths) > 1)]
     if all(each.failed and not os.path.isdir(each.path) for each in found):
@@ -52,7 +52,7 @@ def _failure(path: str) -> str:
     except NotADirectoryError:
         return "not a directory"
     except OSError as error:
-        return error.strerror or "it cannot be read"
+        return error.strerror or "unreadable"
     return ""
 
 
@@ -62,18 +62,18 @@ def _log_directories(path: str, several: bool) -> list[LogDirectory]:
     if isinstance(place, LogDirectory):
         holds_metadata = several and any(each.topic == METADATA_TOPIC for each in place.partitions)
         if not holds_metadata and not any(name != BOOTSTRAP for name in place.files):
-            reason = "no file of a broker at its root (meta.properties, checkpoints): a copy of partitions"
-            raise SourceError(f"{path}: {reason} does not say how its broker was shut down")
+            reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
+            raise SourceError(f"{path}: {reason}: it does not show how the broker was shut down; pass a log directory")
         return [place]
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [LogDirectory(path)]  # a new disk: log.dirs may name it
     refused: list[SourceError] = []
     below = [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
     if not below:
-        raise SourceError(f"{path}: no log directory; a partition alone does not say how its broker was shut down")
+        raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
     if len(below) > 1:
         said = ", ".join(each.path for each in below[:4])
-        raise SourceError(f"{path}: {len(below)} log directories below it ({said} …): name those of one broker")
+        raise SourceError(f"{path}: contains {len(below)} log directories ({said} …); pass those of one broker")
     return below
 
 
@@ -86,8 +86,8 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     process = holder(place.path)
     if process is not None:
         plan.warnings.append(
-            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker runs on these files, and the plan is "
-            "of a start after it was killed at this moment; a second broker does not start"
+            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker is running on these files. The plan "
+            "assumes that it is killed now; a second broker would not start"
         )
     return plan
 

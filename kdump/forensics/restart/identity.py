@@ -45,7 +45,7 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
         else:
             directory.stops.append(_unreadable(directory, path, reason, alone=len(directories) == 1))
     if not valid and len(directories) > 1 and not any(each.unread for each in directories):
-        message = "no directory has a meta.properties that can be read"
+        message = "no directory has a readable meta.properties"
         what = "RuntimeException: No readable meta.properties files found."
         plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
     _agree(sorted(valid, key=lambda each: each.path))
@@ -76,19 +76,19 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
         path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
         if directory.metadataLogDir or not os.path.exists(path):
             continue
-        message = f"a metadata log here, and in {configured} too: a node has only one, in metadata.log.dir"
+        message = f"there is a metadata log here and in {configured}: a node has only one, in metadata.log.dir"
         what = f"KafkaException: Found unexpected metadata location in data directory `{path}`"
-        remedy = f"decide by metadata.log.dir which of the two is the node's, and move the other away (not {configured}"
+        remedy = f"check metadata.log.dir for the node's own, and move the other out of log.dirs (not {configured}"
         directory.stops.append(Stop(EXIT, path, None, None, message, what, f"{remedy} unless it is the older one)"))
 
 
 def _remedy(directory: DirectoryPlan) -> str:
     if directory.failed:
-        return f"mount or repair {directory.path}, or take it out of log.dirs: its partitions are then lost here"
+        return f"mount or repair {directory.path}, or remove it from log.dirs: this node then loses its partitions"
     path = os.path.join(directory.path, META)
     return (
-        f"write {path} again, as the other log directories have it: version=1, cluster.id, node.id, directory.id"
-        " (kdump cluster --show brokers names the ids); do not format the directory"
+        f"write {path} again, as in the other log directories: version=1, cluster.id, node.id, directory.id"
+        " (kdump cluster --show brokers shows the IDs); do not format the directory"
     )
 
 
@@ -125,7 +125,7 @@ def _agree(directories: list[DirectoryPlan]) -> None:
     seen: dict[str, str] = {}
     for directory in directories:
         first, path = directories[0], os.path.join(directory.path, META)
-        here = f"is {directory.path} a disk of this broker?"
+        here = f"check that {directory.path} belongs to this broker"
         if directory.clusterId != first.clusterId:
             message = f"cluster.id {directory.clusterId}, but {first.path} has {first.clusterId}"
             what = f"RuntimeException: Invalid cluster.id in: {path}. Expected {first.clusterId}, but read"
@@ -135,7 +135,7 @@ def _agree(directories: list[DirectoryPlan]) -> None:
             what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {first.nodeId}"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, here))
         if directory.directoryId is None:
-            directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id: it has none"))
+            directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
             continue
         if is_reserved(directory.directoryId):
             message = f"directory.id {directory.directoryId} is reserved"
@@ -143,9 +143,9 @@ def _agree(directories: list[DirectoryPlan]) -> None:
             directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
         other = seen.setdefault(directory.directoryId, directory.path)
         if other != directory.path:
-            message = f"directory.id {directory.directoryId} is that of {other} too"
+            message = f"directory.id {directory.directoryId} is also that of {other}"
             what = f"RuntimeException: Duplicate directory ID {directory.directoryId}"
-            remedy = "one of them is a copy of the other: start with only one"
+            remedy = "one of them is a copy of the other: start the broker with only one"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
 
 
@@ -159,17 +159,17 @@ def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: Resta
         path = os.path.join(directory.path, META)
         owner = owners.get(directory.directoryId)
         if owner is not None and owner != directory.nodeId:
-            message = f"node.id {directory.nodeId}, but the cluster knows this directory.id as one of broker {owner}"
+            message = f"node.id {directory.nodeId}, but the cluster's metadata has this directory.id for broker {owner}"
             what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
-            remedy = f"set node.id={owner} in {path}, if that is what the broker's configuration says"
+            remedy = f"set node.id={owner} in {path}, if the broker's configuration has that ID"
             directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
-            plan.assumptions.append(f"the broker's configuration says node.id={owner}")
+            plan.assumptions.append(f"the broker's configuration has node.id={owner}")
         known = metadata.broker_directories.get(directory.nodeId)
         if owner is None and known:
             directory.warnings.append(
-                f"directory.id {directory.directoryId} is not among those that the cluster knows of broker "
-                f"{directory.nodeId} ({', '.join(known)}): partitions that are assigned to another id are not served "
-                "until the controller has reassigned them; a wrong id in meta.properties is to be put right"
+                f"directory.id {directory.directoryId} is not among those of broker {directory.nodeId} in the "
+                f"cluster's metadata ({', '.join(known)}): partitions assigned to a different ID are not served until "
+                "the controller has reassigned them; if the ID in meta.properties is wrong, correct it"
             )
 
 

@@ -83,7 +83,7 @@ class IndexBuilder:
 def _size(path: str, size: int | None) -> int:
     """Return the size in bytes, 0 if unknown. Raises SourceError if it is too large to read."""
     if (size or 0) > LARGEST:
-        raise SourceError(f"{path}: {size} bytes, too large for an index (no more than {LARGEST} are read)")
+        raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
     return size or 0
 
 

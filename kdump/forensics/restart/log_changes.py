@@ -15,7 +15,7 @@ def tell_epochs(files: LogFiles) -> None:
     gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
     new = ", ".join(f"{each.epoch}@{each.startOffset}" for each in after if each not in before)
     files.step(
-        "write", path, "; ".join(filter(None, [f"without {gone}" if gone else "", f"with {new}" if new else ""]))
+        "write", path, "; ".join(filter(None, [f"removes {gone}" if gone else "", f"adds {new}" if new else ""]))
     )
 
 
@@ -26,8 +26,8 @@ def tell_snapshots(files: LogFiles, snapshots: Snapshots, before: dict[int, str]
         reason = snapshots.removed.get(offset)
         if reason is not None and offset in now:
             kind = "rebuild" if offset in snapshots.corrupt else "write"
-            files.step(kind, path, f"anew: {reason}", offset=offset)
+            files.step(kind, path, f"rewritten: {reason}", offset=offset)
         elif reason is not None:
             files.step("delete" if offset in snapshots.corrupt else "sweep", path, reason, offset=offset)
     for offset in sorted(set(now) - set(before)):
-        files.step("write", os.path.join(files.plan.path, f"{offset:020}.snapshot"), "of producers", offset=offset)
+        files.step("write", os.path.join(files.plan.path, f"{offset:020}.snapshot"), "producer snapshot", offset=offset)

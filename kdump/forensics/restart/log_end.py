@@ -22,12 +22,12 @@ def tell_hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> 
     position = end.position
     if position == last.first:
         entry = last.offset_index().last_offset
-        reason = f"the index, whose last entry is offset {entry}, leads to no batch: the log is taken to be empty"
+        reason = f"the last index entry, offset {entry}, leads to no batch: the broker treats the log as empty"
     elif end.highest >= end.offset:
         position = last.position_of(end.offset)
-        reason = f"the last batch goes back to offset {end.offset - 1}: the log is taken to end there"
+        reason = f"the last batch goes back to offset {end.offset - 1}: the broker ends the log there"
     else:
-        reason = "no batch follows there, and after a clean shutdown nothing is cut off"
+        reason = "no batch starts there, and after a clean shutdown nothing is truncated"
     cut = cut_from(last, position, HIDDEN, reason, last.size, limits)
     if cut.loses or position > last.first:
         files.plan.cuts.append(cut)
@@ -39,5 +39,5 @@ def below_start(segments: list[Segment], log_start: int, files: LogFiles) -> Non
     for segment, following in pairwise(segments):
         if following.base > log_start:
             return
-        reason = f"all of it lies below the log start {log_start}: it goes with the first check of retention"
+        reason = f"entirely below the log start offset {log_start}: the first retention check deletes it"
         files.step("delete", segment.at.path, reason, offset=segment.base, size=segment.size)

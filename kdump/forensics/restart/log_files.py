@@ -73,8 +73,8 @@ class LogFiles:
         """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises Stopped if there is none."""
         found = number(name.partition(".")[0], 64)
         if found is None:
-            message = f"the name {name!r} does not begin with an offset"
-            remedy = "move the file away: no broker wrote it"
+            message = f"the name {name!r} does not start with an offset"
+            remedy = "move the file out of the directory: no broker wrote it"
             what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
             raise Stopped(Stop(EXIT, self.files[name], None, None, message, what, remedy))
         return found
@@ -88,7 +88,7 @@ class LogFiles:
             path = self.directories[f"{padded(base)}{suffix}"]
             if is_last or suffix == ".txnindex":
                 raise Stopped(directory_stop(path))
-            self.plan.unread.append(f"{path}: a directory; the log directory fails once a broker opens it")
+            self.plan.unread.append(f"{path}: is a directory; the log directory goes offline when a broker opens it")
         return bool(found)
 
     def delete(self, name: str, reason: str, kind: str = "delete") -> None:
@@ -109,9 +109,9 @@ class LogFiles:
                 what = f"IOException: Could not read file {self.files[name]}"
                 raise Stopped(denied(self.files[name], "read", what, self.rights))
             if not os.access(self.files[name], os.R_OK):
-                raise SourceError(f"{self.files[name]}: no right to read it, which the broker may have")
+                raise SourceError(f"{self.files[name]}: permission denied; the broker may be allowed to read it")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
-                self.delete(name, "it was to be deleted before", "sweep")
+                self.delete(name, "already marked for deletion", "sweep")
             elif name.endswith(".cleaned"):
                 lowest = min(lowest, self.offset(name))
                 cleaned.append(name)
@@ -120,11 +120,11 @@ class LogFiles:
         good = []
         for name in swaps:
             if self.offset(name) >= lowest:
-                self.delete(name, "a split or cleaning that was not finished: .cleaned files are left of it")
+                self.delete(name, "left by an unfinished split or cleaning, whose .cleaned files are still there")
             else:
                 good.append(name)
         for name in cleaned:
-            self.delete(name, "a cleaning or a split that was not finished")
+            self.delete(name, "left by an unfinished cleaning or split")
         return good
 
     def _swaps(self, swaps: list[str]) -> None:
@@ -138,29 +138,27 @@ class LogFiles:
                 index = f"{padded(base)}.index.swap"
                 if index not in self.files:
                     self.files[index] = os.path.join(self.plan.path, index)
-                    self.step(
-                        "create", self.files[index], "it is missing: an index of zeros, with which none is rebuilt"
-                    )
+                    self.step("create", self.files[index], "missing: created full of zeros, and so not rebuilt")
                     swaps.append(index)
         for name in sorted(self.files):
             if not name.endswith(".swap"):
                 offset = number(name.partition(".")[0], 64)
                 if offset is not None and low <= offset < high:
-                    self.delete(name, "a .swap file has taken its place: compaction was all but finished")
+                    self.delete(name, "replaced by a .swap file: compaction was almost finished")
         for name in sorted(swaps):
             path = self.files.pop(name)
             self.files[name.removesuffix(".swap")] = path
-            self.step("rename", path, f"to {name.removesuffix('.swap')}: compaction is finished")
+            self.step("rename", path, f"to {name.removesuffix('.swap')}: completes the compaction")
 
 
 def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
     """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
     exception."""
     where = os.path.dirname(path)
-    message = f"user {rights.name} has no right to {word} {path}"
+    message = f"user {rights.name} has no permission to {word} {path}"
     if not os.path.lexists(path):
-        message = f"user {rights.name} has no right to write in {where}"
-    remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run this as that user"
+        message = f"user {rights.name} has no permission to write in {where}"
+    remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
     return Stop(OFFLINE, path, None, None, message, what, remedy)
 
 
@@ -170,5 +168,5 @@ def directory_stop(path: str) -> Stop:
     what = (
         f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
     )
-    remedy = f"move {path} away: no broker made it"
-    return Stop(OFFLINE, path, None, None, "a directory stands in the place of a file", what, remedy)
+    remedy = f"move {path} out of the directory: no broker created it"
+    return Stop(OFFLINE, path, None, None, "there is a directory in place of a file", what, remedy)

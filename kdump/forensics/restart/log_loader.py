@@ -129,19 +129,20 @@ class _LogLoader:
                 own = f"{padded(base)}.log"
                 if own not in files.files:
                     files.files[own] = os.path.join(plan.path, own)
-                    files.step("create", files.files[own], f"an empty segment {base}, for the name {name}", offset=base)
+                    reason = f"an empty segment {base}, because of the file name {name}"
+                    files.step("create", files.files[own], reason, offset=base)
                 path = files.files[own]
                 files.needs(path)
                 segment = segment_at(path, base, self.how.open, ".swap" if path.endswith(".swap") else "")
                 self.sizes[base] = segment.size
                 if segment.size > (1 << 31) - 1:
-                    message = f"a segment of {segment.size} bytes: no more than 2147483647 can be"
+                    message = f"the segment has {segment.size} bytes, the maximum is 2147483647"
                     what = "KafkaException: The size of segment is larger than the maximum allowed segment size"
                     raise Stopped(
-                        Stop(EXIT, path, None, None, message, what, "no broker wrote it so: cut it on a copy")
+                        Stop(EXIT, path, None, None, message, what, "no broker wrote it so: truncate a copy of it")
                     )
                 if any(each.base == base for each in self.segments):
-                    plan.notes.append(f"{name}: another name of the segment {base}")
+                    plan.notes.append(f"{name}: a second name for segment {base}")
                     self.segments = [each for each in self.segments if each.base != base]
                 self.segments = sorted([*self.segments, *self._opened(segment)], key=lambda each: each.base)
 
@@ -152,10 +153,10 @@ class _LogLoader:
         if self.files.has_directory(segment.base):
             return [segment]
         if stem + ".index" not in files:
-            self.files.step("rebuild", segment.stem + ".index", "it is missing: the segment is recovered for it")
+            self.files.step("rebuild", segment.stem + ".index", "missing: rebuilt by recovering the segment")
             return self._recover_at_load(segment)
         if stem + ".timeindex" not in files:
-            reason = "it is missing: an empty one is made, and not filled" if self.how.clean else "it is missing"
+            reason = "missing: created empty, and not filled" if self.how.clean else "missing"
             self.files.step("create", segment.stem + ".timeindex", reason)
         at = files.get(stem + ".txnindex")
         if at is not None:
@@ -177,7 +178,7 @@ class _LogLoader:
             found = self._recover_segment(segment)
         except InvalidOffset as error:
             head = error.head
-            remedy = f"move {segment.at.path} away, or salvage it: its offsets go back at byte {head.position}"
+            remedy = f"move {segment.at.path} away, or salvage it: its offsets decrease at byte {head.position}"
             what = f"InvalidOffsetException: Attempt to append an offset {head.last}"
             stop = Stop(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
             raise Stopped(stop) from error
@@ -234,14 +235,14 @@ class _LogLoader:
 
     def _scanned(self, segment: Segment, offset: int, size: int) -> None:
         self.plan.bytesRead += size
-        reason = f"for its producers, from offset {offset} on"
+        reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
 
     def _split(self, error: Overflow) -> list[Segment]:
         """Split a segment, and return the segments that replace it; batches keep their offsets."""
         segment, head = error.segment, error.head
         parts = split(segment, head)
-        reason = f"{error} is more than 2147483647 above its name: {len(parts)} segments take its place"
+        reason = f"{error} is more than 2147483647 above its base offset: split into {len(parts)} segments"
         size = segment.size - segment.first
         self.files.step("split", segment.at.path, reason, position=parts[0].size, offset=head.base, size=size)
         if segment.base in self.snapshots.files:
@@ -266,7 +267,7 @@ class _LogLoader:
                 self._needs_indexes(last)
             end = last.next_offset()
             if end.offset < how.log_start:
-                reason = f"the log ends at offset {end.offset}, below the log start {how.log_start} of the checkpoint"
+                reason = f"log end offset {end.offset} is below the log start offset {how.log_start} in the checkpoint"
                 self._drop(self.segments, reason)
                 self.epochs.clear()
                 for offset in list(self.snapshots.files):
@@ -278,7 +279,7 @@ class _LogLoader:
             if name in self.files.directories:
                 raise Stopped(directory_stop(path))
             self.files.needs(path)
-            self.files.step("create", path, "a log without segments begins anew", offset=how.log_start)
+            self.files.step("create", path, "a new, empty segment: the log has no segments left", offset=how.log_start)
             return how.log_start
         tell_hidden(last, end, self.files, how.limits)
         return end.offset
@@ -314,7 +315,8 @@ class _LogLoader:
             return self._cut(segment, segment.first, reason)
 
     def _drop_behind(self, segment: Segment, behind: list[Segment]) -> None:
-        self._drop(behind, f"behind the cut in {os.path.basename(segment.at.path)}: sound or not, all of it goes")
+        name = os.path.basename(segment.at.path)
+        self._drop(behind, f"follows the truncation in {name}: all of it is deleted, valid or not")
         self.segments = [each for each in self.segments if each not in behind]
 
     def _drop(self, segments: list[Segment], reason: str) -> None:

@@ -71,8 +71,8 @@ class LogManager:
             path = os.path.join(directory.path, METADATA_LOG)
             if os.path.isfile(path):
                 what = f"FileAlreadyExistsException: {path}"
-                remedy = "move it away: the node fetches the metadata anew"
-                message = "a file stands in the place of the metadata log's directory"
+                remedy = "move it out of the directory: the node fetches the metadata again"
+                message = "there is a file in place of the metadata log's directory"
                 directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
@@ -94,7 +94,7 @@ class LogManager:
         directory.stops += write_stops(directory, self.rights)
         if directory.clean:
             path = os.path.join(directory.path, CLEAN_MARK)
-            directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during the start is noticed"))
+            directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
             stop = mark_stop(directory, self.rights)
             if stop is not None:  # its logs are not loaded
                 directory.stops.append(stop)
@@ -113,11 +113,12 @@ class LogManager:
                 continue
             parsed = parse_name(item.name)
             if parsed is None:
-                message = f"a directory whose name is not topic-partition: {item.name!r}"
+                message = f"a directory name is not of the form topic-partition: {item.name!r}"
                 form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
                 what = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
                 remedy = (
-                    "move it out of the log directory (of a mount point's lost+found: give Kafka a directory below)"
+                    "move it out of the log directory (if it is a mount point's lost+found, use a subdirectory as the "
+                    "log directory)"
                 )
                 directory.stops.append(Stop(EXIT, item.path, None, None, message, what, remedy))
                 continue
@@ -178,7 +179,7 @@ class LogManager:
                 break
             time.sleep(pause)
         made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
-        made.notes.append(f"{plan.path}: kept changing while this ran; what a start makes of it is not known")
+        made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
         return made
 
     def _carry_out(self, plan: PartitionPlan, how: Loading, act: Callable[[PartitionPlan, Loading], None]) -> None:
@@ -198,8 +199,8 @@ class LogManager:
         failed = next((stop for stop in directory.stops if stop.kind == OFFLINE and is_offset_checkpoint(stop)), None)
         if failed is not None and plan.openTransactions:
             message = (
-                f"{os.path.basename(failed.file)} has failed the log directory before, and {plan.name} has an open "
-                "transaction, for which the broker reads the log once more: that ends it"
+                f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
+                "open transaction, for which the broker reads the log again, and exits"
             )
             what = f"The log dir {directory.path} is already offline due to a previous IO exception."
             what = f"KafkaStorageException: {what}"
@@ -219,34 +220,34 @@ class LogManager:
             return
         if plan.state == "delete":
             plan.steps.append(
-                Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after the start")
+                Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")
             )
             return
         if plan.state == "stray":
             plan.notes.append(
-                "a stray of an earlier start: it is loaded, not served, and stays until somebody deletes it"
+                "stray since an earlier startup: it is loaded but not served, and stays until you delete it"
             )
             return
         plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
         if plan.stray:
             new = f"{plan.topic}-{plan.partition}.<32 digits>-stray"
-            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}: it is a stray"))
+            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}: the directory is stray"))
             return
         key = (plan.topic, plan.partition, plan.state)
         other = self.live.setdefault(key, plan)
         if other is not plan:
-            message = f"{plan.name} is live in {other.source} too"
+            message = f"{plan.name} is also live in {other.source}"
             both = f"{other.path} and {plan.path}"
             what = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
             remedy = (
-                "keep the one that is right (kdump diff tells how they differ), move the other out of the log directory"
+                "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
             )
             plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
         elif plan.state == "future":
             self._future(plan, topic_id, directory)
         elif (moved := self.moves.of(plan)) is not None:
             new = f"{plan.name}.<32 digits>-delete"
-            reason = f"to {new}: as soon as {moved} has all its records, that takes its place"
+            reason = f"to {new}: as soon as {moved} has all its records and replaces it"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
         if not plan.stops and not self.rights.can(plan.path, WRITE):
             path = os.path.join(plan.path, "leader-epoch-checkpoint.tmp")  # written when a leader is elected
@@ -260,9 +261,9 @@ class LogManager:
         name = os.path.join(os.path.dirname(plan.path), plan.name)
         live = self.moves.live_of(plan)
         if assigned is None or assigned != directory.directoryId:
-            plan.notes.append("a replica that moves here from another log directory: the broker goes on with that")
+            plan.notes.append("a replica being moved here from another log directory: the broker continues the move")
             if live is not None and not os.path.lexists(name):
-                reason = f"to {plan.name}: as soon as it has all records of {live}, whose place it takes"
+                reason = f"to {plan.name}: as soon as it has all records of {live} and replaces it"
                 plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
         if not os.path.lexists(name):
@@ -270,11 +271,11 @@ class LogManager:
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
         message = (
-            f"the cluster has assigned {plan.name} to this log directory, so that the broker gives this directory the "
-            f"name {plan.name}, which there is already"
+            f"the cluster has assigned {plan.name} to this log directory, so the broker renames this directory to "
+            f"{plan.name}, which already exists"
         )
         what = f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
-        remedy = f"decide which of the two is the partition (kdump diff), name it {plan.name}, and move the other away"
+        remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
         plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
 
     # --- checkpoints ---
@@ -314,16 +315,16 @@ class LogManager:
     def _bad_checkpoint(self, directory: DirectoryPlan, path: str, error: BadLine) -> None:
         name = os.path.basename(path)
         without = {
-            OFFSETS[0]: "without it everything is re-read after an unclean shutdown",
-            OFFSETS[1]: "without it records that were deleted by DeleteRecords come back",
-            OFFSETS[2]: "without it high watermarks begin at the log start",
-            CLEANER: "without it compaction begins anew",
+            OFFSETS[0]: "without it, the broker re-reads everything after an unclean shutdown",
+            OFFSETS[1]: "without it, records deleted with DeleteRecords reappear",
+            OFFSETS[2]: "without it, high watermarks start at the log start offset",
+            CLEANER: "without it, compaction starts from the beginning",
         }[name]
         if not error.is_number:
             message = f"{name} cannot be read: {error}"
-            remedy = f"copy {path} away and remove it, or put its lines right: {without}"
+            remedy = f"move {path} out of the directory, or correct its lines: {without}"
             directory.stops.append(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy))
         else:
             directory.warnings.append(
-                f"{name}, byte {error.position}: {error}; the broker takes the file for empty: {without}"
+                f"{name}, byte {error.position}: {error}; the broker treats the file as empty: {without}"
             )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from kdump.forensics.restart.batches import walk
 from kdump.forensics.restart.plan import Cut
 from kdump.forensics.restart.segment import Segment
+from kdump.log.batch_validity import is_intact
 from kdump.log.headers import read_headers
 from kdump.log.legacy import look_inside
 from kdump.log.reader import CHECKED, regions
@@ -62,7 +63,7 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
                 if isinstance(region, BatchLegacy):
                     look_inside(region)
                 first = region.lastOffset if region.baseOffset is None else region.baseOffset
-                if region.crcValid and not region.problems:
+                if is_intact(region):
                     found.add(1, region.recordCount, region.size, first, region.lastOffset)
                 else:
                     found.damaged += 1
@@ -75,8 +76,8 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
                 found.damaged += 1  # a batch with an invalid length
     unfinished = found.torn and not (found.batches or found.damaged)
     if unfinished and not reason:
-        reason = "a batch whose writing was cut short"
-    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that are no batch")
+        reason = "an incomplete batch"
+    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that belong to no batch")
 
 
 def left_of_segment(segment: Segment, size: int, kind: str, reason: str) -> Cut:

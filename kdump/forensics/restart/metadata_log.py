@@ -38,12 +38,13 @@ def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
     if newest is not None and newest[0] > end:
         path = os.path.join(plan.path, newest[1])
         reason = (
-            f"the newest snapshot ends at {newest[0]}, behind the log's end {end}: the log is emptied and begins there"
+            f"the newest snapshot ends at offset {newest[0]}, after the log end offset {end}: the log is emptied, and "
+            "starts there"
         )
         plan.steps.append(Step("truncate", plan.path, None, newest[0], 0, reason))
         plan.logStartOffset = plan.logEndOffset = newest[0]
         plan.notes.append(
-            f"the metadata begins anew from {os.path.basename(path)}; the rest comes from the controllers"
+            f"the metadata is loaded from {os.path.basename(path)}; the rest is fetched from the controllers"
         )
     if newest is not None:
         _readable(plan, os.path.join(plan.path, newest[1]), how)
@@ -60,18 +61,20 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
             continue
         offset = int(match[1])
         if match[3] != ".checkpoint" or offset < start:
-            reason = "below the log start" if match[3] == ".checkpoint" else "not finished, or to be deleted"
-            plan.steps.append(Step("delete", os.path.join(plan.path, name), None, offset, 0, f"a snapshot: {reason}"))
+            reason = "below the log start offset" if match[3] == ".checkpoint" else "unfinished, or marked for deletion"
+            plan.steps.append(
+                Step("delete", os.path.join(plan.path, name), None, offset, 0, f"a metadata snapshot, {reason}")
+            )
         else:
             kept.append((offset, name))
     newest = max(kept, default=None)
     if start > 0 and newest is None:
-        message = f"the metadata log begins at offset {start}, and no snapshot reaches up to there"
+        message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"
         what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
         what = f"IllegalStateException: {what} offset {start}"
         remedy = (
-            f"copy {plan.path} away, then remove it: a broker, or a controller that is one of several, fetches the "
-            "metadata anew; a lone controller needs the snapshot back"
+            f"move {plan.path} out of the directory: a broker, or one of several controllers, fetches the metadata "
+            "again; for a single controller, restore the snapshot instead"
         )
         raise Stopped(Stop(EXIT, plan.path, None, start, message, what, remedy))
     return newest
@@ -81,7 +84,7 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
     """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
     complete batch, because a node does not recover snapshots. Raises Stopped, SourceError."""
     window = how.open(target(path))
-    remedy = f"copy {path} away and remove it: the node takes an older one, or fetches it from the controllers"
+    remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
         size, control, data, end = window.source.size or 0, None, 0, 0
         for number, head in enumerate(walk(window, 0, size, whole=True)):
@@ -100,11 +103,11 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
     finally:
         window.source.close()
     if not control:
-        message = "the snapshot does not begin with its header"
+        message = "the snapshot does not start with its header"
         what = "IllegalStateException: First batch is not a control batch with at least one record"
         raise Stopped(Stop(EXIT, path, 0, None, message, what, remedy))
     if not data:
-        message = "the snapshot holds nothing but its header: the records behind it change what is not there"
+        message = "the snapshot contains only its header: the records after it change objects that are missing"
         what = "IllegalStateException: Tried to change broker"
         raise Stopped(Stop(EXIT, path, size, None, message, what, remedy))
 
@@ -124,7 +127,7 @@ def _quorum_state(path: str) -> None:
         data = source.read_at(0, LARGEST)
     finally:
         source.close()
-    remedy = f"copy {path} away and remove it: the node learns leader and epoch anew (a controller may vote twice)"
+    remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
     what = "Error while reading the Quorum status"
     # Kafka reads only the first line.
     line = data.splitlines()[0] if data else b""
@@ -133,7 +136,7 @@ def _quorum_state(path: str) -> None:
     try:
         found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
     except (ValueError, RecursionError) as error:
-        message = f"quorum-state is no JSON: {error}"
+        message = f"quorum-state is not JSON: {error}"
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
@@ -143,7 +146,7 @@ def _quorum_state(path: str) -> None:
         raise Stopped(Stop(EXIT, path, 0, None, message, f"UncheckedIOException: {what}", remedy))
     version = found["data_version"]
     if version not in (0, 1):
-        message = f"quorum-state has data_version {str(version)[:40]}, 0 and 1 are known"
+        message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
         exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
         raise Stopped(Stop(EXIT, path, 0, None, message, exception, remedy))
     missing = next((name for name in QUORUM_FIELDS[version] if name not in found), None)

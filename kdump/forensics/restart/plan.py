@@ -99,20 +99,20 @@ class Epoch(NamedTuple):
 Steps = Annotated[
     list[Step],
     Doc(
-        f"of {NESTED}: recover (a segment is re-read, its indexes rebuilt), scan (read for its producers), truncate, "
-        "delete, sweep (a file that was to go), rename, rebuild, split, write, create; position and offset are null "
-        "where they say nothing"
+        f"what startup does to files, each {NESTED}; kind: recover (re-read a segment and rebuild its indexes), scan "
+        "(read a segment for producer state), truncate, delete, sweep (delete a file already marked for deletion), "
+        "rename, rebuild, split, write, create; position and offset are null if they do not apply"
     ),
 ]
 Stops = Annotated[
     list[Stop],
     Doc(
-        f"of {NESTED}: what ends the broker (exit) or fails the log directory (offline), what its log will show, and "
-        "what to do"
+        f"failures, each {NESTED}; kind: exit (the broker exits) or offline (the log directory goes offline); "
+        "exception: what the broker's log will show; remedy: what to do"
     ),
 ]
-CopyFirst = Annotated[list[PathText], Doc("paths to copy away before the start", after="remedy")]
-UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why: the plan may be wrong there")]
+CopyFirst = Annotated[list[PathText], Doc("paths to copy elsewhere before startup", after="remedy")]
+UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why; the plan may be wrong there")]
 
 
 @answer("restartPartition")
@@ -120,52 +120,53 @@ UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why: th
 class PartitionPlan:
     """A partition directory. Offsets after startup are None if startup does not get that far."""
 
-    topic: Annotated[PathText, Doc("of the directory's name")]
-    partition: Annotated[int, Doc("of the topic")]
-    path: Annotated[PathText, Doc("the partition's directory")]
-    source: Annotated[PathText, Doc("the log directory")]
-    state: Annotated[str, Doc('empty for a live one, else "delete", "future" or "stray", by the directory\'s name')]
+    topic: Annotated[PathText, Doc("topic in the directory's name")]
+    partition: Annotated[int, Doc("partition in the directory's name")]
+    path: Annotated[PathText, Doc("partition directory")]
+    source: Annotated[PathText, Doc("log directory")]
+    state: Annotated[
+        str, Doc('suffix of the directory\'s name: "delete", "future" or "stray"; empty for a live partition')
+    ]
     clean: Annotated[
-        bool, Doc("whether the last shutdown was clean: no recovery. The metadata log is always recovered")
+        bool, Doc("whether the last shutdown was clean, so that nothing is recovered (except the metadata log)")
     ]
     recoveryPoint: Annotated[
         int | None,
-        Doc("all below it is flushed; null: the checkpoint does not have it, and all is re-read", OFFSET),
+        Doc("everything below is flushed; null if the checkpoint lacks it: everything is re-read", OFFSET),
     ] = None
-    highWatermark: Annotated[int | None, Doc("by replication-offset-checkpoint", OFFSET)] = None
-    logStartOffset: Annotated[int | None, Doc("after the start; null: it does not get so far", OFFSET)] = None
-    logEndOffset: Annotated[int | None, Doc("after the start; null: it does not get so far", OFFSET)] = None
+    highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)] = None
+    logStartOffset: Annotated[int | None, Doc("log start offset after startup; null if it fails before", OFFSET)] = None
+    logEndOffset: Annotated[int | None, Doc("log end offset after startup; null if it fails before", OFFSET)] = None
     logEndIfRecovered: Annotated[
         int | None,
-        Doc("where bytes stay behind the log's end: where it would end if .kafka_cleanshutdown were not there", OFFSET),
+        Doc("if bytes stay after the log end: the log end offset if .kafka_cleanshutdown were missing", OFFSET),
     ] = None
-    segments: Annotated[int, Doc("after the start")] = 0
-    recovered: Annotated[int, Doc("segments that are re-read and checked")] = 0
-    bytesRead: Annotated[int, Doc("of segments that the start reads, for recovery and for producers", BYTES)] = 0
+    segments: Annotated[int, Doc("number of segments after startup")] = 0
+    recovered: Annotated[int, Doc("number of segments that recovery re-reads and checks")] = 0
+    bytesRead: Annotated[int, Doc("bytes of segments that startup reads, for recovery and producer state", BYTES)] = 0
     steps: Steps = field(default_factory=list)
     cuts: Annotated[
         list[Cut],
         Doc(
-            f"of {NESTED}: kind is truncated, deleted (with its segment) or hidden (it stays in the file, out of the "
-            "log); batches, records and soundBytes are sound (of deleted segments by headers alone), and go for what "
-            "is before; offsets are what those and damaged ones claim; records is null where compressed messages of "
-            "magic 0 and 1 do not say it"
+            f"byte ranges that are no longer part of the log, each {NESTED}; kind: truncated, deleted (with the "
+            "segment) or hidden (left in the file after the log end); batches, records and soundBytes: what is valid "
+            "among them and lost because of what precedes it (in deleted segments by headers alone); offset and "
+            "lastOffset: from the headers of valid and damaged batches; records is null if compressed messages of "
+            "magic 0 and 1 do not state it"
         ),
     ] = field(default_factory=list)
     stops: Stops = field(default_factory=list)
-    epochsBefore: Annotated[tuple[Epoch, ...] | None, Doc(f"of {NESTED}: leader-epoch-checkpoint; null without it")] = (
-        None
-    )
-    epochsAfter: Annotated[tuple[Epoch, ...] | None, Doc("the same after the start; null: it does not get so far")] = (
-        None
-    )
+    epochsBefore: Annotated[
+        tuple[Epoch, ...] | None, Doc(f"entries of leader-epoch-checkpoint, each {NESTED}; null if it is missing")
+    ] = None
+    epochsAfter: Annotated[tuple[Epoch, ...] | None, Doc("the same after startup; null if it fails before")] = None
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
     stray: Annotated[
-        PathText, Doc("why the broker takes the directory for a stray, and renames it; empty: it does not")
+        PathText, Doc("why the broker treats the directory as stray and renames it; empty if it does not")
     ] = ""
-    remedy: Annotated[PathText, Doc("what keeps it from being a stray, where it should not be one")] = ""
-    notes: Annotated[list[PathText], Doc("what else is to be said")] = field(default_factory=list)
+    remedy: Annotated[PathText, Doc("what to do if the directory should not become stray")] = ""
+    notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
     unread: UnreadTexts = field(default_factory=list)
 
     @property
@@ -175,7 +176,9 @@ class PartitionPlan:
     @property
     def loses(
         self,
-    ) -> Annotated[bool, Doc("whether records go that were whole, or that consumers may have read", after="bytesCut")]:
+    ) -> Annotated[
+        bool, Doc("whether records are lost that are valid or that consumers may have read", after="bytesCut")
+    ]:
         """Whether a live log loses records at startup that consumers have read or could have read, or will lose what is
         appended."""
         return not self.state and (any(cut.loses for cut in self.cuts) or self.acknowledged > 0)
@@ -190,7 +193,7 @@ class PartitionPlan:
     @property
     def acknowledged(
         self,
-    ) -> Annotated[int, Doc("below the high watermark that the log no longer reaches", "offsets", after="loses")]:
+    ) -> Annotated[int, Doc("number of lost offsets below the high watermark", "offsets", after="loses")]:
         """Number of offsets below the last checkpointed high watermark that the log no longer reaches: consumers may
         have read them."""
         if self.highWatermark is None or self.logEndOffset is None or self.state or self.stray:
@@ -198,7 +201,7 @@ class PartitionPlan:
         return max(0, self.highWatermark - self.logEndOffset)
 
     @property
-    def bytesCut(self) -> Annotated[int, Doc("that are no longer part of the log", BYTES, after="bytesRead")]:
+    def bytesCut(self) -> Annotated[int, Doc("bytes that are no longer part of the log", BYTES, after="bytesRead")]:
         return sum(cut.size for cut in self.cuts)
 
     @property
@@ -219,27 +222,27 @@ class PartitionPlan:
 class DirectoryPlan:
     """A log directory, or metadata.log.dir."""
 
-    path: Annotated[PathText, Doc("the directory, of log.dirs or metadata.log.dir")]
+    path: Annotated[PathText, Doc("the directory, from log.dirs or metadata.log.dir")]
     clean: Annotated[
         bool | None,
         Doc(
-            "whether it was shut down cleanly; null: a controller's, or metadata.log.dir, which keep no mark; "
-            "or it failed",
+            "whether it was shut down cleanly; null for a controller's directory or metadata.log.dir, which have no "
+            ".kafka_cleanshutdown, and if the directory failed",
             after="failed",
         ),
     ]
-    logDir: Annotated[bool, Doc("whether log.dirs names it, as far as its files tell")] = True
-    metadataLogDir: Annotated[bool, Doc("whether the node keeps its metadata log there")] = False
-    failed: Annotated[PathText, Doc("why it cannot be listed; empty if it can")] = ""
-    clusterId: Annotated[PathText | None, Doc("of meta.properties")] = None
-    nodeId: Annotated[int | None, Doc("of meta.properties")] = None
-    directoryId: Annotated[PathText | None, Doc("of meta.properties")] = None
+    logDir: Annotated[bool, Doc("whether its files show that log.dirs contains it")] = True
+    metadataLogDir: Annotated[bool, Doc("whether the node's metadata log is there")] = False
+    failed: Annotated[PathText, Doc("why it cannot be listed; empty if it can be")] = ""
+    clusterId: Annotated[PathText | None, Doc("cluster.id in meta.properties")] = None
+    nodeId: Annotated[int | None, Doc("node.id in meta.properties")] = None
+    directoryId: Annotated[PathText | None, Doc("directory.id in meta.properties")] = None
     version: str | None = None
     """Version in meta.properties; None if it cannot be read."""
     steps: Steps = field(default_factory=list)
     stops: Stops = field(default_factory=list)
-    warnings: Annotated[list[PathText], Doc("what the start gets over, and a person should know before")] = field(
-        default_factory=list
+    warnings: Annotated[list[PathText], Doc("problems that startup tolerates, but that you should know of before")] = (
+        field(default_factory=list)
     )
     unread: UnreadTexts = field(default_factory=list)
 

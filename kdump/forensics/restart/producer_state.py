@@ -69,7 +69,7 @@ class Snapshots:
         size = window.source.size or 0
         if size > LARGEST:
             window.source.close()
-            raise SourceError(f"{at.path}: {size} bytes, too large for a snapshot (no more than {LARGEST} are read)")
+            raise SourceError(f"{at.path}: {size} bytes, too large for a snapshot (at most {LARGEST} are read)")
         found: dict[int, int] = {}
         try:
             for item in entries(kinds.PRODUCER_SNAPSHOT, window, offset):
@@ -91,10 +91,10 @@ class Snapshots:
         for offset in sorted(self.files):
             if offset not in known:
                 if newest is not None:
-                    self.remove(newest, "no segment begins there")
+                    self.remove(newest, "no segment starts at its offset")
                 newest = offset
         if newest is not None and bases and newest < max(bases):
-            self.remove(newest, "no segment begins there")
+            self.remove(newest, "no segment starts at its offset")
 
 
 class ProducerState:
@@ -112,9 +112,9 @@ class ProducerState:
         """As truncateAndReload. Raises SourceError."""
         for offset in sorted(self.snapshots.files):
             if offset > log_end:
-                self.snapshots.remove(offset, f"above offset {log_end}, up to which producers are known")
+                self.snapshots.remove(offset, f"above offset {log_end}, up to which producer state is rebuilt")
             elif offset <= log_start:
-                self.snapshots.remove(offset, f"at or below the log start {log_start}")
+                self.snapshots.remove(offset, f"at or below the log start offset {log_start}")
         if log_end == self.map_end:
             if self.map_end < log_start:
                 self.map_end = log_start
@@ -127,7 +127,7 @@ class ProducerState:
             found = self.snapshots.read(newest)
             if found is None:
                 self.snapshots.corrupt[newest] = "corrupt"
-                self.snapshots.remove(newest, "it is corrupt")
+                self.snapshots.remove(newest, "corrupt")
                 continue
             self.open, self.known = found, bool(found)
             self.map_end = self.last_snap = newest
@@ -159,10 +159,10 @@ class ProducerState:
                     file,
                     head.position,
                     head.base,
-                    f"a non-transactional batch of producer {producer}, whose transaction is open since offset "
-                    f"{self.open[producer]}",
+                    f"producer {producer} wrote a non-transactional batch while its transaction from offset "
+                    f"{self.open[producer]} is open",
                     f"InvalidTxnStateException: Expected transactional write from producer {producer}",
-                    f"cut {file} at byte {head.position} on a copy, or fetch the partition anew from another replica",
+                    f"truncate a copy of {file} at byte {head.position}, or fetch the partition from another replica",
                 )
             )
 
@@ -182,7 +182,7 @@ def _ends_transaction(window: Window, head: Head, file: str) -> bool:
         raise CorruptRecord(head.position, f"{reason} {len(key)}", invalid=True)
     control = decode_control(record.key, record.value)
     if control.type not in ("COMMIT", "ABORT"):
-        message = f"a control record of type {control.typeId} by a producer, where a transaction marker has to be"
+        message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
         kind = control.type.partition("(")[0]
         what = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
         raise Stopped(_marker_stop(file, head, message, what))
@@ -195,5 +195,5 @@ def _ends_transaction(window: Window, head: Head, file: str) -> bool:
 
 
 def _marker_stop(file: str, head: Head, message: str, exception: str) -> Stop:
-    remedy = f"cut {file} at byte {head.position} on a copy, or fetch the partition anew from another replica"
+    remedy = f"truncate a copy of {file} at byte {head.position}, or fetch the partition from another replica"
     return Stop(EXIT, file, head.position, head.base, message, exception, remedy)

@@ -34,7 +34,7 @@ class InvalidOffset(Exception):
     unflushed segments then empties the whole segment; if it happens while segments are opened, the broker exits."""
 
     def __init__(self, head: Head, before: int) -> None:
-        super().__init__(f"offset {head.last} behind offset {before}: no index can hold that")
+        super().__init__(f"offset {head.last} follows offset {before}, which no index can store")
         self.head = head
 
 
@@ -43,7 +43,7 @@ class Overflow(Exception):
     segment is split."""
 
     def __init__(self, head: Head, segment: Segment) -> None:
-        super().__init__(f"offset {head.last} in the segment of {segment.base}")
+        super().__init__(f"offset {head.last} in segment {segment.base}")
         self.head = head
         self.segment = segment
 

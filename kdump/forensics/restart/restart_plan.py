@@ -116,40 +116,40 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
 def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
     said = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
     if not rights.is_root:
-        said.append(f"the node runs as user {rights.name}, and may read and write what that user may")
+        said.append(f"the node runs as user {rights.name}, with that user's permissions")
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
     if ids:
-        said.append(f"the cluster that the node is to join has the id {ids}: with another it does not come up")
+        said.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
     said += _assumed_directories(plan)
     if not is_broker:
         plan.directories[0].clean = None
-        said.append("the node is a controller: it has no logs but the metadata")
+        said.append("the node is a controller: its only log is the metadata log")
     elif plan.withoutMetadata:
-        said.append("the controllers are other nodes, and still have the cluster's metadata")
+        said.append("other nodes are the controllers, and still have the cluster's metadata")
     elif metadata is None:
-        said.append("no cluster metadata could be read here, so that strays and the topics' configs are not known")
+        said.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
     elif not is_whole:
         said.append(
-            f"the cluster's metadata on this disk is damaged behind offset {metadata.end_offset}: which directories "
-            f"are strays is not told ({metadata.problems[0]})"
+            f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
+            f"are stray is unknown ({metadata.problems[0]})"
         )
     else:
         said.append(
-            f"the cluster's topics and replicas are as the metadata on this disk has them, up to offset "
-            f"{metadata.end_offset}: the broker asks the controllers for what is newer"
+            f"the cluster's topics and replicas are those in this disk's metadata, up to offset {metadata.end_offset}; "
+            "the broker fetches newer metadata from the controllers"
         )
     if is_broker and metadata is not None:
-        said.append("index.interval.bytes is the topic's own, or else 4096")
+        said.append("index.interval.bytes is the topic's own value, or 4096")
     plan.assumptions = said + plan.assumptions
 
 
 def _assumed_directories(plan: RestartPlan) -> list[str]:
     """Return the assumptions about the directories in the node's configuration."""
     logs = [each for each in plan.directories if each.logDir]
-    said = f"log.dirs names {'these directories' if len(logs) > 1 else 'this directory'} and no other"
+    said = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(plan.directories) == 1:
         return [said]
     metadata = next(each.path for each in plan.directories if each.metadataLogDir)
     if len(logs) < len(plan.directories):
-        said = f"log.dirs names {', '.join(each.path for each in logs)} and no other directory"
+        said = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
     return [said, f"metadata.log.dir is {metadata}"]

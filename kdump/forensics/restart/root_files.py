@@ -55,9 +55,9 @@ def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
     if not rights.can(directory.path, WRITE | ENTER):
         return denied(path, "delete", f"AccessDeniedException: {path}", rights)
     if os.path.isdir(path) and not os.path.islink(path) and os.listdir(path):
-        message = "a directory that is not empty stands in the place of .kafka_cleanshutdown, which a start deletes"
+        message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
         what = f"DirectoryNotEmptyException: {path}"
-        return Stop(OFFLINE, path, None, None, message, what, f"move {path} away: no broker made it")
+        return Stop(OFFLINE, path, None, None, message, what, f"move {path} out of the directory: no broker created it")
     return None
 
 
@@ -70,9 +70,9 @@ def read_only_stop(directory: DirectoryPlan) -> Stop | None:
         kind = EXIT  # the file is created before the broker can take a log directory offline
     if directory.metadataLogDir:
         kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
-    message = f"{directory.path} is on a file system that is mounted read-only"
+    message = f"the file system of {directory.path} is mounted read-only"
     remedy = (
-        "mount it for writing; if this is a copy or a snapshot, what follows is the plan of one that can be written"
+        "mount it read-write; if it is a copy or a snapshot, the rest of this plan assumes that it can be written to"
     )
     return Stop(kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy)
 

@@ -81,7 +81,7 @@ class Segment:
         SourceError."""
         _, position = self.offset_index().lookup(offset)
         if position < 0:
-            message = f"the index leads to position {position}"
+            message = f"an index entry points to byte {position}"
             remedy = f"delete {self.stem}.index: the broker rebuilds it"
             raise Stopped(Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy))
         return search(window, offset, max(position, self.first), self.size, self.at.path)
@@ -135,8 +135,8 @@ class Segment:
 def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
     """Return the stop for an invalid batch that a broker reads outside of recovery: it exits."""
     remedy = (
-        f"save what stands behind byte {error.position} of {os.path.basename(file)}; recovery cuts the file there,"
-        " without .kafka_cleanshutdown and at or above the recovery point"
+        f"save what follows byte {error.position} of {os.path.basename(file)}; recovery truncates the file there, if"
+        " .kafka_cleanshutdown is missing and the segment reaches the recovery point"
     )
     return Stop(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
 

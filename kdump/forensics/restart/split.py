@@ -18,7 +18,7 @@ def split(segment: Segment, head: Head) -> list[Segment]:
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
         what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
-        message = f"offset {head.last} does not fit into the segment, and its last one, {last}, does"
+        message = f"offset {head.last} does not fit into the segment, but its last offset {last} does"
         raise Stopped(_stop(segment, head.position, head.last, message, what))
     parts: list[Segment] = []
     with segment.window() as window:
@@ -27,7 +27,7 @@ def split(segment: Segment, head: Head) -> list[Segment]:
             while position < segment.size:
                 first = next(walk(window, position, segment.size), None)
                 if first is None:
-                    message = "a segment that has to be split does not end with a whole batch"
+                    message = "a segment that has to be split ends with an incomplete batch"
                     raise Stopped(_stop(segment, position, None, message, "NoSuchElementException"))
                 base = base_offset(window, first, segment.at.path)
                 part = Segment(base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position)
@@ -36,7 +36,7 @@ def split(segment: Segment, head: Head) -> list[Segment]:
                         break
                     part.size = each.end
                 if part.size == position:
-                    message = "a batch does not fit into a segment of its own name"
+                    message = "a batch does not fit into a segment named after its base offset"
                     what = f"IllegalStateException: Failed to append records from position {position}"
                     raise Stopped(_stop(segment, position, base, message, what))
                 parts.append(part)
@@ -48,5 +48,5 @@ def split(segment: Segment, head: Head) -> list[Segment]:
 
 def _stop(segment: Segment, position: int, offset: int | None, message: str, what: str) -> Stop:
     path = segment.at.path
-    remedy = f"cut {path} at byte {position} on a copy, or salvage it"
+    remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
     return Stop(EXIT, path, position, offset, message, what, remedy)

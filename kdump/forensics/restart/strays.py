@@ -27,27 +27,30 @@ class Strays:
         does not, or if that is unknown."""
         if self.of_zookeeper:
             migrate = (
-                "start it with the release that it ran with; brokers of 3.4 to 3.9 migrate from ZooKeeper to KRaft"
+                "start the broker with the release that it ran before; 3.4 to 3.9 can migrate from ZooKeeper to KRaft"
             )
-            return "its broker ran with ZooKeeper: a KRaft cluster does not know the partition", migrate
+            return "its broker ran with ZooKeeper, so the partition is unknown to the KRaft cluster", migrate
         if self.metadata is None or node is None:
             return "", ""
         known = self.metadata.topics.get(topic)
         own = known.partitions.get(partition) if known is not None else None
         info = self._info(topic_id, partition)
         if info is not None and node not in info.replicas:
-            return f"its replicas are {', '.join(map(str, info.replicas))}, and not {node}", ""
+            return f"its replicas are {', '.join(map(str, info.replicas))}, not {node}", ""
         if info is not None:
             return "", ""
         remedy = ""
         if known is not None and own is not None and node in own.replicas:
-            remedy = f"if it is that partition: lines 'version: 0' and 'topic_id: {known.id}' in its partition.metadata"
+            remedy = (
+                f"if it is that partition, write the lines 'version: 0' and 'topic_id: {known.id}' to its "
+                "partition.metadata"
+            )
         if topic_id is None:
-            return "it has no partition.metadata, so that its topic id is not known", remedy
-        now = f"the topic {topic} has the id {known.id}" if known is not None else f"there is no topic {topic}"
+            return "it has no partition.metadata, so its topic ID is unknown", remedy
+        now = f"the topic {topic} has the ID {known.id}" if known is not None else f"there is no topic {topic}"
         if known is not None and known.id == topic_id:
             now = f"the topic {topic} has no partition {partition}"
-        return f"topic id {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
+        return f"topic ID {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
 
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
         """Return the ID of the log directory to which the broker's replica is assigned; None if unknown."""

@@ -28,30 +28,30 @@ class PlanSummary(NamedTuple):
     verdict: Annotated[
         str,
         Doc(
-            "clean (it starts, with no recovery), recovery (it starts, and recovers logs), degraded (without a log "
-            "directory), stopped (it does not start)"
+            "clean (starts without recovery), recovery (starts and recovers logs), degraded (starts without a log "
+            "directory), stopped (does not start)"
         ),
     ]
-    loses: Annotated[bool, Doc("whether records are lost, hidden or set aside")]
-    partitions: Annotated[int, Doc("that were looked at")]
-    recoveredPartitions: Annotated[int, Doc("of them, with segments that are re-read")]
-    recovered: Annotated[int, Doc("segments that are re-read")]
-    bytesRead: Annotated[int, Doc("of segments that the start reads", BYTES)]
-    bytesCut: Annotated[int, Doc("that are no longer part of a log after it", BYTES)]
-    losing: Annotated[int, Doc("partitions that lose records")]
-    strays: Annotated[int, Doc("partitions that are set aside: their directories get another name, and are not served")]
+    loses: Annotated[bool, Doc("whether records are lost, hidden or moved to stray directories")]
+    partitions: Annotated[int, Doc("number of partitions examined")]
+    recoveredPartitions: Annotated[int, Doc("number of partitions with segments that are re-read")]
+    recovered: Annotated[int, Doc("number of segments that are re-read")]
+    bytesRead: Annotated[int, Doc("bytes of segments that startup reads", BYTES)]
+    bytesCut: Annotated[int, Doc("bytes that are no longer part of a log after startup", BYTES)]
+    losing: Annotated[int, Doc("number of partitions that lose records")]
+    strays: Annotated[int, Doc("number of partitions whose directories are renamed to -stray and not served")]
     stops: Stops
     offline: Annotated[list[PathText], Doc("log directories that go offline")]
     withoutMetadata: Annotated[
         bool,
         Doc(
-            "whether no directory has a metadata log: if the controllers have none either, all partitions are set aside"
+            "whether no directory has a metadata log: if the controllers have none either, all partitions become stray"
         ),
     ]
-    copyFirst: Annotated[list[PathText], Doc("paths to copy away before the start")]
-    assumptions: Annotated[list[PathText], Doc("what no disk says, and was taken for granted")]
+    copyFirst: Annotated[list[PathText], Doc("paths to copy elsewhere before startup")]
+    assumptions: Annotated[list[PathText], Doc("what the plan assumes because no disk states it")]
     unread: UnreadTexts
-    seconds: Annotated[float, Doc("how long it took", "s")]
+    seconds: Annotated[float, Doc("elapsed time", "s")]
 
 
 def summary(plan: RestartPlan, seconds: float) -> PlanSummary:

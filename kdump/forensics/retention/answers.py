@@ -31,46 +31,48 @@ class SegmentRetention(NamedTuple):
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
-    file: Annotated[PathText, Doc("the segment")]
-    baseOffset: Annotated[int, Doc("as its name says", OFFSET)]
-    lastOffset: Annotated[int | None, Doc("of its last sound batch; null: it has none", OFFSET)]
-    isActive: Annotated[bool, Doc("whether it is the newest, which is written to")]
-    size: Annotated[int, Doc("without zeros or half a batch at the end of an active segment", BYTES)]
-    batches: Annotated[int, Doc("sound ones")]
-    records: Annotated[int, Doc("in them")]
-    largestTimestamp: Annotated[int | None, Doc("as a broker has it; null: the segment could not be read", EPOCH_MS)]
+    file: Annotated[PathText, Doc("path of the segment")]
+    baseOffset: Annotated[int, Doc("base offset, from its name", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("last offset of its last valid batch; null if it has none", OFFSET)]
+    isActive: Annotated[bool, Doc("whether it is the active segment")]
+    size: Annotated[int, Doc("size, without zeros or an incomplete batch at the end of an active segment", BYTES)]
+    batches: Annotated[int, Doc("number of valid batches")]
+    records: Annotated[int, Doc("number of records in them")]
+    largestTimestamp: Annotated[
+        int | None, Doc("largest timestamp that a broker uses; null if the segment is unreadable", EPOCH_MS)
+    ]
     timestampFrom: Annotated[
-        str | None, Doc("batch, timeIndex (its .timeindex says otherwise), file (no record has one)")
+        str | None, Doc("its source: batch, timeIndex (the .timeindex differs), file (no record has a timestamp)")
     ]
-    timestampPosition: Annotated[int | None, Doc("of the batch that has it", FILE_BYTE)]
-    timestampOffset: Annotated[int | None, Doc("the first of that batch", OFFSET)]
-    deletion: Annotated[
-        str, Doc("now, later, kept (no rule takes it), held (it is due, and something keeps it), unknown")
-    ]
-    deletionRule: Annotated[str | None, Doc("what takes it: logStartOffset, or the name of a config")]
-    deletesAt: Annotated[int | None, Doc("from when on it is due, nothing else happening", EPOCH_MS)]
+    timestampPosition: Annotated[int | None, Doc("position of the batch with that timestamp", FILE_BYTE)]
+    timestampOffset: Annotated[int | None, Doc("first offset of that batch", OFFSET)]
+    deletion: Annotated[str, Doc("now, later, kept (no rule deletes it), held (due, but something blocks it), unknown")]
+    deletionRule: Annotated[str | None, Doc("what deletes it: logStartOffset, or the name of a config")]
+    deletesAt: Annotated[int | None, Doc("time from which it is due, if nothing else changes", EPOCH_MS)]
     deletesAfterBytes: Annotated[
-        int | None, Doc("so much more has to be written before retention.bytes takes it", BYTES)
+        int | None, Doc("bytes that have to be written before retention.bytes deletes it", BYTES)
     ]
     waitsFor: Annotated[int | None, Doc("base offset of the earlier segment that decides deletesAt", OFFSET)]
     blockedBy: Annotated[
         str | None,
         Doc(
-            "future, highWatermark, tier, tierUnknown, damage, cleanerDisabled; roll: the next check rolls it, "
-            "for the tier to copy it; empty: the active one, without a batch"
+            "future, highWatermark, tier, tierUnknown, damage, cleanerDisabled; roll (the next check rolls it, so that "
+            "it can be copied to remote storage); empty (the active segment, without batches)"
         ),
     ]
-    compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null: the topic is not compacted")]
+    compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null if the topic is not compacted")]
     uncleanableBecause: Annotated[
         tuple[str, ...], Doc("active, lastStableOffset (an open transaction), highWatermark, min.compaction.lag.ms")
     ]
-    cleanableAt: Annotated[int | None, Doc("when that is over; null: no time takes it away", EPOCH_MS)]
-    tombstones: Annotated[int | None, Doc("records without a value; null: not compacted, or not looked for")]
-    tombstonesDue: Annotated[int | None, Doc("of them in batches whose delete horizon has passed")]
-    markers: Annotated[int | None, Doc("control batches with a record; null: the topic is not compacted")]
-    markersDue: Annotated[int | None, Doc("of them those whose delete horizon has passed")]
-    emptyBatches: Annotated[int, Doc("batches that the cleaner has emptied, and keeps for their offsets and sequences")]
-    nextDeleteHorizonMs: Annotated[int | None, Doc("the first delete horizon that has not passed", EPOCH_MS)]
+    cleanableAt: Annotated[
+        int | None, Doc("time from which it is cleanable; null if that does not depend on time", EPOCH_MS)
+    ]
+    tombstones: Annotated[int | None, Doc("number of records without a value; null if not compacted or not counted")]
+    tombstonesDue: Annotated[int | None, Doc("number of tombstones in batches whose delete horizon has passed")]
+    markers: Annotated[int | None, Doc("number of control batches with a record; null if the topic is not compacted")]
+    markersDue: Annotated[int | None, Doc("number of these whose delete horizon has passed")]
+    emptyBatches: Annotated[int, Doc("number of empty batches that the cleaner keeps for their offsets and sequences")]
+    nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
 
 
 @answer("retentionHold")
@@ -87,21 +89,27 @@ class Hold(NamedTuple):
             "futureTimestamp, openTransaction, hangingTransaction, highWatermark, damage, cleanerDisabled, tier, stray"
         ),
     ]
-    isAgainstPolicy: Annotated[bool, Doc("whether the configs would let it go; false: the cleaner waits as it should")]
-    keeps: Annotated[str, Doc("from deletion or compaction")]
-    segments: Annotated[int, Doc("how many it keeps")]
-    bytes: Annotated[int, Doc("of them", BYTES)]
-    file: Annotated[PathText, Doc("where the evidence is")]
-    position: Annotated[int | None, Doc("of the batch, or of the damaged bytes", FILE_BYTE)]
-    offset: Annotated[
-        int | None, Doc("of the record, of the transaction's first, the high watermark, the tier's end", OFFSET)
+    isAgainstPolicy: Annotated[
+        bool, Doc("whether it keeps more than the configs require; false if the cleaner waits as intended")
     ]
-    timestamp: Annotated[int | None, Doc("the record's; when the transaction began", EPOCH_MS)]
-    until: Annotated[int | None, Doc("when it ends by itself; null: nothing on the disk says", EPOCH_MS)]
-    producerId: Annotated[int | None, Doc("of the transaction")]
-    transactionalId: Annotated[str | None, Doc("of the transaction, as __transaction_state has it")]
-    message: Annotated[str, Doc("why it is kept")]
-    fix: Annotated[str | None, Doc("what a person can do about it")]
+    keeps: Annotated[str, Doc("what it blocks: deletion or compaction")]
+    segments: Annotated[int, Doc("number of segments that it keeps")]
+    bytes: Annotated[int, Doc("size of these segments", BYTES)]
+    file: Annotated[PathText, Doc("path of the evidence")]
+    position: Annotated[int | None, Doc("position of the batch or the damaged bytes", FILE_BYTE)]
+    offset: Annotated[
+        int | None,
+        Doc(
+            "offset of the record, first offset of the transaction, high watermark, or last offset in remote storage",
+            OFFSET,
+        ),
+    ]
+    timestamp: Annotated[int | None, Doc("timestamp of the record, or start of the transaction", EPOCH_MS)]
+    until: Annotated[int | None, Doc("time at which it ends by itself; null if the disk does not show one", EPOCH_MS)]
+    producerId: Annotated[int | None, Doc("producer ID of the transaction")]
+    transactionalId: Annotated[str | None, Doc("transactional ID, from __transaction_state")]
+    message: Annotated[str, Doc("explanation")]
+    fix: Annotated[str | None, Doc("what you can do about it")]
 
 
 @answer("retention")
@@ -112,59 +120,71 @@ class PartitionRetention(NamedTuple):
     source: SourcePath
     topic: TopicName
     partition: PartitionNumber
-    path: Annotated[PathText, Doc("the directory, or the file that was given")]
-    state: Annotated[str, Doc("delete, future or stray for a directory of that kind; else empty")]
+    path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
+    state: Annotated[str, Doc("delete, future or stray for such a directory; otherwise empty")]
     verdict: Annotated[
-        str, Doc("held (something is kept beyond the configs), free, unknown (something is not readable)")
+        str, Doc("held (something keeps more than the configs require), free, unknown (something is unreadable)")
     ]
     cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty")]
     settings: Annotated[
         dict[str, Setting],
-        Doc("by config {…}: option, topic, broker, cluster default, server.properties, default, assumed"),
+        Doc("by config {…}; source: option, topic, broker, cluster default, server.properties, default, assumed"),
     ]
     isConfigKnown: Annotated[bool, Doc("whether the topic's own configs were found")]
-    segments: Annotated[int, Doc("how many there are")]
-    bytes: Annotated[int, Doc("of all", BYTES)]
-    deletableSegments: Annotated[int, Doc("that the next check deletes")]
-    deletableBytes: Annotated[int, Doc("of them", BYTES)]
-    heldSegments: Annotated[int, Doc("that are due, and kept")]
-    heldBytes: Annotated[int, Doc("of them", BYTES)]
-    nextDeletionAt: Annotated[int | None, Doc("when the first segment goes that does not go now", EPOCH_MS)]
-    logStartOffset: Annotated[int | None, Doc("by log-start-offset-checkpoint, else that of the first segment", OFFSET)]
-    logEndOffset: Annotated[int | None, Doc("behind the last sound batch", OFFSET)]
-    highWatermark: Annotated[int | None, Doc("as replication-offset-checkpoint has it", OFFSET)]
-    lastStableOffset: Annotated[int | None, Doc("the first offset of an open transaction, else the log end", OFFSET)]
-    cleanerCheckpoint: Annotated[int | None, Doc("as cleaner-offset-checkpoint has it", OFFSET)]
-    firstDirtyOffset: Annotated[int | None, Doc("where the cleaner goes on; null: the topic is not compacted", OFFSET)]
-    resetBecause: Annotated[str | None, Doc("why that is not what the checkpoint says")]
+    segments: Annotated[int, Doc("number of segments")]
+    bytes: Annotated[int, Doc("size of all segments", BYTES)]
+    deletableSegments: Annotated[int, Doc("number of segments that the next check deletes")]
+    deletableBytes: Annotated[int, Doc("size of these segments", BYTES)]
+    heldSegments: Annotated[int, Doc("number of segments that are due, but blocked")]
+    heldBytes: Annotated[int, Doc("size of these segments", BYTES)]
+    nextDeletionAt: Annotated[int | None, Doc("time of the next deletion after the next check", EPOCH_MS)]
+    logStartOffset: Annotated[
+        int | None, Doc("offset in log-start-offset-checkpoint, or the base offset of the first segment", OFFSET)
+    ]
+    logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
+    highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)]
+    lastStableOffset: Annotated[
+        int | None, Doc("first offset of the oldest open transaction, or the log end offset", OFFSET)
+    ]
+    cleanerCheckpoint: Annotated[int | None, Doc("offset in cleaner-offset-checkpoint", OFFSET)]
+    firstDirtyOffset: Annotated[
+        int | None, Doc("offset from which the cleaner continues; null if the topic is not compacted", OFFSET)
+    ]
+    resetBecause: Annotated[str | None, Doc("why firstDirtyOffset differs from the checkpoint")]
     firstUncleanableOffset: Annotated[
-        int | None, Doc("up to where it may go; null: the topic is not compacted", OFFSET)
+        int | None, Doc("offset at which the cleaner stops; null if the topic is not compacted", OFFSET)
     ]
     cleanBytes: Annotated[
-        int | None, Doc("of segments below the first dirty offset; null: the topic is not compacted", BYTES)
+        int | None, Doc("size of segments below the first dirty offset; null if the topic is not compacted", BYTES)
     ]
     cleanableBytes: Annotated[
-        int | None, Doc("of segments between the two offsets; null: the topic is not compacted", BYTES)
+        int | None, Doc("size of segments between these two offsets; null if the topic is not compacted", BYTES)
     ]
-    dirtyRatio: Annotated[float | None, Doc("cleanableBytes / (cleanBytes + cleanableBytes); null: both are 0")]
+    dirtyRatio: Annotated[float | None, Doc("cleanableBytes / (cleanBytes + cleanableBytes); null if both are 0")]
     wouldClean: Annotated[
-        bool | None, Doc("whether the cleaner would take the log now; null: the topic is not compacted")
+        bool | None, Doc("whether the cleaner would clean the log now; null if the topic is not compacted")
     ]
-    overdueAt: Annotated[int | None, Doc("from when on max.compaction.lag.ms makes the ratio not matter", EPOCH_MS)]
+    overdueAt: Annotated[
+        int | None, Doc("time from which max.compaction.lag.ms applies, whatever the dirty ratio", EPOCH_MS)
+    ]
     missingBytes: Annotated[
-        int | None, Doc("so much more has to become cleanable for the ratio; null: it is taken", BYTES)
+        int | None, Doc("bytes that have to become cleanable to reach the ratio; null if it is cleaned", BYTES)
     ]
-    rollsAfter: Annotated[int | None, Doc("the first record with a later timestamp rolls the active segment", EPOCH_MS)]
-    tombstones: Annotated[int | None, Doc("of all segments; null: not compacted, or not looked for")]
-    tombstonesDue: Annotated[int | None, Doc("that the next cleaning takes away")]
-    tombstonesUnstamped: Annotated[int | None, Doc("that have no delete horizon: the next cleaning gives them one")]
-    markers: Annotated[int | None, Doc("transaction markers of all segments; null: the topic is not compacted")]
-    markersDue: Annotated[int | None, Doc("whose delete horizon has passed")]
-    nextDeleteHorizonMs: Annotated[int | None, Doc("the first that has not passed", EPOCH_MS)]
-    keys: Annotated[int | None, Doc("different ones in the dirty part; null: they were not read (--keys)")]
-    keysFit: Annotated[bool | None, Doc("whether the cleaner's map takes them all, so that one cleaning is enough")]
-    cleanedRecords: Annotated[int | None, Doc("that the next cleaning would go through")]
-    droppedRecords: Annotated[int | None, Doc("of them those that it would drop")]
-    droppedBytes: Annotated[int | None, Doc("of those, as they are unpacked; markers aside", BYTES)]
-    damages: Annotated[int, Doc("damaged stretches in all segments")]
-    notes: Annotated[tuple[str, ...], Doc("what else is to be said")]
+    rollsAfter: Annotated[int | None, Doc("timestamp above which the next record rolls the active segment", EPOCH_MS)]
+    tombstones: Annotated[int | None, Doc("number in all segments; null if not compacted or not counted")]
+    tombstonesDue: Annotated[int | None, Doc("number of tombstones that the next cleaning removes")]
+    tombstonesUnstamped: Annotated[
+        int | None, Doc("number of tombstones without a delete horizon, which the next cleaning sets")
+    ]
+    markers: Annotated[
+        int | None, Doc("number of transaction markers in all segments; null if the topic is not compacted")
+    ]
+    markersDue: Annotated[int | None, Doc("number of markers whose delete horizon has passed")]
+    nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
+    keys: Annotated[int | None, Doc("number of distinct keys in the dirty part; null if not read (--keys)")]
+    keysFit: Annotated[bool | None, Doc("whether they all fit into the cleaner's map, so that one cleaning is enough")]
+    cleanedRecords: Annotated[int | None, Doc("number of records that the next cleaning would read")]
+    droppedRecords: Annotated[int | None, Doc("number of these that it would remove")]
+    droppedBytes: Annotated[int | None, Doc("their uncompressed size, without markers", BYTES)]
+    damages: Annotated[int, Doc("number of damaged byte ranges in all segments")]
+    notes: Annotated[tuple[str, ...], Doc("other remarks")]

@@ -47,12 +47,12 @@ def retention(
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
-        raise ValueError(f"no config {', '.join(unknown)} here; there are {', '.join(sorted(known_names()))}")
+        raise ValueError(f"unknown config {', '.join(unknown)}; known are {', '.join(sorted(known_names()))}")
     for name, text in (config or {}).items():
         try:
             check(name, text)
         except ValueError:
-            raise ValueError(f"{name}={text!r}: no value for it") from None
+            raise ValueError(f"{name}={text!r}: not a valid value") from None
     wanted = frozenset((topics,) if isinstance(topics, str) else topics)
     question = Question(
         now=now,
@@ -108,7 +108,7 @@ def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterato
     if made.metadata is not None and made.metadata.problems:
         yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
     for problem in clusters.checkpoint_problems(made.directory, refused):
-        yield Note(made.directory, f"{problem}: what its lines say is not known, or not all of it")
+        yield Note(made.directory, f"{problem}: its entries are unknown, at least some of them")
 
 
 def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:

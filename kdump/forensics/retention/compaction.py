@@ -134,9 +134,9 @@ def _first_dirty(log: LogFacts, settings: Settings, checkpoint: int | None) -> t
     if checkpoint is None:
         return log.log_start, ""
     if checkpoint < log.log_start:
-        return log.log_start, f"{checkpoint} lies below the log start offset {log.log_start}"
+        return log.log_start, f"{checkpoint} is below the log start offset {log.log_start}"
     if checkpoint > log.log_end:
-        return log.log_start, f"{checkpoint} lies above the log end offset {log.log_end}: all is taken for dirty"
+        return log.log_start, f"{checkpoint} is above the log end offset {log.log_end}: everything counts as dirty"
     return checkpoint, ""
 
 

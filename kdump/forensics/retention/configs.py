@@ -190,7 +190,7 @@ def settings(
             try:
                 read = config.read(text)
             except ValueError:
-                found.problems.append(f"{name}={text!r} ({source}) makes no sense, and is passed over")
+                found.problems.append(f"{name}={text!r} ({source}) is invalid and was ignored")
                 continue
             value = Setting(read * factor if factor != 1 else read, source)
             break

@@ -15,14 +15,15 @@ from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
 from kdump.forensics.retention.keys import Drop
 from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts, latest
+from kdump.format.counted import many
 
 DELETION, COMPACTION = "deletion", "compaction"
 TRIM = (
-    "raise the log start offset to where the next segment begins, with kafka-delete-records.sh, or bound the log by"
-    " retention.bytes, which does not look at timestamps"
+    "raise the log start offset to the next segment's base offset with kafka-delete-records.sh, or set retention.bytes,"
+    " which does not depend on timestamps"
 )
-REFUSE = "; message.timestamp.after.max.ms refuses the next one"
-REPLACE = "kdump verify says what is damaged; where another replica is sound, let this one be fetched anew"
+REFUSE = "; message.timestamp.after.max.ms makes the broker reject such timestamps"
+REPLACE = "run kdump verify for details; if another in-sync replica is intact, have this one fetched again"
 
 
 @dataclass
@@ -59,7 +60,7 @@ def holds(case: Case) -> Iterator[Hold]:
         yield from _damage(case, case.compaction)
         if not case.settings["log.cleaner.enable"]:
             kept = case.segments[:-1]
-            message = "log.cleaner.enable=false: nothing is compacted, and no compacted topic's segment is deleted"
+            message = "log.cleaner.enable=false: nothing is compacted, and no segments of compacted topics are deleted"
             yield _hold(case, answers.CLEANER, COMPACTION, kept, message, fix="set log.cleaner.enable=true")
 
 
@@ -106,13 +107,15 @@ def _future(case: Case) -> Iterator[Hold]:
         return
     first = next(n for n, found in enumerate(case.deletions) if found.blocked == "future")
     segment = case.segments[first]
-    message = "its timestamp lies in the future, and retention.ms counts from there"
+    message = "its timestamp is in the future, and retention.ms counts from it"
     if segment.timestamp_from == FILE:
-        message = "no record has a timestamp, and the file's last change, which counts instead, lies in the future"
+        message = "no record has a timestamp, and the file's modification time, which counts instead, is in the future"
     elif segment.timestamp_from == INDEX:
-        message = "its .timeindex ends with a timestamp of the future, which a broker that starts goes by"
+        message = "its .timeindex ends with a timestamp in the future, which a broker uses after startup"
     if len(kept) > 1:
-        message += f"; {len(kept) - 1} later segments that are old enough wait for it"
+        message += (
+            f"; {many(len(kept) - 1, 'later segment that is due waits', 'later segments that are due wait')} for it"
+        )
     fix = TRIM + (REFUSE if segment.timestamp_from == BATCH else "")
     made = _hold(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
     found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
@@ -129,17 +132,17 @@ def _watermark(case: Case) -> Iterator[Hold]:
     kept = _blocked(case, "highWatermark")
     if kept:
         message = (
-            f"the high watermark was {mark} when it was written down last (every 5 s), the log ends at {end}: what"
+            f"the last checkpointed high watermark (written every 5 s) is {mark}, the log end offset is {end}: the "
+            "records in between were not on all in-sync replicas at that time"
         )
-        message += " lies above was not yet in all replicas that are in sync"
         yield _hold(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
 
 
 def _tier(case: Case) -> Iterator[Hold]:
     kept = _blocked(case, "tier")
     if kept:
-        message = f"the tier has offsets up to {case.log.remote_end} alone: what is not copied is not deleted here"
-        fix = "look for errors of RemoteLogManager in the broker's log"
+        message = f"remote storage has offsets up to {case.log.remote_end}: later segments stay until they are copied"
+        fix = "look for RemoteLogManager errors in the broker's log"
         yield _hold(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
             offset=case.log.remote_end
         )
@@ -151,7 +154,7 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
     by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
     if by_watermark:
         mark = case.log.high_watermark
-        message = f"the cleaner stops at the high watermark, which was {mark} when it was written down last"
+        message = f"the cleaner stops at the high watermark, last checkpointed as {mark}"
         yield _hold(case, answers.WATERMARK, COMPACTION, by_watermark, message)._replace(offset=mark)
     kept = [segment for segment, each in pairs if STABLE in each.because]
     row = case.oldest
@@ -159,9 +162,9 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
         return
     is_hanging = row.state == HANGS
     is_old = (row.idle if row.idle is not None else row.age or 0) > case.timeout
-    message = f"the cleaner stops at the last stable offset {case.log.last_stable}, where this transaction begins"
+    message = f"the cleaner stops at the last stable offset {case.log.last_stable}, where this transaction starts"
     if is_old and not is_hanging:
-        message += "; it is open for longer than any may be"
+        message += "; it has been open for longer than the transaction timeout allows"
     kind = answers.HANGING if is_hanging else answers.OPEN
     made = _hold(case, kind, COMPACTION, kept, message, fix=row.abort, is_against=is_hanging or is_old)
     yield made._replace(
@@ -182,8 +185,11 @@ def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
         return
     assert broken.damage is not None
     reached = [segment for segment, each in zip(case.segments, found.segments) if each.state in (CLEAN, DIRTY)]
-    message = f"the cleaner cannot read this ({broken.damage.reason}): it gives the partition up, and its deletion, "
-    message += "as soon as it takes it" + ("" if found.is_taken else ", which is not now")
+    when = "when it cleans this log" + ("" if found.is_taken else ", which is not yet due")
+    message = (
+        f"the cleaner cannot read this ({broken.damage.reason}): {when}, it marks the partition uncleanable, and "
+        "neither compacts it nor deletes its segments until the broker restarts"
+    )
     is_against = found.is_taken and bool(case.settings["log.cleaner.enable"])
     made = _hold(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
     yield made._replace(position=broken.damage.position)

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.segments import SegmentFacts
 from kdump.format.columns import each_row
-from kdump.log.errors import SourceError
 from kdump.log.legacy import look_inside
 from kdump.log.legacy_skim import Skimmed
+from kdump.log.partition_reader import PartitionReader
 from kdump.log.payload import columns_of, records
-from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchLegacy, BatchV2
 from kdump.log.skim import key_digest
 
@@ -147,14 +145,10 @@ def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
 
 
 def _batches(segment: SegmentFacts, options: Options) -> Iterator[Batch]:
-    window = options.open(segment.at)
-    with closing(window.source):
-        for region in regions(window, name_offset=segment.at.name_offset, limits=options.limits):
-            # The cleaner does not verify checksums.
-            if isinstance(region, Batch) and not region.problems:
-                yield region
-        if window.source.error:
-            raise SourceError(window.source.error)
+    for region in PartitionReader(options.open, options.limits).segment(segment.at):
+        # The cleaner does not verify checksums.
+        if isinstance(region, Batch) and not region.problems:
+            yield region
 
 
 def _rows(batch: Batch) -> Iterator[_Row]:

@@ -27,10 +27,10 @@ from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
 
 Answer = SegmentRetention | Hold | PartitionRetention | Note
-KRAFT = "the metadata log is not kept by a topic's configs: a controller deletes what lies below its snapshots"
-MOVING = "a replica that is being moved here from another log directory: the cleaner does not come to it before"
-OLD_CONFIGS = "the metadata could not be read whole, and configs may be older ones"
-NOT_KNOWN = "no configs of its topics are here: Kafka's defaults are assumed; --metadata or --config has better ones"
+KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
+MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
+OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
+NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
 
 
 @dataclass
@@ -146,7 +146,7 @@ class OnePartition:
         assert found is not None
         path = self.place.partition.path
         if path == "-":
-            yield Note(path, "its keys would have to be read again: a pipe cannot be")
+            yield Note(path, "its keys cannot be counted, because a pipe cannot be read twice")
             return
         try:
             case.drop = drop(
@@ -156,7 +156,7 @@ class OnePartition:
             refuse(error)
             return
         if case.drop is None:
-            yield Note(path, f"more than {MOST_KEYS:,} different keys: what a cleaning would drop is not counted")
+            yield Note(path, f"more than {MOST_KEYS:,} distinct keys: what a cleaning would remove is not counted")
 
     def _remote_end(self, config: Settings) -> int | None:
         if not config.is_tiered:

@@ -22,7 +22,7 @@ def read_properties(path: str) -> dict[str, str]:
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}") from None
     if len(data) > MOST or b"\0" in data:
-        raise SourceError(f"{path}: no properties file: {'too large' if len(data) > MOST else 'binary'}")
+        raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MOST else 'binary'}")
     found = {}
     for line in _lines(data.decode("latin-1")):
         match = LINE.fullmatch(line)

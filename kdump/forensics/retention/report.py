@@ -25,10 +25,10 @@ from kdump.forensics.retention.holders import Case
 from kdump.forensics.retention.segments import BATCH, FILE, SegmentFacts, Tombstones
 from kdump.log.listing import length
 
-NO_TIER = "what the tier has is not known: the partition of __remote_log_metadata that says it is not on this disk"
-OF_FILE = "of {count} {segments} the file's last change counts: right where a copy has kept it"
-IS_STRAY = "the cluster does not place this replica here: brokers never delete a stray directory by themselves"
-IS_DELETED = "its topic is deleted, or this replica has moved: the directory goes file.delete.delay.ms after a start"
+NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
+OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
+IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
+IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
 
 def segment_answers(case: Case, only: set[str] | None) -> Iterator[SegmentRetention]:
@@ -215,6 +215,6 @@ def leftover(place: Asked, settings: Settings) -> Iterator[Hold | PartitionReten
             producerId=None,
             transactionalId=None,
             message=IS_STRAY,
-            fix="delete the directory once nobody needs its records",
+            fix="delete the directory once you no longer need its records",
         )
     yield PartitionRetention(**none)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from kdump.check.options import Options
 from kdump.check.rule import Part, Seen, hides
 from kdump.forensics.walk import Watch
+from kdump.log.batch_validity import CHECKSUM, damage_of
 from kdump.log.errors import SourceError
 from kdump.log.index import last_entry
 from kdump.log.kinds import TIME_INDEX
@@ -140,8 +141,8 @@ class Facts(Watch):
         if not seen.sound:
             if self.deep and not batch.problems:
                 _tombstones(batch)  # to find out whether it still decodes
-            reason = batch.problems[0].reason if batch.problems else "its checksum does not hold"
-            self._damaged(Damage(batch.position, reason, not batch.problems))
+            damage = damage_of(batch) or CHECKSUM
+            self._damaged(Damage(batch.position, damage.reason, not batch.problems))
             return ()
         facts.end = batch.end
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp

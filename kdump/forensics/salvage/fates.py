@@ -28,21 +28,21 @@ INCOMPLETE = (CONTRADICTS, OVERLAPS, DIVERGED, UNDECIDED, UNTAKEN, RECOVERED)
 not whole."""
 
 FATES = {
-    KEPT: "written, byte for byte as it was",
-    MENDED: "written, with a field put right that no checksum covers (see mended)",
-    RECOVERED: "records out of a damaged batch, in a batch that was made for them: a guess, on request only",
+    KEPT: "written unchanged, byte for byte",
+    MENDED: "written, with a corrected field that no checksum covers (see mended)",
+    RECOVERED: "records of a damaged batch, in a new batch; their values may be wrong",
     DUPLICATE: "the same batch was written from elsewhere",
     SUPERSEDED: "a better batch of these offsets was written from elsewhere",
-    PADDING: "zeros, as preallocation or a crash leaves them",
-    UNUSED: "not asked for, or not wanted: nothing of it was written",
-    DAMAGED: "no sound batch",
-    TORN: "a batch that runs past the end of its file",
-    UNREAD: "the device, or the system, did not give the bytes",
-    CONTRADICTS: "a valid batch at offsets that another batch has, which was written, or that cannot be its own",
-    OVERLAPS: "a valid batch that shares some of its offsets, and not all, with one that was written",
-    DIVERGED: "of a history that parted from the one that was written",
-    UNDECIDED: "histories part here, and nothing says which is right: --prefer does",
-    UNTAKEN: "a valid batch that a broker does not load: it would not start, or cut the log off there",
+    PADDING: "zeros, left by preallocation or a crash",
+    UNUSED: "not requested or not needed, and not written",
+    DAMAGED: "damaged batches, and bytes that belong to no batch",
+    TORN: "a batch that extends past the end of its file",
+    UNREAD: "the device or the system could not read these bytes",
+    CONTRADICTS: "a valid batch whose offsets belong to another batch, which was written, or cannot be its own",
+    OVERLAPS: "a valid batch that shares some, but not all, of its offsets with a batch that was written",
+    DIVERGED: "from a history that diverges from the one that was written",
+    UNDECIDED: "histories diverge here, and nothing shows which is right; choose one with --prefer",
+    UNTAKEN: "a valid batch that a broker does not load: it would fail to start, or truncate the log there",
 }
 """Every byte of every segment has one outcome."""
 
@@ -52,22 +52,23 @@ class Span(NamedTuple):
 
     fate: Annotated[str, Doc("; ".join(f"{fate}: {meaning}" for fate, meaning in FATES.items()))]
     file: Annotated[
-        PathText, Doc("of the source; its spans tile it, in order of positions unless batches are out of order")
+        PathText,
+        Doc("source file; its spans cover it completely, in order of position unless batches are out of order"),
     ]
-    position: Annotated[int, Doc("where the span begins", FILE_BYTE)]
-    size: Annotated[int | None, Doc("its length; null: not known, for the file could not be read", BYTES)]
-    offset: Annotated[int | None, Doc("the first, by the headers; null where nothing can be believed", OFFSET)] = None
-    lastOffset: Annotated[int | None, Doc("the last, by the headers", OFFSET)] = None
-    batches: Annotated[int, Doc("in it; of what is lost, as far as headers say it")] = 0
-    records: Annotated[int, Doc("in them")] = 0
-    code: Annotated[str, Doc("the finding (kdump verify --list) behind it; empty: none")] = ""
-    reason: Annotated[PathText, Doc("why it has this fate")] = ""
-    mended: Annotated[tuple[str, ...], Doc("names of the fields, covered by no checksum, that were put right")] = ()
+    position: Annotated[int, Doc("start of the span", FILE_BYTE)]
+    size: Annotated[int | None, Doc("length of the span; null if unknown because the file could not be read", BYTES)]
+    offset: Annotated[int | None, Doc("first offset, from the headers; null if none is plausible", OFFSET)] = None
+    lastOffset: Annotated[int | None, Doc("last offset, from the headers", OFFSET)] = None
+    batches: Annotated[int, Doc("number of batches; if lost, as far as headers show")] = 0
+    records: Annotated[int, Doc("number of records in them")] = 0
+    code: Annotated[str, Doc("code of the finding (kdump verify --list) that caused it; empty if none")] = ""
+    reason: Annotated[PathText, Doc("reason for the fate")] = ""
+    mended: Annotated[tuple[str, ...], Doc("names of corrected fields, which no checksum covers")] = ()
     odd: Annotated[
-        tuple[str, ...], Doc("codes of errors that stay in what was written: verify tells them there, too")
+        tuple[str, ...], Doc("codes of errors that remain in the output, where verify also reports them")
     ] = ()
-    outFile: Annotated[PathText | None, Doc("where it was written, below the output directory")] = None
-    outPosition: Annotated[int | None, Doc("where it begins there; null for records in JSON", "byte of outFile")] = None
+    outFile: Annotated[PathText | None, Doc("file in the output directory to which it was written")] = None
+    outPosition: Annotated[int | None, Doc("its start in outFile; null for records in JSON", "byte of outFile")] = None
 
     @property
     def is_lost(self) -> bool:
@@ -77,13 +78,13 @@ class Span(NamedTuple):
 class Hole(NamedTuple):
     """Offsets offset..lastOffset that are not in the output, between two batches that are, or after the last."""
 
-    offset: Annotated[int, Doc("the first of which nothing was written", OFFSET)]
-    lastOffset: Annotated[int | None, Doc("the last; null: behind the last batch, and nobody knows how far", OFFSET)]
+    offset: Annotated[int, Doc("first missing offset", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("last missing offset; null if unknown, after the last batch", OFFSET)]
     cause: Annotated[
         str,
         Doc(
-            "lost: something that was not written may have had them; absent: no source has them, as compaction, "
-            "retention or a lost file leaves it"
+            "lost: they may have been in something that was not written; absent: no source has them, because of "
+            "compaction, retention or a lost file"
         ),
     ]
 
@@ -91,7 +92,7 @@ class Hole(NamedTuple):
 LOSS, ABSENT = "lost", "absent"
 
 SalvagedTopic = Annotated[str, Doc()]
-SalvagedPartition = Annotated[int, Doc("of the topic")]
+SalvagedPartition = Annotated[int, Doc("partition of the topic")]
 
 
 @answer("salvageSpan")

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kdump.log.paths import Target
-from kdump.log.region import Batch
-
-if TYPE_CHECKING:
-    from kdump.forensics.salvage.strand import Strand
 
 
 class Disordered(Exception):
@@ -17,7 +13,7 @@ class Disordered(Exception):
     (survey.py). `path` is the file."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: its batches are out of order")
+        super().__init__(f"{path}: batches are out of order")
         self.path = path
 
 
@@ -33,32 +29,6 @@ class Lost(NamedTuple):
     offset: int | None = None
     lastOffset: int | None = None
     records: int = 0
-
-
-@dataclass(slots=True)
-class Head:
-    """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
-    until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
-    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage."""
-
-    strand: Strand
-    batch: Batch
-    base: int
-    last: int
-    mended: tuple[str, ...] = ()
-    odd: tuple[str, ...] = ()
-    recovered: int | None = None
-    position: int = 0
-    size: int = 0
-
-    @property
-    def epoch(self) -> int:
-        epoch = self.batch.partitionLeaderEpoch
-        return -1 if epoch is None else epoch
-
-    @property
-    def records(self) -> int:
-        return self.batch.recordCount or 0
 
 
 @dataclass

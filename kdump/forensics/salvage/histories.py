@@ -54,7 +54,7 @@ class Histories:
         at = bisect_right([start for _, start in self.epochs], base) - 1
         if at < 0 or self.epochs[at][0] == epoch:
             return ""
-        return f"its leader epoch is {epoch}, the copy that is followed has {self.epochs[at][0]} at offset {base}"
+        return f"its leader epoch is {epoch}, but the reference copy has {self.epochs[at][0]} at offset {base}"
 
 
 def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, met: Callable[[int], None]) -> Histories:
@@ -73,10 +73,10 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, m
             _hold(made, found, above, place, prefer)
     first = facts[order[0]]
     if len(order) > 1:
-        why = "it is preferred" if prefer is not None else "its leader epoch is the highest"
+        why = "chosen with --prefer" if prefer is not None else "it has the highest leader epoch"
         if prefer is None and _newest(first) == _newest(facts[order[1]]):
-            why = "none has a higher leader epoch, and it was given first"
-        made.notes.append(f"{first.path} is followed: {why}")
+            why = "no other has a higher leader epoch, and it was given first"
+        made.notes.append(f"{first.path} is the reference copy: {why}")
     return made
 
 
@@ -96,20 +96,20 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
     mine, theirs = epochs if one < other else reversed(epochs)
     paths = found.copies[one].path, found.copies[other].path
     if one == prefer and above == 0:
-        reason = f"from offset {parting} on it says something else than {paths[0]}, which is preferred"
+        reason = f"from offset {parting} on it differs from {paths[0]}, which was chosen with --prefer"
     elif mine is not None and theirs is not None and mine > theirs:
-        reason = f"from offset {parting} on {paths[0]} has leader epoch {mine}, and this copy {theirs}"
+        reason = f"from offset {parting} on {paths[0]} has leader epoch {mine}, and this copy has {theirs}"
     else:
         said = f"both in leader epoch {mine}" if mine == theirs else f"in leader epochs {mine} and {theirs}"
-        both = f"{paths[0]} and {paths[1]} have other records at offset {parting}, {said}"
-        choose = "--prefer PATH says which to follow, and kdump diff how they differ"
+        both = f"{paths[0]} and {paths[1]} have different records at offset {parting}, {said}"
+        choose = "run kdump diff to see how they differ, and choose one with --prefer PATH"
         if above:  # the reference copy is not affected, but neither of these can fill its gaps
             for each in (above, place):
-                made.partings[each] = Parting(each, parting, f"{both}, and nothing says which is right")
-            made.notes.append(f"{both}: neither fills holes from there on; {choose}")
+                made.partings[each] = Parting(each, parting, f"{both}, and nothing shows which is right")
+            made.notes.append(f"{both}: from there on, neither fills gaps; {choose}")
             return
         made.stop = parting if made.stop is None else min(made.stop, parting)
-        made.notes.append(f"{both}: nothing from there on is written; {choose}")
+        made.notes.append(f"{both}: from there on, nothing is written; {choose}")
         return
     made.partings[place] = Parting(place, parting, reason)
 

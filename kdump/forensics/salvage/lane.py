@@ -7,15 +7,15 @@ from typing import Any
 
 from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
 from kdump.forensics.salvage.fates import UNREAD
-from kdump.forensics.salvage.heads import Head, Lost
+from kdump.forensics.salvage.heads import Lost
 from kdump.forensics.salvage.source_file import is_cleaned, with_fields
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.strand import Head, Strand
 from kdump.log.errors import SourceError
 from kdump.log.region import BatchV2
 
 AHEAD = 64 * 1024
 """Bytes to read at once if batches may be anywhere in the file."""
-CHANGED = "it is not what it was a moment ago: copy the file away, or stop its broker, and try again"
+CHANGED = "it changed during the run; copy the file elsewhere, or stop its broker, and try again"
 
 
 class LaneStrand(Strand):

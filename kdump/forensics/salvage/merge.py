@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
-from kdump.forensics.salvage.heads import Disordered, Head
+from kdump.forensics.salvage.heads import Disordered
 from kdump.forensics.salvage.histories import Histories
 from kdump.forensics.salvage.losses import Losses
 from kdump.forensics.salvage.source_file import SourceFile
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.strand import Head, Strand
 from kdump.format.batch import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
@@ -31,9 +31,7 @@ Disposed = Callable[[Head, str, str], None]
 """Called with each valid batch that is not written, its fate, and the reason."""
 SPARE = 2
 """The tier of files that are not live segments."""
-COMPACTED = (
-    "the log is compacted, and the copy that is followed lacks it without damage: the cleaner may have dropped it"
-)
+COMPACTED = "the log is compacted, and the reference copy is undamaged there: the cleaner may have removed it"
 
 
 @dataclass
@@ -88,7 +86,7 @@ class Merge:
                 return
             other = self._of_other(first)
             if self.taken is not None and _is_same(self.taken, first):
-                self._drop(first, DUPLICATE, f"offsets up to {self.last} had been taken")
+                self._drop(first, DUPLICATE, f"offsets up to {self.last} were already written")
             elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
@@ -102,13 +100,13 @@ class Merge:
                 if winner is first:
                     yield from self._take(first, rivals)
                 else:
-                    self._drop(first, OVERLAPS, f"it overlaps with {_where(winner)}, which is better")
+                    self._drop(first, OVERLAPS, f"it overlaps {_where(winner)}, which is better")
 
     def _take(self, first: Head, rivals: list[Head]) -> Iterator[Head]:
         self.taken = _taken(first)
         for rival in rivals:
             if rival.last <= first.last:
-                self._drop(rival, self._instead(rival), f"{_where(first)} was taken")
+                self._drop(rival, self._instead(rival), f"{_where(first)} was written instead")
         yield first
         self.taken.head = None
         self.last, self.epoch = first.last, max(first.epoch, self.epoch)
@@ -146,7 +144,7 @@ class Merge:
         """Return fate and reason of a batch that is, or may be, of another history; None if it is of this one."""
         stop = self.histories.stop
         if stop is not None and head.last >= stop:
-            return UNDECIDED, f"histories part at offset {stop}, and nothing says which is right"
+            return UNDECIDED, f"histories diverge at offset {stop}, and nothing shows which is right"
         epoch = head.epoch if head.strand.tier else -1
         parted = self.histories.parted(head.strand.place.copy, head.base, head.last, epoch)
         if parted:
@@ -157,10 +155,10 @@ class Merge:
             reason = self._misplaced(head) if head.strand.astray else ""
             return (CONTRADICTS, reason) if reason else None
         if head.epoch < self.epoch and (self.last is None or head.base > self.last):
-            return DIVERGED, f"its leader epoch, {head.epoch}, is below {self.epoch}, which comes before it"
+            return DIVERGED, f"its leader epoch {head.epoch} is below {self.epoch}, the one before it"
         for other in self._heads():
             if other.strand.tier == 0 and other.base > head.last and 0 <= other.epoch < head.epoch:
-                return DIVERGED, f"its leader epoch, {head.epoch}, is above {other.epoch}, which comes behind it"
+                return DIVERGED, f"its leader epoch {head.epoch} is above {other.epoch}, the one after it"
         return None
 
     def _misplaced(self, head: Head) -> str:
@@ -178,9 +176,9 @@ class Merge:
         if 0 <= behind < before:
             return ""  # the epochs decrease even without it
         if head.epoch < before:
-            return f"its leader epoch, {head.epoch}, is below {before}, which comes before it"
+            return f"its leader epoch {head.epoch} is below {before}, the one before it"
         if 0 <= behind < head.epoch:
-            return f"its leader epoch, {head.epoch}, is above {behind}, which comes after it"
+            return f"its leader epoch {head.epoch} is above {behind}, the one after it"
         return ""
 
     def _is_unwanted(self, head: Head) -> bool:
@@ -207,9 +205,9 @@ class Merge:
         """Drop a batch that begins at or below the last chosen offset."""
         assert self.last is not None
         if head.last <= self.last:
-            self._drop(head, self._instead(head), f"offsets up to {self.last} had been taken")
+            self._drop(head, self._instead(head), f"offsets up to {self.last} were already written")
         else:
-            reason = f"offsets up to {self.last} had been taken; {self.last + 1}..{head.last} of it are not written"
+            reason = f"offsets up to {self.last} were already written; its {self.last + 1}..{head.last} are not written"
             self._drop(head, OVERLAPS, reason)
 
     def _instead(self, head: Head) -> str:
@@ -251,7 +249,7 @@ def _preference(head: Head) -> tuple[bool, int, int, int, int, int, int]:
 
 
 def _where(head: Head) -> str:
-    return f"the batch at {head.position} of {head.strand.place.at.path}"
+    return f"the batch at byte {head.position} of {head.strand.place.at.path}"
 
 
 def _taken(head: Head) -> Taken:

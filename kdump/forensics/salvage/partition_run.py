@@ -26,7 +26,7 @@ from kdump.forensics.salvage.fates import (
     Hole,
     Span,
 )
-from kdump.forensics.salvage.heads import Disordered, Head, Lost, Place
+from kdump.forensics.salvage.heads import Disordered, Lost, Place
 from kdump.forensics.salvage.histories import Histories, histories_of
 from kdump.forensics.salvage.ledger import Ledger
 from kdump.forensics.salvage.losses import Losses
@@ -36,7 +36,7 @@ from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction,
 from kdump.forensics.salvage.segments import Segments, Sink, Untaken
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import Given, Job
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.strand import Head, Strand
 from kdump.forensics.salvage.survey import survey
 from kdump.log.listing import length, lies_in, same_place
 from kdump.log.paths import Target
@@ -47,7 +47,7 @@ MOST_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
 MOST_STRANGE = 5
 """Maximum number of files that were not read, by name, in a note."""
-NOT_ASKED = "no live segment: --deleted takes what the live ones lack"
+NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, Job], Sink]
 
@@ -91,7 +91,7 @@ def salvage_partition(
         ledger.truncate()
         again = PartitionRun(job, out, ledger, wishes, options, met, make, Losses())
         made = again.run(first.histories)
-        made.notes.append(f"{found}: they are written in the order of their offsets")
+        made.notes.append(f"{found}; they are written in offset order")
         return made
 
 

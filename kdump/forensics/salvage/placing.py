@@ -24,7 +24,7 @@ from kdump.log.claim import REACH
 BITS = 63
 """Bits of an offset without its sign."""
 HIGHEST = (1 << BITS) - 1
-NESTED = "damaged bytes are before and after it, and its offset is out of order: it may be part of a record's value"
+NESTED = "it is between damaged bytes, and its offset is out of order: it may be part of a record's value"
 MOST_LOOKS = 100
 """Maximum number of batches of one file for whose base offset other files are read again."""
 

@@ -42,57 +42,67 @@ class Salvaged:
 
     topic: SalvagedTopic
     partition: SalvagedPartition
-    sources: Annotated[list[PathText], Doc("paths of the copies, the one that is followed first")]
+    sources: Annotated[list[PathText], Doc("paths of the copies, the reference copy first")]
     directory: str
     files: Annotated[
-        list[str], Doc("segments, or the file of records, below the output directory; empty: nothing was kept")
+        list[str], Doc("segments, or the file of records, in the output directory; empty if nothing was kept")
     ] = field(default_factory=list)
-    bytes: Annotated[dict[str, int], Doc("of the sources' segments by fate (see salvageSpan): all of them", BYTES)] = (
+    bytes: Annotated[dict[str, int], Doc("all bytes of the sources' segments, by fate (see salvageSpan)", BYTES)] = (
         field(default_factory=dict)
     )
-    batches: Annotated[dict[str, int], Doc("by fate")] = field(default_factory=dict)
-    records: Annotated[dict[str, int], Doc("by fate")] = field(default_factory=dict)
-    logStartOffset: Annotated[int | None, Doc("the first that was written", OFFSET)] = None
-    logEndOffset: Annotated[int | None, Doc("behind the last", OFFSET)] = None
+    batches: Annotated[dict[str, int], Doc("number of batches, by fate")] = field(default_factory=dict)
+    records: Annotated[dict[str, int], Doc("number of records, by fate")] = field(default_factory=dict)
+    logStartOffset: Annotated[int | None, Doc("first offset in the output", OFFSET)] = None
+    logEndOffset: Annotated[int | None, Doc("offset after the last one in the output", OFFSET)] = None
     lostPlaces: Annotated[
-        int, Doc("spans of which nothing was written for a bad reason, as salvageSpan's fates tell")
+        int, Doc("number of spans that were lost or not written, according to their fates (see salvageSpan)")
     ] = 0
-    lostHoles: Annotated[int, Doc("holes with something lost in them: none, if other copies had what is damaged")] = 0
-    lostOffsets: Annotated[int, Doc("in holes with something lost in them, as far as they have an end", "offsets")] = 0
-    absentOffsets: Annotated[int, Doc("in holes that no source fills", "offsets")] = 0
+    lostHoles: Annotated[
+        int, Doc("number of offset gaps in which something was lost; 0 if other copies have what is damaged")
+    ] = 0
+    lostOffsets: Annotated[int, Doc("number of offsets in these gaps, except a gap without a known end", "offsets")] = 0
+    absentOffsets: Annotated[int, Doc("number of offsets in gaps that no source fills", "offsets")] = 0
     absentHoles: int = 0
-    losses: Annotated[list[Span], Doc("the first spans that are lost, as salvageSpan without topic and partition")] = (
-        field(default_factory=list)
-    )
-    guesses: Annotated[list[Span], Doc("the first batches that were made of damaged ones, likewise")] = field(
+    losses: Annotated[list[Span], Doc("first lost spans, as salvageSpan without topic and partition")] = field(
         default_factory=list
     )
-    holes: Annotated[list[Hole], Doc("the first holes with something lost in them: {offset, lastOffset, cause}")] = (
+    guesses: Annotated[list[Span], Doc("first batches rebuilt from damaged ones, in the same form")] = field(
+        default_factory=list
+    )
+    holes: Annotated[list[Hole], Doc("first offset gaps in which something was lost: {offset, lastOffset, cause}")] = (
         field(default_factory=list)
     )
-    mended: Annotated[dict[str, int], Doc("batches with a field put right, by its name")] = field(default_factory=dict)
-    odd: Annotated[dict[str, int], Doc("batches with an error that stays, by its code")] = field(default_factory=dict)
+    mended: Annotated[dict[str, int], Doc("number of batches with a corrected field, by its name")] = field(
+        default_factory=dict
+    )
+    odd: Annotated[dict[str, int], Doc("number of batches with a remaining error, by its code")] = field(
+        default_factory=dict
+    )
     leaderEpochs: Annotated[
-        str, Doc("where leader-epoch-checkpoint is from: source, batches; empty: there is none")
+        str, Doc("origin of leader-epoch-checkpoint: source or batches; empty if there is none")
     ] = ""
-    topicId: Annotated[str | None, Doc("in partition.metadata")] = None
+    topicId: Annotated[str | None, Doc("topic ID in partition.metadata")] = None
     openTransactions: Annotated[
         list[OpenTransaction],
         Doc(
-            f"of {NESTED}: without a marker in what was written; lost: something lost lies behind its first batch, "
-            "where the marker may have been"
+            f"transactions without a marker in the output, each {NESTED}; lost: something was lost after its first "
+            "batch, possibly its marker"
         ),
     ] = field(default_factory=list)
-    lastStableOffset: Annotated[int | None, Doc("where read_committed consumers stop; null: nowhere", OFFSET)] = None
+    lastStableOffset: Annotated[
+        int | None, Doc("offset at which read_committed consumers stop; null if no transaction is open", OFFSET)
+    ] = None
     doubtfulTransactions: Annotated[
         list[DoubtfulTransaction],
         Doc(
-            f"of {NESTED}: something was lost between a transaction's first batch and the marker that ends it; if that "
-            "was a marker, this one decides over what it had decided"
+            f"transactions in which something was lost between first batch and marker, each {NESTED}; if that was an "
+            "earlier marker, this marker now also decides the earlier transaction"
         ),
     ] = field(default_factory=list)
-    stop: Annotated[int | None, Doc("from here on histories part, and nothing says which is right", OFFSET)] = None
-    notes: Annotated[list[PathText], Doc("what else is to be known")] = field(default_factory=list)
+    stop: Annotated[int | None, Doc("offset at which histories diverge, if nothing shows which is right", OFFSET)] = (
+        None
+    )
+    notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -104,8 +114,8 @@ class Salvaged:
     ) -> Annotated[
         bool,
         Doc(
-            "no record is lacking, as far as offsets show, none is a guess, and every valid batch is in the output, or "
-            "another version of it is",
+            "as far as offsets show, no record is missing; no values may be wrong; and every valid batch, or another "
+            "version of it, is in the output",
             name="whole",
             after="files",
         ),
@@ -125,10 +135,10 @@ class Salvaged:
 class SalvageSummary(NamedTuple):
     """Totals of all partitions."""
 
-    out: Annotated[PathText, Doc("the output directory")]
+    out: Annotated[PathText, Doc("output directory")]
     ledger: Annotated[PathText, Doc("path of the ledger")]
-    partitions: Annotated[int, Doc("that were read")]
-    whole: Annotated[int, Doc("of them, those that are whole")]
-    empty: Annotated[int, Doc("of them, of which nothing was written")]
+    partitions: Annotated[int, Doc("number of partitions read")]
+    whole: Annotated[int, Doc("number of partitions that are complete (see whole in salvage)")]
+    empty: Annotated[int, Doc("number of partitions of which nothing was written")]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
-    seconds: Annotated[float, Doc("how long it took", "s")]
+    seconds: Annotated[float, Doc("elapsed time", "s")]

@@ -53,7 +53,7 @@ def salvage(
     if not found:
         return []
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
-        raise SalvageError(f"--prefer {prefer}: it is none of the sources and replicas")
+        raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
     wishes = Wishes(prefer, deleted, damaged_records)
     made: list[Salvaged] = []
     try:
@@ -70,8 +70,8 @@ def salvage(
 def _unfinished(out: str, done: int, all_: int) -> str:
     """Return a message about the partitions that were written without a ledger."""
     return (
-        f"{done} of {all_} partitions are in {out} whole, without a ledger that says what they lack: delete it, make "
-        "room, and salvage again"
+        f"{done} of {all_} partitions were written to {out}, but no ledger; delete {out}, free disk space and run "
+        "salvage again"
     )
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol
 
 from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
-from kdump.forensics.salvage.heads import Head
+from kdump.forensics.salvage.strand import Head
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, BatchLegacy, BatchV2
@@ -83,7 +83,7 @@ class Segments:
             raise Untaken(str(error)) from error
         if write_batch(self._file, head.batch) != size:
             raise SourceError(
-                f"{place.at.path}: changed while it was read: copy it away, or stop its broker, and try again"
+                f"{place.at.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
         at, self._size = self._size, self._size + size
         self.last = head.last

@@ -15,8 +15,8 @@ from kdump.state.small_files import properties
 METADATA = "partition.metadata"
 EPOCHS = "leader-epoch-checkpoint"
 KRAFT = (
-    "a controller needs .checkpoint files and quorum-state too, and a metadata log without holes: take it from another"
-    " voter if you can"
+    "a controller also needs .checkpoint files and quorum-state, and a metadata log without offset gaps; copy it from"
+    " another voter if you can"
 )
 
 
@@ -24,7 +24,7 @@ def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Giv
     """Write leader-epoch-checkpoint; `made.logEndOffset` must be known. Raises OutputError."""
     entries, made.leaderEpochs = epochs.entries(made.logEndOffset or 0)
     if made.leaderEpochs == "batches" and copy.copy.epochs is not None:
-        made.notes.append("leader-epoch-checkpoint does not fit the batches, and is made anew from them")
+        made.notes.append("leader-epoch-checkpoint does not match the batches and is rebuilt from them")
     if entries:
         out.write(f"{directory}/{EPOCHS}", checkpoint_text(entries))
 
@@ -39,9 +39,9 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
         if at is None:
             continue
         if any(True for _ in content(at, said)):
-            made.notes.append(f"{at.path} is not sound, and not gone by")
+            made.notes.append(f"{at.path} is invalid and was not used")
         elif told is not None and said["topic_id"] != told:
-            made.notes.append(f"{at.path} has topic id {said['topic_id']}, the cluster's metadata {told}")
+            made.notes.append(f"{at.path} has topic ID {said['topic_id']}, but the cluster's metadata has {told}")
         else:
             told = said["topic_id"]
             break
@@ -49,17 +49,17 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
     if told is not None:
         out.write(f"{directory}/{METADATA}", f"version: 0\ntopic_id: {told}".encode())
     else:
-        made.notes.append("no sound partition.metadata: a broker makes one, with the topic id that its metadata has")
+        made.notes.append("no valid partition.metadata: a broker creates it, with the topic ID from its metadata")
 
 
 def note_surroundings(made: Salvaged, copy: Given) -> None:
     """Add notes on the log start offset in the source's log directory, and on the other files of a metadata log."""
     start, first, end = copy.copy.known.log_start, made.logStartOffset, made.logEndOffset or 0
-    noted = f"log-start-offset-checkpoint has {start} for it"
+    noted = f"log-start-offset-checkpoint has offset {start} for it"
     if start is not None and start > end:
-        made.notes.append(f"{noted}, behind its end: with that line a broker deletes all of it")
+        made.notes.append(f"{noted}, above its log end offset: with that line, a broker deletes the whole log")
     elif start is not None and first is not None and first < start:
-        deleted = f"offsets {first}..{start - 1} had been deleted"
-        made.notes.append(f"{noted}: {deleted}, and can be read again unless that line is copied too")
+        deleted = f"offsets {first}..{start - 1} were deleted"
+        made.notes.append(f"{noted}: {deleted}, and become readable again unless you copy that line, too")
     if made.topic == METADATA_TOPIC:
         made.notes.append(KRAFT)

@@ -13,8 +13,9 @@ from kdump.check.options import Options
 from kdump.check.rule import Known, Part
 from kdump.forensics.salvage.heads import Place
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.log.batch_validity import CHECKSUM, invalidity
 from kdump.log.disk import Segment
-from kdump.log.legacy import last_record_offset, look_inside
+from kdump.log.legacy import last_record_offset
 from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem, Region, length_problem, make_batch, read_header
 from kdump.log.source import StreamSource
@@ -37,7 +38,6 @@ UNSOUND = frozenset(
 )
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
 Batches with other errors are written unchanged, and the ledger lists the codes."""
-NO_OFFSETS = "its offsets cannot be"
 
 Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
 """Returns a valid batch of the records that decode in a damaged one, and how many records that one seems to have had;
@@ -142,7 +142,7 @@ class SourceFile:
         found = look(region.position, region.size) if look else []
         if not found:
             return ""
-        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first at {found[0][0]}"
+        return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first is byte {found[0][0]}"
 
 
 def with_fields(batch: Batch, **fields: int) -> Batch:
@@ -167,17 +167,8 @@ def _sized(batch: Batch) -> Batch:
 
 def _unsound(batch: Batch) -> tuple[str, str]:
     """Return code and reason of an invalid header or checksum; empty if both are valid."""
-    if batch.problems:
-        return batch.problems[0].code, batch.problems[0].reason
-    if not batch.crcValid:
-        text = diagnose(batch).text
-        return "crc-mismatch", "its checksum does not hold" + (f": {text}" if text else "")
-    if isinstance(batch, BatchLegacy):
-        look_inside(batch)
-        if batch.problems:
-            return batch.problems[0].code, batch.problems[0].reason
-        if batch.baseOffset is None or batch.lastOffset < 0:
-            return "offset-invalid", NO_OFFSETS
-    elif (batch.baseOffset or 0) < 0 or (batch.lastOffsetDelta or 0) < 0 or (batch.recordCount or 0) < 0:
-        return "offset-invalid", NO_OFFSETS
-    return "", ""
+    invalid = invalidity(batch)
+    if invalid is None:
+        return "", ""
+    diagnosis = diagnose(batch).text if invalid is CHECKSUM else ""
+    return invalid.code, f"{invalid.reason}: {diagnosis}" if diagnosis else invalid.reason

@@ -71,20 +71,20 @@ def jobs(
     for given in _given(list(sources), options, refused):
         key = unnamed or given.copy.key
         if key is None:
-            unknown = f"{given.copy.path}: its directory does not tell its topic-partition"
+            unknown = f"{given.copy.path}: its directory is not named TOPIC-PARTITION"
             if not given.was_named:
-                refused(SourceError(f"{unknown}, and is left out"))
+                refused(SourceError(f"{unknown}; left out"))
                 continue
-            raise SalvageError(f"{unknown}: --name TOPIC-PARTITION does")
+            raise SalvageError(f"{unknown}; use --name TOPIC-PARTITION")
         if not wanted(key[0]):
             continue
         if key in found:
             first = found[key].copies[0].copy.path
             raise SalvageError(
-                f"{key[0]}-{key[1]} is in {first} and in {given.copy.path}: if they are replicas of one partition, give"
-                " one of them as --replica; else salvage one at a time"
+                f"{key[0]}-{key[1]} is in {first} and in {given.copy.path}: if they are replicas of one partition, pass"
+                " one of them with --replica; otherwise salvage them separately"
                 if unnamed is None
-                else f"--name says which partition a source is; {first} and {given.copy.path} would be the same"
+                else f"--name is for a single source; {first} and {given.copy.path} would be the same partition"
             )
         found[key] = Job(*key, [given])
     for path in replicas:
@@ -101,31 +101,31 @@ def _add_replicas(found: dict[Key, Job], path: str, options: Options, refused: R
         job = found.get(key) if key is not None else None
         if job is None or key is None:
             if given.was_named:
-                raise SalvageError(f"--replica {path}: {_name(key)} is none of the partitions that are salvaged")
+                raise SalvageError(f"--replica {path}: {_name(key)} is not one of the partitions to salvage")
             continue
         for other in job.copies:
             ids = {each.copy.topic_id for each in (other, given)} - {None}
             if len(ids) > 1:
                 raise SalvageError(
-                    f"{given.copy.path} and {other.copy.path} have other topic ids in partition.metadata: two topics"
-                    " of one name, and no replicas of one partition"
+                    f"{given.copy.path} and {other.copy.path} have different topic IDs in partition.metadata: they are"
+                    " two topics with the same name, not replicas of one partition"
                 )
             if os.path.realpath(other.copy.path) == os.path.realpath(given.copy.path):
                 raise SalvageError(f"--replica {path}: {given.copy.path} is given twice")
         job.copies.append(given)
         matched = True
     if not matched:
-        raise SalvageError(f"--replica {path}: no partition in it is one of those that are salvaged")
+        raise SalvageError(f"--replica {path}: contains none of the partitions to salvage")
 
 
 def _name(key: Key | None) -> str:
-    return "what has no name" if key is None else f"{key[0]}-{key[1]}"
+    return "a copy without a name" if key is None else f"{key[0]}-{key[1]}"
 
 
 def _key(name: str) -> Key:
     match = PARTITION.match(name)
     if match is None or match["state"]:
-        raise SalvageError(f"--name {name}: no topic-partition, as in orders-0")
+        raise SalvageError(f"--name {name}: not of the form TOPIC-PARTITION, such as orders-0")
     return match["topic"], int(match["partition"])
 
 
@@ -147,11 +147,10 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
             ]
             misnamed, strange = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
-                stray = "set aside by a broker that found nothing of it in the cluster's metadata"
-                refused(SourceError(f"{place.path}: {stray}, and is left out: name it itself to take it"))
-            if not (segments or spares or misnamed) or not (
-                was_named or (not place.state and place.topic != METADATA_TOPIC)
-            ):
+                stray = "stray: a broker did not find it in the cluster's metadata"
+                refused(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
+            is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
+            if not (is_wanted and (segments or spares or misnamed)):
                 continue
             said = properties(place.text("partition.metadata"))
             copy = Copy(place.path, segments, unit.known, said.get("topic_id"))
@@ -166,7 +165,7 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
             try:
                 refuse_others(unit.target, options)
                 if unit.target.kind not in (None, SEGMENT):
-                    raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, and no segment of a log")
+                    raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
             except SourceError as error:
                 refused(error)

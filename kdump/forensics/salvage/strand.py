@@ -8,15 +8,17 @@ It raises Disordered for a valid batch that is out of order: the file is then su
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from kdump.check.batch import first_offset
 from kdump.check.options import Options
 from kdump.check.rule import Known
 from kdump.forensics.salvage.fates import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
-from kdump.forensics.salvage.heads import Disordered, Head, Lost, Place
-from kdump.forensics.salvage.source_file import NO_OFFSETS, Rescue, SourceFile, is_cleaned, with_fields
+from kdump.forensics.salvage.heads import Disordered, Lost, Place
+from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch import BatchHeader
 from kdump.log import region as regions_of
+from kdump.log.batch_validity import OFFSETS
 from kdump.log.claim import REACH
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.legacy import last_record_offset
@@ -26,10 +28,36 @@ from kdump.log.source import FileSource
 
 MOST_DELTA = 1 << 24
 """Number of offsets in one batch from which a damaged header is not trusted."""
-MISFIT = "its base offset, {}, does not fit between its neighbours'"
-READ_ONCE = "and standard input, or a compressed file, is read once: give a plain file to have its batches sorted"
+MISFIT = "its base offset {} does not fit between those of its neighbors"
+READ_ONCE = "and standard input or a compressed file can be read only once; pass a plain file to sort its batches"
 
 FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: DAMAGED}
+
+
+@dataclass(slots=True)
+class Head:
+    """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
+    until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
+    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage."""
+
+    strand: Strand
+    batch: Batch
+    base: int
+    last: int
+    mended: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    recovered: int | None = None
+    position: int = 0
+    size: int = 0
+
+    @property
+    def epoch(self) -> int:
+        epoch = self.batch.partitionLeaderEpoch
+        return -1 if epoch is None else epoch
+
+    @property
+    def records(self) -> int:
+        return self.batch.recordCount or 0
 
 
 class Strand:
@@ -106,7 +134,7 @@ class Strand:
             if source.error:
                 self.lost(self, Lost(UNREAD, self.position, None, "", source.error))
             elif isinstance(source, FileSource) and source.grown():
-                self.notes.append(f"{at.path}: changed while it was read")
+                self.notes.append(f"{at.path}: changed while being read")
         except SourceError as error:
             size = source.size
             self._unread(error, self.position, None if size is None else size - self.position)
@@ -158,7 +186,7 @@ class Strand:
         successor = self.file.successor(batch.end)
         follows = successor.baseOffset if successor is not None else None
         if expected is None:
-            return base, "" if base >= 0 else NO_OFFSETS
+            return base, "" if base >= 0 else OFFSETS.reason
         beyond = self.place.beyond
         leaps = base > expected and (
             (follows is not None and expected <= follows <= last) or (beyond is not None and expected < beyond <= last)

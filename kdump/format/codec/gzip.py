@@ -99,7 +99,7 @@ def _read_member(source: Source, chunk_size: int) -> Iterator[bytes]:
         raise failed(STRUCT, "crc32", start, f"CRC-32 0x{stored:08x}, computed 0x{crc:08x}")
     stored = int.from_bytes(trailer[4:], "little")
     if stored != length & 0xFFFFFFFF:
-        raise failed(STRUCT, "isize", start + 4, f"size {stored} (modulo 2**32), but {length} bytes came out")
+        raise failed(STRUCT, "isize", start + 4, f"size {stored} (modulo 2**32), but decompressed to {length} bytes")
 
 
 def _inflate_to_error(

@@ -46,7 +46,7 @@ def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
             stored = _read(source, 4, "blockChecksum")
             if not _block_checksum_holds(block, stored, descriptor):
                 at = source.position - 4
-                raise failed(STRUCT, "blockChecksum", at, f"block checksum 0x{stored[::-1].hex()} does not hold")
+                raise failed(STRUCT, "blockChecksum", at, f"block checksum 0x{stored[::-1].hex()} does not match")
         if word & STORED:
             yield bytes(block)
             continue
@@ -54,7 +54,7 @@ def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
             piece: bytes = block_api.decompress(block, uncompressed_size=largest)
         except block_api.LZ4BlockError:
             # The library's message is about its output buffer, which is as large as a block may be.
-            reason = f"the block of {size} bytes is corrupt, or holds more than {largest}"
+            reason = f"the block of {size} bytes is damaged, or decompresses to more than {largest}"
             raise failed(STRUCT, "block", start + 4, reason) from None
         yield piece
 
@@ -69,7 +69,7 @@ def _read(source: Source, count: int, field: str) -> bytes | bytearray:
 
 
 def _unsupported(field: str, position: int, reason: str) -> DecodeError:
-    return DecodeError(STRUCT, field, position, f"{reason}; Java's reader refuses it", "lz4-frame-unsupported")
+    return DecodeError(STRUCT, field, position, f"{reason}; the Java client rejects it", "lz4-frame-unsupported")
 
 
 def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, bytes]:
@@ -82,13 +82,13 @@ def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, byt
         raise failed(STRUCT, "magic", 0, f"not an LZ4 frame: magic 0x{magic:08x}, not 0x{MAGIC:08x}")
     flags, bd = head[4:]
     if flags & DICTIONARY_ID:
-        raise _unsupported("FLG", 4, "a dictionary id")
+        raise _unsupported("FLG", 4, "a dictionary ID")
     if flags & RESERVED:
         raise _unsupported("FLG", 4, "a reserved bit is set")
     if not flags & INDEPENDENT:
-        raise _unsupported("FLG", 4, "blocks depend on the ones before")
+        raise _unsupported("FLG", 4, "linked blocks: each depends on those before it")
     if flags >> 6 != VERSION:
-        raise _unsupported("FLG", 4, f"version {flags >> 6}")
+        raise _unsupported("FLG", 4, f"version {flags >> 6} is unknown")
     if bd & 0x8F:
         raise _unsupported("BD", 5, "a reserved bit is set")
     if bd >> 4 < 4:
@@ -102,7 +102,7 @@ def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, byt
     if stored != expected and not ignore_header_checksum:
         reason = f"header checksum 0x{stored:02x}, computed 0x{expected:02x}"
         if stored == header_checksum(bytes(head[:4]) + described):
-            reason += "; it covers the magic too, as old clients wrote it, which is legal in magic 0 only"
+            reason += "; it also covers the magic, as old clients wrote it, which is legal only in magic 0"
         raise failed(STRUCT, "headerChecksum", at, reason)
     return flags, bytes(head[4:])
 

@@ -75,7 +75,7 @@ def _at_once(block: _Block, length: int, cramjam: Any) -> memoryview:
             return memoryview(b"".join(_streamed(block._replace(head=data, rest=iter(())), length, cramjam)))
         raise failed(BLOCK, "data", block.position, str(error)) from None
     if written != length:
-        raise failed(BLOCK, "length", block.position, f"length {length}, but {written} bytes came out")
+        raise failed(BLOCK, "length", block.position, f"length {length}, but decompressed to {written} bytes")
     return memoryview(output)
 
 
@@ -107,10 +107,12 @@ def _blocks(source: Source, limit: int) -> Iterator[_Block]:
             # Another stream, appended.
             head += source.take(HEADER_SIZE - 4)
             if len(head) < HEADER_SIZE:
-                raise failed(STREAM, "magic", start, f"the payload ends inside a header, {len(head)} bytes of it left")
+                raise failed(
+                    STREAM, "magic", start, f"the payload ends inside a header, after {len(head)} of its bytes"
+                )
             if not head.startswith(MAGIC):
                 # Java fails here or skips these 16 bytes, depending on how full its caller's buffer is.
-                raise failed(STREAM, "magic", start, f"half a magic: {head[:8].hex()}, not {MAGIC.hex()}")
+                raise failed(STREAM, "magic", start, f"incomplete magic: {head[:8].hex()}, not {MAGIC.hex()}")
             version = int.from_bytes(head[8:12], "big", signed=True)
             if version < MIN_VERSION:
                 raise failed(STREAM, "version", start + 8, f"version {version} is below {MIN_VERSION}")
@@ -143,7 +145,7 @@ def stated_length(block: Bytes, size: int, position: int, left: int, limit: int)
     except DecodeError as error:
         raise failed(BLOCK, "length", position, error.reason) from None
     if length * COPY_IN > (size - start) * COPY_OUT:
-        reason = f"length {length}, which {size - start} bytes of Snappy cannot expand to"
+        reason = f"length {length}, but {size - start} compressed bytes cannot expand to that"
         raise failed(BLOCK, "length", position, reason)
     if length > left:
         raise over_limit(BLOCK, position, limit)

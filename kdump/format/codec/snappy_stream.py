@@ -58,7 +58,7 @@ def pieces(parts: Iterator[bytes], position: int, length: int, library: Any) -> 
     if rest or copied:
         raise failed(BLOCK, "data", position, "the block ends inside an element")
     if output.size != length:
-        raise failed(BLOCK, "length", position, f"length {length}, but {output.size} bytes came out")
+        raise failed(BLOCK, "length", position, f"length {length}, but decompressed to {output.size} bytes")
 
 
 class _Output:
@@ -83,7 +83,7 @@ class _Output:
     def expand(self, elements: bytes, made: int, reach: int, position: int) -> bytes:
         """Add the `made` bytes that these elements produce, and return them. Raises DecodeError."""
         if reach > self.size:
-            offset = "an offset of 0" if reach >= ZERO_OFFSET else "an offset that is before the block's first byte"
+            offset = "an offset of 0" if reach >= ZERO_OFFSET else "an offset before the block's first byte"
             raise failed(BLOCK, "data", position, f"a copy with {offset}")
         if reach > len(self.last):
             raise failed(BLOCK, "data", position, f"a copy reaches back more than the {HISTORY} bytes that kdump keeps")
@@ -108,4 +108,4 @@ class _Output:
 
     def _check(self, more: int, position: int) -> None:
         if self.size + more > self.length:
-            raise failed(BLOCK, "length", position, f"length {self.length}, but more bytes come out")
+            raise failed(BLOCK, "length", position, f"length {self.length}, but decompresses to more bytes")

@@ -90,7 +90,7 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
             piece: bytes = stream.decompress(data)
         except error as problem:
             # For a block, the library's message depends on the state of its buffers.
-            text = str(problem).partition("error: ")[2] if field != "block" else "the block is corrupt"
+            text = str(problem).partition("error: ")[2] if field != "block" else "the block is damaged"
             raise failed(STRUCT, field, position, text or str(problem)) from None
         return piece
 
@@ -114,14 +114,14 @@ def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exceptio
         made += len(piece)
         # The library compares these only in some modes, depending on the state of its buffers.
         if content_size is not None and (made > content_size or (last and made < content_size)):
-            reason = f"the content size is {content_size} bytes, {made} came out{'' if last else ' already'}"
+            reason = f"content size {content_size}, but decompressed to {made} bytes{'' if last else ' so far'}"
             raise failed(STRUCT, "contentSize", start, reason)
         yield piece
     if descriptor & CHECKSUM:
         start = source.position
         feed(_read(source, 4, "contentChecksum"), "contentChecksum", start)
     if not stream.eof:
-        raise failed(STRUCT, "block", source.position, "the library expects more of this frame")
+        raise failed(STRUCT, "block", source.position, "the frame is incomplete")
 
 
 def header_size(descriptor: int) -> int:

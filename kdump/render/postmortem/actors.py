@@ -18,9 +18,9 @@ ROWS = 30
 """Maximum producers in one chart."""
 STEP = 20
 BREAKS = {
-    "sequence-gap": "gap in the sequence",
-    "sequence-duplicate": "sequence that had come already",
-    "sequence-epoch-start": "epoch that does not begin with 0",
+    "sequence-gap": "sequence gap",
+    "sequence-duplicate": "repeated sequence",
+    "sequence-epoch-start": "epoch not starting with 0",
     "producer-epoch-decreased": "older epoch",
 }
 """Findings that are drawn at their offset in the producer chart."""
@@ -227,9 +227,9 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
             }
         )
     spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": STEP}, "encoding": {"y": y}, "layer": layers}
-    told = "A triangle is a batch that does not follow the one before it." if breaks else ""
+    told = "Triangles mark batches with a sequence or epoch error." if breaks else ""
     if len(sizes) > ROWS:
-        told += f" The {ROWS} with most bytes of {len(sizes):,}."
+        told += f" Only the {ROWS} of {len(sizes):,} with the most bytes are drawn."
     return Chart("producers", name, told, spec, kind="Producers and their epochs: ")
 
 

@@ -47,14 +47,14 @@ def draw(made: PostMortem, names: Names) -> Drawn:
         drawn.maps = {by: strips.charts(by) for by in maps.BY}
         drawn.map_first = strips.first
         if strips.left_out:
-            drawn.map_told = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: not the empty ones, and of "
-            drawn.map_told += "many those with findings and the newest."
+            drawn.map_told = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
+            drawn.map_told += "are many, those with findings and the newest."
     drawn.time, drawn.time_told = flows.over_time(made)
     everything = [facts for facts in made.partitions if facts.segments]
     for facts in _focus(everything, lambda facts: facts.stats.soundBatches > 1):
         chart, told = flows.over_offsets(facts, names.of(facts))
         drawn.offsets += [chart] if chart is not None else []
-        drawn.offsets_told += [f"{names.of(facts)}: {text} are too far off to be drawn" for text in told]
+        drawn.offsets_told += [f"{names.of(facts)}: {text} are too far away to be drawn" for text in told]
     with_transactions = [facts for facts in everything if facts.transactions]
     chosen = _focus(with_transactions, lambda facts: True)
     drawn.transactions = _made(actors.transactions, chosen, names)

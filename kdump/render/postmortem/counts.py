@@ -108,7 +108,7 @@ def compression(stats: Stats) -> Chart | None:
         "encoding": shared,
         "layer": layers,
     }
-    return Chart("compression", "What compression does", "", spec)
+    return Chart("compression", "Effect of compression", "", spec)
 
 
 def top_keys(stats: Stats) -> Chart | None:
@@ -117,13 +117,13 @@ def top_keys(stats: Stats) -> Chart | None:
     for each in stats.keys.top(TOP):
         topic, key = key_name(stats, each.item)
         rows.append((f"{short(topic, 24)}: {short(key, 40)}" if stats.topic is None else short(key), each))
-    return _top("top-keys", "Keys with most records", rows, stats.keys)
+    return _top("top-keys", "Keys with the most records", rows, stats.keys)
 
 
 def top_producers(stats: Stats) -> Chart | None:
     """Draw the producers with the most records."""
     rows = [(f"producer {each.item}", each) for each in stats.producers.top(TOP)]
-    return _top("top-producers", "Producers with most records", rows, stats.producers)
+    return _top("top-producers", "Producers with the most records", rows, stats.producers)
 
 
 def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: Frequent) -> Chart | None:
@@ -165,5 +165,5 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: Frequent) -
     spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": 18}, "encoding": {"y": y}, "layer": layers}
     told = ""
     if sketch.error:
-        told = f"Counted in bounded memory: each count may be too low by {sketch.error:,} at most, as the lines show."
+        told = f"Counted in bounded memory: each count may be too low by up to {sketch.error:,}, as the lines show."
     return Chart(name, title, told, spec)

@@ -120,7 +120,7 @@ def _told(number: int, facts: PartitionFacts, story: Story, places: list[Partiti
     elif count > 1:
         kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())
         reach = f" up to offset {story.last_offset:,}" if story.last_offset is not None else ""
-        more = f"One of {count:,} findings here: {kinds}{reach}."
+        more = f"First of {count:,} findings here: {kinds}{reach}."
     return Told(
         id=f"finding-{number + 1}",
         severity=finding.severity,

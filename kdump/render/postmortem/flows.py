@@ -18,7 +18,7 @@ BUCKETS = 200
 """Maximum bars of a chart."""
 OTHERS = "other topics"
 BYTES, RECORDS = "bytes", "records"
-GAPS = {"damage": palette.NO_BATCH, "no damage beside it": palette.ORANGE, "compacted": palette.GREY}
+GAPS = {"damage": palette.NO_BATCH, "no damage next to it": palette.ORANGE, "compacted": palette.GREY}
 HOUR = 3_600_000
 CALENDAR_END = 253_402_300_800_000
 """The year 10000 in epoch ms: later times cannot be formatted as dates."""
@@ -205,7 +205,7 @@ def _bars(bucket: Bucket, last: int) -> list[dict[str, Any]]:
 
 
 def _kind(gap: Gap, facts: PartitionFacts) -> str:
-    return "damage" if gap.is_damage else "compacted" if facts.is_compacted else "no damage beside it"
+    return "damage" if gap.is_damage else "compacted" if facts.is_compacted else "no damage next to it"
 
 
 def _gap(gap: Gap, facts: PartitionFacts, of: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class _Dump(Hexdump):
         super()._bytes(position, data, name, words, inner)
 
     def _text(self, text: str, style: str) -> None:
-        super()._text(text.replace(" (--full shows them)", ""), style)
+        super()._text(text.replace(" (--full)", ""), style)
 
 
 def hexdump(finding: Finding, options: Options) -> list[Line]:

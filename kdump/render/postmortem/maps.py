@@ -24,10 +24,10 @@ LEAST = 0.35
 """Minimum width of damage and findings, in percent of the row: three pixels, which are still visible."""
 HEIGHT = 15
 
-DAMAGE, ZEROS = "not a sound batch", "zeros"
+DAMAGE, ZEROS = "not a valid batch", "zeros"
 SOUND, MARKERS = "sound", "marker"
 OTHER, NOBODY = "other producers", "no producer"
-OUTSIDE, UNKNOWN = "outside a transaction", "not known"
+OUTSIDE, UNKNOWN = "outside a transaction", "unknown"
 BY = ("finding", "codec", "producer", "transaction")
 TITLES = {
     "codec": "compression",
@@ -211,7 +211,7 @@ def _rows_axis() -> dict[str, Any]:
 
 def _what(facts: PartitionFacts, look: Look) -> str:
     if look.codec in NO_BATCH:
-        return "a batch that is not sound" if look.codec == "damaged" else look.codec
+        return "an invalid batch" if look.codec == "damaged" else look.codec
     words = ["markers" if look.codec == CONTROL else f"compression {look.codec}"]
     if look.producer >= 0:
         words.append(f"producer {look.producer}")

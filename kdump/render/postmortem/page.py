@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from kdump import __version__
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
@@ -23,6 +22,7 @@ from kdump.render.postmortem.flows import when
 from kdump.render.postmortem.names import Names, clean, second
 from kdump.render.report import checked, incomplete, verdict
 from kdump.render.times import iso
+from kdump.version import __version__
 
 STYLES = {"bad": "bad", "torn": "warn", "name": "sound"}
 """CSS class for the style of the verdict."""
@@ -155,7 +155,7 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
     yield "records", f"{totals.records:,}", "in " + many(totals.batches, "batch", "batches")
     times, far, _ = when(made)
     if times:
-        more = f"; {sum(each.records for each in far):,} records far off" if far else ""
+        more = f"; {sum(each.records for each in far):,} records far away" if far else ""
         yield (
             "last written",
             second(times[-1].first)[:10],
@@ -169,7 +169,7 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         yield "transactions", f"{done + sum(pending.values()):,}", told
     ratio = stats.ratio
     if ratio is not None:
-        yield "compression", f"{ratio:.2f}×", "where batches are compressed"
+        yield "compression", f"{ratio:.2f}×", "for compressed batches"
 
 
 def _spaced(milliseconds: int) -> str:
@@ -195,7 +195,7 @@ def _directory(each: Any) -> str:
     words = [clean(each.path)]
     words += [f"cluster {clean(identity['cluster.id'])}"] if "cluster.id" in identity else []
     words += [f"node {clean(identity['node.id'])}"] if "node.id" in identity else []
-    ends = {True: "shut down cleanly", False: "not shut down cleanly: it runs, or has crashed"}
+    ends = {True: "shut down cleanly", False: "no clean shutdown: the broker is running or has crashed"}
     words += [ends[each.clean]] if each.clean is not None else []
     return ", ".join(words)
 
@@ -232,7 +232,7 @@ def _gaps(made: PostMortem, names: Names) -> list[tuple[str, str, str, str]]:
     found.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))
     rows = []
     for facts, gap in found[:GAPS]:
-        why = "damage lies in the place" if gap.is_damage else "the topic is compacted" if facts.is_compacted else ""
+        why = "damaged bytes there" if gap.is_damage else "the topic is compacted" if facts.is_compacted else ""
         where = f"{gap.first:,}..{gap.last:,}" if gap.size > 1 else f"{gap.first:,}"
-        rows.append((names.of(facts), where, f"{gap.size:,}", why or "no damage beside it"))
+        rows.append((names.of(facts), where, f"{gap.size:,}", why or "no damage next to it"))
     return rows

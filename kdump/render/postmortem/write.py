@@ -63,7 +63,7 @@ def report(
     otherwise `refused` is called with that error. Raises ValueError for an unknown `chart_format`.
     """
     if chart_format not in FORMATS:
-        raise ValueError(f"no format {chart_format!r}; there are {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
     named = [paths] if isinstance(paths, str) else list(paths)
     converter()
     page_file = OutputFile(out, named)

@@ -1,10 +1,10 @@
-# fish completion of kdump. It asks kdump itself, the one that is being typed: what it knows is what is completed.
+# fish completion of kdump. It asks the kdump that is being typed for the candidates.
 
 function __kdump_complete
     set -lx _KDUMP_COMPLETE fish_complete
     set -l given (commandline -opc)
     set -l typed (commandline -ct)
-    # Without its quotes and backslashes; a quote that is still open stands at its start.
+    # Without quotes and backslashes; a quote that is still open can only be the first character.
     set -l now (string unescape -- "$typed"; or string replace -r -- '^["\']' '' "$typed")
     set -l program (string replace -r '^~/' "$HOME/" -- $given[1])
     for line in ($program $given[2..-1] "$now" 2>/dev/null)

@@ -1,0 +1,51 @@
+"""Whether a batch is valid, and the reason if it is not. Every command decides it here, except where the answer is what
+Kafka's own recovery does with the bytes (kdump.forensics.restart, kdump.forensics.reindex)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.log.legacy import last_record_offset, look_inside
+from kdump.log.region import Batch, BatchLegacy
+
+
+class Invalid(NamedTuple):
+    """Why a batch is not valid. `code`: the code of the finding that verify has for it (docs/findings.md); `reason`: in
+    words, about the batch."""
+
+    code: str
+    reason: str
+
+
+CHECKSUM = Invalid("crc-mismatch", "its checksum does not match")
+OFFSETS = Invalid("offset-invalid", "its offsets are impossible")
+
+
+def is_intact(batch: Batch) -> bool:
+    """Return True if the checksum of a batch matches and nothing contradicts its length. Reads all of the batch."""
+    return not batch.problems and bool(batch.crcValid)
+
+
+def damage_of(batch: Batch) -> Invalid | None:
+    """Return why a batch is not intact; None if it is. Problems that decoding has noted since count, too."""
+    if batch.problems:
+        return Invalid(batch.problems[0].code, batch.problems[0].reason)
+    return None if batch.crcValid else CHECKSUM
+
+
+def invalidity(batch: Batch) -> Invalid | None:
+    """Return why a batch is not valid; None if it is: it is intact, its offsets and record count are possible, and the
+    messages inside it (magic 0 and 1) can be parsed. Whether its offsets fit those of the batches around it is not
+    decided here."""
+    found = damage_of(batch)
+    if found is None and isinstance(batch, BatchLegacy):
+        look_inside(batch)
+        found = damage_of(batch)
+    return found or (None if has_possible_offsets(batch) else OFFSETS)
+
+
+def has_possible_offsets(batch: Batch) -> bool:
+    """Return True if the offsets of a batch ascend from a base offset of at least 0, and its record count is not
+    negative. For magic 0 and 1, look_inside must have been called before."""
+    base = batch.baseOffset
+    return base is not None and 0 <= base <= last_record_offset(batch) and (batch.recordCount or 0) >= 0

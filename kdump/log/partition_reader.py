@@ -1,0 +1,71 @@
+"""Reads the segments of a log as regions; what cannot be read is reported, and the next segment follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.paths import Target
+from kdump.log.reader import regions
+from kdump.log.region import Limits, Region
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+
+
+class PartitionReader:
+    """Opens, reads and closes segments, one at a time.
+
+    `open_window` opens a segment, and raises SourceError; `stretches` is as in kdump.log.reader.regions. `refused` is
+    called with the SourceError for bytes that could not be read, and raises it by default; `changed` is called with a
+    segment that grew or shrank while it was read, and by how many bytes.
+
+    While a region is processed, `at` is its segment and `window` can read it. `files` and `size` (bytes) count the
+    segments that were opened and closed.
+    """
+
+    def __init__(
+        self,
+        open_window: Callable[[Target], Window],
+        limits: Limits,
+        *,
+        stretches: str = "",
+        refused: Refused = raise_it,
+        changed: Callable[[Target, int], None] = lambda at, count: None,
+    ) -> None:
+        self.at: Target | None = None
+        self.window: Window | None = None
+        self.files = self.size = 0
+        self._open = open_window
+        self._limits = limits
+        self._stretches = stretches
+        self._refused = refused
+        self._changed = changed
+
+    def log(self, segments: list[Target]) -> Iterator[Region]:
+        """Yield the regions of all segments, in order."""
+        for at in segments:
+            yield from self.segment(at)
+
+    def segment(self, at: Target) -> Iterator[Region]:
+        """Yield the regions of one segment: together they cover the file, or what could be read of it."""
+        self.at = at
+        try:
+            window = self._open(at)
+        except SourceError as error:
+            self._refused(error)
+            return
+        self.window, source = window, window.source
+        try:
+            yield from regions(window, name_offset=at.name_offset, limits=self._limits, stretches=self._stretches)
+            for position, size in getattr(source, "unreadable", ()):
+                self._refused(SourceError(f"{at.path}: the device cannot read {size} bytes at byte {position}"))
+            if source.error:
+                self._refused(SourceError(source.error))
+            elif isinstance(source, FileSource) and (grown := source.grown()):
+                self._changed(at, grown)
+        except SourceError as error:
+            self._refused(error)
+        finally:
+            self.files += 1
+            self.size += source.size or 0
+            source.close()

@@ -1,0 +1,98 @@
+"""The image of the cluster while metadata records are replayed into it, with bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+from kdump.state.image import Metadata, Topic
+from kdump.state.moment import Change, Told, differences
+from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class ReplayState:
+    """What the handlers of records change. `room`: memory budget in bytes; `told` is called with each change."""
+
+    def __init__(self, metadata: Metadata, room: int = ROOM, told: Told | None = None) -> None:
+        self.metadata = metadata
+        self.room = self.all_room = room
+        self.told = told
+        self.is_full = False
+        self.known_ids: dict[str, str] = {}
+        self.with_elr: dict[str, set[int]] = {}
+        """Partitions with eligible leader replicas (ELR), by topic: a ClearElrRecord may clear all of them."""
+        self.offset: int | None = None
+        self.timestamp: int | None = None
+        self.record = ""
+
+    def note(self, problem: str) -> None:
+        if len(self.metadata.problems) < MOST_PROBLEMS:
+            self.metadata.problems.append(problem)
+
+    def at(self, problem: str) -> None:
+        """Note a problem in the record being applied."""
+        self.note(f"at offset {self.offset}: {problem}")
+
+    def charge(self, size: int, reserve: int = 0) -> bool:
+        """Take `size` bytes from the memory budget, leaving `reserve` free. Returns False if there is no room; the
+        caller then drops the item."""
+        if size > self.room - reserve:
+            if not self.is_full:
+                self.at(f"too much metadata to keep in memory ({self.all_room} bytes)")
+            self.is_full = True
+            return False
+        self.room -= size
+        return True
+
+    def keep(self, where: dict[K, V], key: K, value: V, entity: str, name: str, reserve: int = 0) -> bool:
+        """Store `value` and report the change; returns False if there is no room for it."""
+        before = where.get(key)
+        if not self.charge(size(value) - (size(before) if before is not None else 0), reserve):
+            return False
+        where[key] = value
+        self.tell(entity, name, before, value)
+        return True
+
+    def drop(self, where: dict[K, V], key: K, entity: str, name: str) -> bool:
+        """Remove the value and report the change; returns False if there was none."""
+        before = where.pop(key, None)
+        if before is None:
+            return False
+        self.room += size(before)
+        self.tell(entity, name, before, None)
+        return True
+
+    def tell(self, entity: str, name: str, old: Any, new: Any) -> None:
+        """Pass a change to `told`. Old and new are NamedTuples, dicts or single values; None for no value."""
+        if self.told is None or self.offset is None or old == new:
+            return
+        action = "created" if old is None else "removed" if new is None else "changed"
+        before, after = (_as_fields(each, entity) for each in (old, new))
+        change = Change(self.offset, self.timestamp, self.record, entity, name, action, differences(before, after))
+        self.told(change)
+
+    def find(self, values: dict[str, Any]) -> Topic | None:
+        """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
+        topic = self.metadata.by_id.get(values["topicId"])
+        if topic is None and not self.is_full:
+            self.at(f"there is no topic with the ID {values['topicId']}")
+        return topic
+
+    def ids(self, directories: list[str] | None) -> tuple[str, ...]:
+        """Return the IDs of log directories, each stored once: the same few occur in every partition."""
+        for name in directories or ():
+            if name not in self.known_ids and self.charge(ENTRY, reserve=self.all_room // 3):
+                self.known_ids[name] = name
+        return tuple(self.known_ids.get(name, name) for name in directories or ())
+
+
+def size(value: Any) -> int:
+    """Return about how many bytes of memory an entity takes."""
+    return ENTRY + memory(value)
+
+
+def _as_fields(value: Any, entity: str) -> Any:
+    return value if value is None or hasattr(value, "_asdict") or isinstance(value, dict) else {entity: value}
