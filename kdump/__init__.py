@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.engine import choose
+from kdump.engine import check_choice, choose
 from kdump.version import __version__ as __version__
 
 choose()
@@ -80,6 +80,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'kdump' has no attribute {name!r}")
     from importlib import import_module
 
+    check_choice()
     value = globals()[name] = getattr(import_module(module), name)
     return value
 

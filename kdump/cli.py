@@ -6,11 +6,14 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
 
-from kdump.signals import run_until_terminated
+from kdump.engine import check_choice
+from kdump.signals import INTERRUPTED, run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 from kdump.version import __version__
 
@@ -58,9 +61,40 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        from kdump.log.named import look_at
+
+        look_at(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)
         return name, command, rest
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command as click does, but exit with 130, and without a message, if it is interrupted."""
+        run = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
+        if not standalone_mode:
+            return run()
+        status: Any = 0
+        try:
+            status = run()
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        except click.Abort as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                status = INTERRUPTED
+            else:
+                click.echo("Aborted!", err=True)
+                status = 1
+        except click.ClickException as error:
+            error.show()
+            status = error.exit_code
+        sys.exit(status)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -71,6 +105,8 @@ class Lazy(click.Group):
             sys.exit(2)
         except ReaderGone:
             sys.exit(0)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
         finally:
             end_with_reader(False)  # remaining buffered output is written at exit
 
@@ -110,6 +146,11 @@ def main() -> None:
 
 
 def _run() -> None:
+    try:
+        check_choice()
+    except ImportError as error:
+        click.echo(f"kdump: {error}", err=True)
+        sys.exit(2)
     if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
         from kdump.commands.completing import answer
 

@@ -28,6 +28,13 @@ def choose() -> None:
         sys.meta_path.insert(0, Plain)
 
 
+def check_choice() -> None:
+    """Raise ImportError if KDUMP_ENGINE is set to a core that does not exist."""
+    engine = os.environ.get("KDUMP_ENGINE") or COMPILED
+    if engine not in (COMPILED, PLAIN):
+        raise ImportError(f"KDUMP_ENGINE={engine}: no such core; use {PLAIN}, or {COMPILED}, which is the default")
+
+
 def running() -> str:
     """Return which core is in use: `compiled` or `plain`."""
     from kdump.format import columns

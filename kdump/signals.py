@@ -5,13 +5,22 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals sent by a supervisor, at shutdown or by a closing terminal. (SIGINT already raises KeyboardInterrupt.)"""
+
+INTERRUPTED = 130
+"""Exit status after an interrupt, as in a shell: 128 plus the number of SIGINT."""
+CLEANUP = 2.0
+"""Seconds for the cleanup, in which further signals are ignored."""
+AGAIN = 0.01
+"""Seconds after which an exception that was discarded is raised again."""
 
 
 class Terminated(BaseException):
@@ -23,17 +32,44 @@ class Terminated(BaseException):
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    began = time.monotonic()
+
+    def again(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() - began > CLEANUP:
+            _end_by(number)
+
     for each in ENDING:  # a second one would interrupt the cleanup
-        signal.signal(each, signal.SIG_IGN)
+        signal.signal(each, again)
     raise Terminated(number)
 
 
+def _end_by(number: int) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _raise_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Raise a signal's exception again if it was raised where Python discards exceptions: in a destructor or a callback
+    of a weak reference, as the import system has them. The hook itself is such a place, so this is done by a timer."""
+    error = unraisable.exc_value
+    if isinstance(error, (Terminated, KeyboardInterrupt)):
+
+        def deliver(number: int, frame: FrameType | None) -> None:
+            raise error
+
+        signal.signal(signal.SIGALRM, deliver)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
 def run_until_terminated(run: Callable[[], None]) -> None:
-    """Call `run`. If one of ENDING arrives, the process ends by that signal, after its cleanup. A signal that was
-    ignored before (nohup) stays ignored."""
+    """Call `run`. If one of ENDING arrives, the process ends by that signal, after its cleanup; if another one arrives
+    more than CLEANUP seconds later, it ends at once. A signal that was ignored before (nohup) stays ignored."""
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _raise)
+    sys.unraisablehook = _raise_unraisable
     ended_by = 0
     try:
         run()
@@ -41,8 +77,7 @@ def run_until_terminated(run: Callable[[], None]) -> None:
         ended_by = error.number
     if ended_by:
         gc.collect()  # runs the cleanup of abandoned generators
-        signal.signal(ended_by, signal.SIG_DFL)
-        os.kill(os.getpid(), ended_by)
+        _end_by(ended_by)
 
 
 @contextmanager

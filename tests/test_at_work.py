@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,3 +155,66 @@ def test_what_the_model_leaves_is_healthy(draw: int, tmp_path: Path) -> None:
     broker.finish()
     result = run("verify", root)
     assert result.exit_code == 0, f"{broker.did}\n{result.stdout}"
+
+
+SEGMENTS = (
+    "verify", "verify --jobs 2", "stats", "ls --by segment", "inspect", "inspect --records", "inspect --hex",
+    "transactions", "producers", "retention", "reindex", "salvage --out OUT", "carve",
+)  # fmt: skip
+"""Commands over named segments."""
+DIRECTORIES = (
+    "verify", "stats", "ls --by segment", "ls", "inspect", "transactions", "producers", "retention", "reindex", "carve",
+    "salvage --out OUT", "diff",
+)  # fmt: skip
+"""Commands over named partition directories."""
+AWAY = [
+    (command, pattern, at)
+    for commands_, pattern in ((SEGMENTS, "*/*.log"), (DIRECTORIES, "*-0"))
+    for command in commands_
+    for at in range(0, 40, 3)
+    if command != "verify --jobs 2" or at < 6
+]
+
+
+@pytest.mark.parametrize(("words", "pattern", "at"), sample(AWAY, 24, "named"))
+def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: Path) -> None:
+    """A file or directory on the command line, as a shell expands it, goes away before one of the calls of the system:
+    a note, and no error. It was missing from the beginning: a typo, however many others there are."""
+    root = disk(tmp_path)
+    names = ("orders-none-0", "payments-0", "users-0")
+    paths = sorted(path for path in root.glob(pattern) if {path.name, path.parent.name} & {*names})
+    gone = next(path for path in paths if "orders-none" in str(path))
+    if words == "diff":
+        paths = [path for path in paths if path in (gone, root / "payments-0")]
+    command, *options = words.replace("OUT", str(tmp_path / "out")).split()
+    calls = 0
+
+    def hooked(call: Any) -> Any:
+        def counted(path: Any, *arguments: Any, **more: Any) -> Any:
+            nonlocal calls
+            if str(path).startswith(str(root)):
+                calls += 1
+                if calls == at + 1:
+                    take_away(gone)
+            return call(path, *arguments, **more)
+
+        return counted
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("open", "scandir", "listdir"):
+            patched.setattr(os, name, hooked(getattr(os, name)))
+        result = run(command, *options, *paths)
+    assert "such file" not in result.stderr
+    assert "NOT ALL WAS READ" not in result.stdout
+    assert result.exit_code in (0, 1), f"{words} {pattern} {at}\n{result.stderr}\n{result.stdout}"
+    take_away(gone)
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    result = run(command, *options, *paths)
+    assert result.exit_code in ((1, 2) if command == "salvage" else (2,)), result.output
+
+
+def take_away(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -164,3 +164,12 @@ def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
     compiler.write_text("#!/bin/sh\n" + MAKES_WHAT_IS_ASKED_FOR)
     done = built(tmp_path / "again", str(compiler), "build_ext")
     assert len(list((tmp_path / "again/lib").rglob("*.so"))) == len(CORE) + 1, done.stderr
+
+
+def test_a_core_that_does_not_exist() -> None:
+    for code in ("from kdump.__main__ import main; main()", "import kdump; kdump.open('x')"):
+        result = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"KDUMP_ENGINE": "plian"}, capture_output=True, text=True
+        )
+        assert "KDUMP_ENGINE=plian: no such core" in result.stderr.splitlines()[-1]
+        assert result.returncode == (2 if "main" in code else 1)

@@ -120,7 +120,7 @@ def test_the_metadata(plain: Distributions) -> None:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         said = Metadata.from_email(archive.read(name), validate=True)
         (points,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
-        assert archive.read(points).decode().split() == ["[console_scripts]", "kdump", "=", "kdump.cli:main"]
+        assert archive.read(points).decode().split() == ["[console_scripts]", "kdump", "=", "kdump.__main__:main"]
     assert (said.name, str(said.version)) == (DISTRIBUTION, kdump.__version__)
     assert (said.license_expression, said.license_files) == ("Apache-2.0", ["LICENSE"])
     assert said.description_content_type == "text/markdown"

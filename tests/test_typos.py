@@ -259,3 +259,17 @@ def test_a_kind_of_topics_of_which_there_is_none(command: str) -> None:
 
 def test_a_group_that_is_not_there() -> None:
     assert "--group nobody: no match" in refused("groups", DISK, "--group", "nobody", out=Path("unused"))
+
+
+@pytest.mark.parametrize("form", [[], ["--records", "--json"], ["--hex"], ["--json"]])
+def test_a_path_that_is_not_there_after_the_limit(form: list[str], tmp_path: Path) -> None:
+    result = run("inspect", DISK / "payments-0", tmp_path / "nowhere", "--limit", "1", *form)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert str(tmp_path / "nowhere") in result.stderr
+    assert result.stdout
+
+
+def test_an_empty_list_of_parts() -> None:
+    for value in ("", ","):
+        assert run("cluster", DISK, "--show", value).exit_code == 2
+    assert run("cluster", DISK, "--show", "brokers", "--topic", "payments").exit_code == 2

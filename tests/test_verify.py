@@ -230,10 +230,21 @@ def test_baseline(flipped: Path, tmp_path: Path) -> None:
     code, findings, summary = rows("--baseline", accepted, flipped)
     assert code == 1
     assert [(row["code"], row["offset"]) for row in findings if row["severity"] == "error"] == [("crc-mismatch", 0)]
-    accepted.write_text("no json\n")
-    code, _, err = verify("--baseline", accepted, flipped)
-    assert code == 2
-    assert "line 1" in err
+    for wrong in ("no json\n", '{"type":"summary"}\n', '{"type":"partition","topic":"t"}\n', "[]\n", ""):
+        accepted.write_text(wrong)
+        code, out, err = verify("--baseline", accepted, flipped)
+        assert (code, out, err.count("\n")) == (2, "", 1), wrong
+        assert ("line 1" if wrong else "empty") in err
+    accepted.write_text(verify("--json", KAFKA / "clean-1" / "payments-0", "--crc")[1].splitlines()[-1])
+    assert verify("--baseline", accepted, flipped)[0] == 1
+
+
+@pytest.mark.parametrize("option", ["--only", "--ignore"])
+@pytest.mark.parametrize("value", ["", ",", " , "])
+def test_no_family_is_not_every_family(option: str, value: str, flipped: Path) -> None:
+    code, out, err = verify(option, value, flipped)
+    assert (code, out) == (2, "")
+    assert option in err
 
 
 def test_jobs_say_the_same() -> None:

@@ -15,6 +15,7 @@ from kdump.check.run import Unit
 from kdump.check.totals import Totals
 from kdump.cores import usual_jobs
 from kdump.log.careful import careful
+from kdump.log.named import be_present, present
 from kdump.log.rate import Rate
 from kdump.log.source import Source, open_source
 from kdump.signals import uninterrupted
@@ -46,7 +47,8 @@ def careful_source(path: str, rate: Rate | None = None) -> Source:
     return open_source(path, wrap=partial(careful, rate=rate))
 
 
-def _begin(rate: Rate | None, directory: str) -> None:
+def _begin(rate: Rate | None, directory: str, named: frozenset[str]) -> None:
+    be_present(named)
     global _rate, _directory
     _rate, _directory = rate, directory
 
@@ -94,7 +96,7 @@ def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPool
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
         rate = Rate(max_rate, context) if max_rate else None
-        pool = ProcessPoolExecutor(processes, context, _begin, (rate, directory))
+        pool = ProcessPoolExecutor(processes, context, _begin, (rate, directory, present()))
     except OSError:
         return None
     return stack.enter_context(pool)

@@ -51,6 +51,8 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
         return None
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     known = (SUMMARY, *PARTS)
+    if not names:
+        raise click.BadParameter(f"{value!r} has no part: all, {', '.join(known)}")
     if names == ("all",):
         return known
     for name in names:
@@ -79,6 +81,8 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     segment. Reads the newest snapshot, and the log after it. Nothing is written."""
     if options["history"] and (options["parts"] is not None or options["problems"]):
         raise click.UsageError("--history cannot be combined with --show or --problems")
+    if options["topics"] and options["parts"] and not {*options["parts"]} & {SUMMARY, *FOR_TOPIC}:
+        raise click.UsageError(f"--topic requires --show {', '.join(FOR_TOPIC)}, or no --show")
     moment = as_of(options["as_of"], options["zone"])
     output = output_for(options)
     run = _Run(options, moment, output)

@@ -11,6 +11,7 @@ import click
 from kdump.format.counted import many
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, Kind, by_content
+from kdump.log.named import missing
 from kdump.log.paths import Target, targets
 from kdump.log.scan import Scan
 from kdump.log.source import FileSource
@@ -111,6 +112,9 @@ class Files:
     def __iter__(self) -> Iterator[Target]:
         """Yield every file to read. Paths that cannot be read are reported and skipped."""
         for path in self.paths:
+            if path != "-" and "://" not in path and not os.path.lexists(path):
+                self.refused(missing(path))
+                continue
             try:
                 yield from self._in_range(list(targets(path, self.kind, self.refused)))
             except SourceError as error:

@@ -18,6 +18,7 @@ from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
 from kdump.render.columns import UnknownColumn
@@ -197,7 +198,7 @@ class Overview:
 
 def _refusal(path: str) -> str:
     if "://" not in path and path != "-" and not os.path.lexists(path):
-        return f"{path_text(path)}: no such file or directory"
+        return str(missing(path))
     return f"{path_text(path)}: neither a directory nor a live segment; use kdump inspect to show a file"
 
 

@@ -50,6 +50,8 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
         unknown = sorted(names - set(known))
         if unknown:
             raise click.BadParameter(f"{unknown[0]!r} is not a {what}; use {', '.join(known)}")
+        if value is not None and not names:
+            raise click.BadParameter(f"{value!r} contains no {what}; use {', '.join(known)}")
         return names
 
     return parse

@@ -14,6 +14,7 @@ from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, partition, place
 from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import BATCHES, by_content
 from kdump.log.listing import is_url
+from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
@@ -125,7 +126,7 @@ def refuse_others(at: Target, options: Options) -> None:
     if at.path == "-":
         return
     if "://" not in at.path and not os.path.exists(at.path):
-        raise SourceError(f"{at.path}: no such file or directory")
+        raise missing(at.path)
     kind = at.kind
     if kind is None:
         window = options.open(at)

@@ -17,6 +17,7 @@ from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, Segment, current
 from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
+from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.log.window import Window
 
@@ -106,7 +107,7 @@ def _kind(at: Target, options: Options) -> Kind:
     if _is_alone(at):
         return kinds.SEGMENT
     if not os.path.exists(at.path):
-        raise SourceError(f"{at.path}: no such file or directory")
+        raise missing(at.path)
     if not os.path.isfile(at.path) or at.kind is not None:
         return at.kind or kinds.SEGMENT
     with closing(options.open(at).source) as source:

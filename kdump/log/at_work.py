@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from kdump.log.errors import Missing, SourceError, went_away
 from kdump.log.listing import is_url
+from kdump.log.named import present
 from kdump.log.paths import Target, refuse_pipe
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
@@ -26,13 +27,13 @@ Read = TypeVar("Read")
 
 
 def open_target(at: Target, opener: Opener = open_source) -> Source:
-    """Open a file. Raises SourceError; its text is a Gone for a file that was found in a directory and is no longer
-    there, unless it is a broken link."""
+    """Open a file. Raises SourceError; its text is a Gone for a file that was found in a directory, or existed when the
+    run began, and is no longer there, unless it is a broken link."""
     refuse_pipe(at)
     try:
         return opener(at.path)
     except Missing as error:
-        if at.source == at.path or os.path.islink(at.path):
+        if os.path.islink(at.path) or (at.source == at.path and at.path not in present()):
             raise
         raise SourceError(went_away(at.path)) from error
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from kdump.log import kinds
 from kdump.log.at_work import identity
-from kdump.log.errors import Refused, SourceError, listing_error
+from kdump.log.errors import Refused, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import ENDINGS, Kind, by_name
 from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names, parent
+from kdump.log.named import nothing_in
 from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
 from kdump.log.source import Identity
 
@@ -66,7 +67,7 @@ class Partition:
     unfinished: list[Target] = field(default_factory=list)
     """.swap and .cleaned files."""
     others: list[Target] = field(default_factory=list)
-    """.deleted files, and files whose names Kafka does not know."""
+    """.deleted files, files whose names Kafka does not know, and second files of one base offset (.log.gz)."""
     refused: list[str] = field(default_factory=list)
     """Why the directory could not be listed."""
     directories: list[str] = field(default_factory=list)
@@ -151,7 +152,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
     if not found:
         alone = _of_a_log_directory(path)
         if alone is None:
-            raise SourceError(f"{path}: no Kafka log directory, partition or segment here or below")
+            raise nothing_in(path, f"{path}: no Kafka log directory, partition or segment here or below")
         yield alone
 
 
@@ -288,7 +289,11 @@ def _sort_in(found: Partition, segments: dict[str, Segment], name: str, at: Targ
         stem = ENDINGS.sub("", name).partition(".")[0]
         segment = segments.setdefault(stem, Segment(stem, at.name_offset or 0))
         if at.kind is kinds.SEGMENT:
-            segment.log = at
+            other: Target | None = at
+            if segment.log is None or name == f"{stem}.log":
+                other, segment.log = segment.log, at
+            if other is not None:  # two files of one base offset, such as a .log and its compressed copy
+                found.others.append(other)
         else:
             segment.beside[at.kind] = at
     elif at.kind is kinds.PRODUCER_SNAPSHOT:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.kinds import SEGMENT, Kind, by_name
 from kdump.log.listing import is_url, items, names
+from kdump.log.named import nothing_in
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -69,7 +70,7 @@ def targets(path: str, kind: Kind | None = None, refused: Refused | None = None)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
     if not found:
-        raise SourceError(f"{path}: no segment (<20 digits>.log) in this directory or below it")
+        raise nothing_in(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
 
 def segments_in(directory: str) -> list[str]:

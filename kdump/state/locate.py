@@ -9,6 +9,7 @@ from kdump.log.disk import LogDirectory, Partition, Place, place_of, places
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
+from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.state.read_groups import CoordinatorLog
@@ -82,7 +83,7 @@ def _of_file(at: Target) -> MetadataFiles | None:
 def _is_file(at: Target, refused: Refused) -> bool:
     if os.path.isfile(at.path):
         return True
-    refused(SourceError(f"{at.path}: {'not a file' if os.path.exists(at.path) else 'no such file or directory'}"))
+    refused(SourceError(f"{at.path}: not a file") if os.path.exists(at.path) else missing(at.path))
     return False
 
 

@@ -20,6 +20,12 @@ from tests.forensics.salvaging import Run
 WRITTEN = {"kept", "mended"}
 GIVES_WAY = {"contradicts", "overlaps", "diverged", "undecided", "untaken"}
 LATER = 1_700_000_000_000
+NAMES = (
+    "{base}.log", "-{base}.log", "{base:020}.copy.log", "{base:021}.log", "9{base:019}.log", "orders.log",
+    "orders {number}.log", "{base:020}.log.bak", "{base:020}.log.1", "{base:020}.log~", "{base:020}.log.tmp", ".log",
+    "{base:020}.LOG",
+)  # fmt: skip
+"""Names under which segments are found after somebody copied or renamed them; none is a segment's."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,15 @@ def checked(data: bytes) -> bytes:
 
 @dataclass
 class File:
-    """A segment."""
+    """A segment. `name`: its file name, if that is not a segment's."""
 
     base: int
     pieces: list[Piece] = field(default_factory=list)
+    name: str = ""
+
+    @property
+    def file_name(self) -> str:
+        return self.name or f"{self.base:020}.log"
 
 
 @dataclass
@@ -90,7 +101,7 @@ class History:
 
     def __repr__(self) -> str:
         return "; ".join(
-            "copy " + ", ".join(f"{file.base}.log: {file.pieces}" for file in copy.files) for copy in self.copies
+            "copy " + ", ".join(f"{file.file_name}: {file.pieces}" for file in copy.files) for copy in self.copies
         )
 
     # -- writing
@@ -150,7 +161,7 @@ class History:
         """Add a copy without the last few batches, up to three copies."""
         if len(self.copies) == 3:
             return
-        copy = Copy([File(file.base, list(file.pieces)) for file in self.copies[0].files])
+        copy = Copy([File(file.base, list(file.pieces), file.name) for file in self.copies[0].files])
         for _ in range(keep % 3):
             if len(copy.places) > 1:
                 file, at = copy.places[-1]
@@ -187,6 +198,24 @@ class History:
         copy = self._copy(which)
         if len(copy.files) > 1:
             copy.files.pop(one % len(copy.files))
+
+    def rename(self, which: int, one: int, other: int) -> None:
+        """Give a file a name that no broker gives to a segment."""
+        copy = self._copy(which)
+        copy.files[one % len(copy.files)].name = self._name(copy, one % len(copy.files), other)
+
+    def double_file(self, which: int, one: int, other: int) -> None:
+        """Add a copy of a file, under such a name."""
+        copy = self._copy(which)
+        file = copy.files[one % len(copy.files)]
+        copy.files.append(File(file.base, list(file.pieces), self._name(copy, one % len(copy.files), other)))
+
+    def _name(self, copy: Copy, number: int, other: int) -> str:
+        base = copy.files[number].base
+        taken = {file.file_name for file in copy.files}
+        names = [pattern.format(base=base, number=number) for pattern in NAMES]
+        free = [name for name in names if name not in taken]
+        return free[other % len(free)] if free else f"another-{len(copy.files)}.log"
 
     def damage(self, which: int, one: int, other: int) -> None:
         """Change some bytes of a batch, but not its base offset."""
@@ -245,7 +274,7 @@ class History:
             directory.mkdir(parents=True)
             for file in copy.files:
                 data = b"".join(piece.data for piece in file.pieces)
-                (directory / f"{file.base:020}.log").write_bytes(data)
+                (directory / file.file_name).write_bytes(data)
             made.append(directory)
         return made
 
@@ -254,6 +283,7 @@ DEEDS: dict[str, Callable[..., None]] = {
     name: getattr(History, name)
     for name in (
         "swap", "move", "double", "contradict", "remove", "lose_file", "damage", "flip_offset", "junk", "zeros", "tear",
+        "rename", "double_file",
     )
 }  # fmt: skip
 
@@ -292,7 +322,7 @@ def check(history: History, root: Path) -> Run:
         spans.setdefault(span["file"], []).append(span)
     for number, copy in enumerate(history.copies):
         for file in copy.files:
-            path = str(root / str(number) / "t-0" / f"{file.base:020}.log")
+            path = str(root / str(number) / "t-0" / file.file_name)
             position = 0
             for piece in file.pieces:
                 if piece.first is not None:

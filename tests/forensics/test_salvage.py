@@ -37,6 +37,7 @@ from kdump.log.careful import BLOCK, CarefulSource
 from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES
+from tests.forensics.salvage_model import NAMES
 from tests.forensics.salvaging import Run, offsets
 
 FIRST = f"{0:020}.log"
@@ -790,3 +791,33 @@ def test_offsets_beyond_a_long_may_be_lost() -> None:
     losses.add(2**63 - 4, 2**63 + 8)
     assert losses.claims(2**63 - 1, 2**63 - 1)
     assert not losses.claims(0, 2**63 - 5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_whose_name_is_not_a_segments(name: str, tmp_path: Path) -> None:
+    """Its batches are read wherever a segment lacks them, and a note names it; what has no batch is named, too."""
+    path = place(tmp_path, "t-0", ten(0), ten(10))
+    place(tmp_path, "t-0", ten(30), base=30)
+    misnamed = path / name.format(base=20, number=1)
+    misnamed.write_bytes(ten(20) + ten(0, text="other"))
+    (path / "README").write_bytes(b"copied on Monday")
+    run = Run(tmp_path / "out", path)
+    assert (run.offsets(), run.holes) == (set(range(40)), [])
+    assert run.fates() == {KEPT: 4, CONTRADICTS: 1}
+    assert any(str(misnamed) in note for note in run.only.notes)
+    assert any(note.endswith(": README") for note in run.only.notes)
+
+
+def test_a_partition_of_which_no_segment_has_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    path.mkdir()
+    (path / "0.log").write_bytes(ten(0))
+    (path / "orders.bak").write_bytes(ten(10))
+    assert Run(tmp_path / "out", path).offsets() == set(range(20))
+
+
+def test_two_files_of_one_base_offset(tmp_path: Path) -> None:
+    path = place(tmp_path, "t-0", ten(0))
+    (path / f"{FIRST}.gz").write_bytes(gzip.compress(ten(10)))
+    (made,) = kdump.salvage([str(path)], str(tmp_path / "out"))
+    assert (offsets(tmp_path / "out" / "t-0"), made.is_whole) == (set(range(20)), True)

@@ -71,6 +71,6 @@ def start() -> None:
         code, sys.argv = sys.argv[1 + at], ["-c", *sys.argv[2 + at :]]
         exec(code, sys.modules["__main__"].__dict__)
         return
-    from kdump.cli import main
+    from kdump.__main__ import main
 
     main()

@@ -18,6 +18,7 @@ from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT, Kind
 from kdump.log.listing import parent
+from kdump.log.named import missing
 from kdump.log.paths import Target, target
 from kdump.state.topic_config import effective
 
@@ -86,7 +87,7 @@ def _segment(at: Target, refused: Refused) -> Segment | None:
             )
         )
     elif not os.path.exists(at.path):
-        refused(SourceError(f"{at.path}: no such file or directory"))
+        refused(missing(at.path))
     elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
         refused(
             SourceError(f"{at.path}: not named like a segment (<20 digits>.log), whose name states its base offset")

@@ -34,8 +34,8 @@ class Lost(NamedTuple):
 @dataclass
 class Place:
     """A file and its place among the others. `copy`: the number of its copy, 0 for the reference copy; `spare`: it is
-    not a live segment. `names`: the base offsets in the names of that copy's live segments, in ascending order;
-    `beyond`: the next of them after this file's."""
+    a .deleted, .swap or .cleaned file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the
+    names of that copy's live segments, in ascending order; `beyond`: the next of them after this file's."""
 
     at: Target
     copy: int = 0
@@ -43,6 +43,7 @@ class Place:
     beyond: int | None = None
     order: int = 0
     names: tuple[int, ...] = ()
+    misnamed: bool = False
 
     @property
     def name(self) -> int:

@@ -45,6 +45,8 @@ from kdump.state.transactions import Open
 
 MOST_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
+MOST_STRANGE = 5
+"""Maximum number of files that were not read, by name, in a note."""
 NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, Job], Sink]
@@ -165,6 +167,17 @@ class PartitionRun:
                     strand.close()
         return made
 
+    def _notes(self) -> Iterable[str]:
+        """Yield notes on the files whose names are not a segment's: which were read, and which were not."""
+        for given in self.copies:
+            for at in given.misnamed:
+                yield f"{at.path}: not a segment's name; its batches are used where the segments lack their offsets"
+            if given.strange:
+                shown = ", ".join(given.strange[:MOST_STRANGE])
+                more = len(given.strange) - MOST_STRANGE
+                which = f"{shown} and {more} more" if more > 0 else shown
+                yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
+
     def _strands(self) -> Iterable[Strand]:
         number = 0
         for copy, given in enumerate(self.copies):
@@ -175,6 +188,9 @@ class PartitionRun:
                 behind = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
                 beyond = names[behind] if behind < len(names) else None
                 places.append(Place(at, copy, False, beyond, number, tuple(names)))
+                number += 1
+            for at in given.misnamed:
+                places.append(Place(at._replace(name_offset=None), copy, False, None, number, tuple(names), True))
                 number += 1
             for at in given.spares:
                 if self.wishes.deleted:
@@ -328,6 +344,7 @@ class PartitionRun:
         if made.logEndOffset is None and self.first is not None:
             made.logEndOffset = self.next
         made.notes = self.histories.notes + made.notes
+        made.notes += self._notes()
         made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
 
     def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:

@@ -64,7 +64,7 @@ class Placing:
         self.strand, self.index = of.strand, index
         self.files = files
         self.kin = [
-            each for each in files if (each.strand.place.copy, each.strand.place.spare) == (place.copy, place.spare)
+            each for each in files if (each.strand.place.copy, each.strand.tier) == (place.copy, of.strand.tier)
         ]
         """The files of the same copy; only live segments, or only others, as this file is."""
         self.losses = losses

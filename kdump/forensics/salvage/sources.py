@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.forensics.copies import Copy, Key, refuse_others
+from kdump.log.claim import claim_at
 from kdump.log.disk import Partition
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import SEGMENT, by_name
+from kdump.log.kinds import SEGMENT
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.state.small_files import properties
+
+LOG = ".log"
+"""Part of a name by which a file is read as a segment: LogFileUtils.isLogFile accepts every name that ends with it."""
 
 
 class SalvageError(Exception):
@@ -25,12 +29,16 @@ class SalvageError(Exception):
 @dataclass
 class Given:
     """A copy as it was found. `place` is its directory, None for single files; `spares` are its .deleted, .swap and
-    .cleaned segments; `was_named`: the user gave its own path, not only that of a directory above."""
+    .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's; `strange`:
+    names of files that are neither, and are not read; `was_named`: the user gave its own path, not only that of a
+    directory above."""
 
     copy: Copy
     place: Partition | None
     spares: list[Target] = field(default_factory=list)
     was_named: bool = False
+    misnamed: list[Target] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -135,15 +143,18 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
             spares = [
                 each
                 for each in (*place.unfinished, *place.others)
-                if not is_live(each.path) and by_name(each.path)[0] is SEGMENT
+                if not is_live(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
             ]
+            misnamed, strange = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
                 refused(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
-            if not (segments or spares) or not (was_named or (not place.state and place.topic != METADATA_TOPIC)):
+            is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
+            if not (is_wanted and (segments or spares or misnamed)):
                 continue
             said = properties(place.text("partition.metadata"))
-            yield Given(Copy(place.path, segments, unit.known, said.get("topic_id")), place, spares, was_named)
+            copy = Copy(place.path, segments, unit.known, said.get("topic_id"))
+            yield Given(copy, place, spares, was_named, misnamed, strange)
         elif at is not None:
             alone = at.path == "-" or "://" in at.path
             files.setdefault(at.path if alone else os.path.dirname(os.path.abspath(at.path)), []).append(unit)
@@ -161,3 +172,31 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
         if targets:
             targets.sort(key=lambda at: (at.name_offset or 0, at.path))
             yield Given(Copy(targets[0].path, targets, here[0].known), None, [], True)
+
+
+def _misnamed(place: Partition, options: Options) -> tuple[list[Target], list[str]]:
+    """Return the files of the partition that may have batches although they have no segment's name, and the names of
+    the others that Kafka does not know. For 25.log a broker creates an empty segment of the full name, with orders.log
+    it does not start, and it ignores orders.bak (LogLoader.loadSegmentFiles): it serves the batches of none of them."""
+    misnamed, strange = [], []
+    for at in place.others:
+        if not is_live(at.path) or at.kind not in (None, SEGMENT):
+            continue
+        if at.kind is SEGMENT or LOG in os.path.basename(at.path).lower() or _begins_with_batch(at, options):
+            misnamed.append(at)
+        else:
+            strange.append(os.path.basename(at.path))
+    return sorted(misnamed, key=lambda at: at.path), sorted(strange)
+
+
+def _begins_with_batch(at: Target, options: Options) -> bool:
+    try:
+        window = options.open(at)
+    except SourceError:
+        return False
+    try:
+        return claim_at(window, 0, options.limits).error is None
+    except SourceError:
+        return False
+    finally:
+        window.source.close()

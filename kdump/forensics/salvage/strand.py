@@ -98,9 +98,9 @@ class Strand:
 
     @property
     def tier(self) -> int:
-        """Preference: 0 for live segments of the reference copy; 1 for those of other copies; 2 for files that are not
-        live segments."""
-        return 2 if self.place.spare else min(1, self.place.copy)
+        """Preference: 0 for live segments of the reference copy; 1 for those of other copies, and for files with other
+        names than a segment's; 2 for .deleted, .swap and .cleaned files."""
+        return 2 if self.place.spare else min(1, self.place.copy + self.place.misnamed)
 
     def begin(self) -> None:
         self._stream = self._heads()
