@@ -537,7 +537,7 @@ def test_json_said_twice_is_no_contradiction() -> None:
 def test_bad_paths(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, words in {
-        tmp_path / "absent.log": "No such file or directory",
+        tmp_path / "absent.log": "no such file or directory",
         tmp_path / "empty": "no segment",
         Path("nosuch://x/y.log"): "nosuch",
     }.items():

@@ -14,7 +14,7 @@ from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, partition, place
 from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import BATCHES, by_content
 from kdump.log.listing import is_url
-from kdump.log.named import missing
+from kdump.log.named import missing, nothing_in
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
@@ -67,7 +67,7 @@ def side(path: str, options: Options, refused: Refused) -> Side:
         return Side(path, _of_file(only, options), {}, frozenset())
     if isinstance(only, Partition) and os.path.abspath(only.path) == os.path.abspath(path):
         if not only.segments:
-            raise SourceError(f"{path}: {NO_SEGMENT}")
+            raise nothing_in(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[Key, Copy] = {}
     identities: set[str] = set()

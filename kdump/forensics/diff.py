@@ -19,6 +19,7 @@ from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.at_work import PAUSES
 from kdump.log.disk import NO_SEGMENT
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
+from kdump.log.named import nothing_in
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
@@ -139,7 +140,7 @@ def diff(
             lone(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
-                refused(SourceError(f"{copy.path}: {NO_SEGMENT}"))
+                refused(nothing_in(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
             yield _settled(group.copies, options, met)
 

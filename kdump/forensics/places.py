@@ -17,7 +17,7 @@ from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, Segment, current
 from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
-from kdump.log.named import missing
+from kdump.log.named import missing, nothing_in
 from kdump.log.paths import Target
 from kdump.log.window import Window
 
@@ -79,7 +79,7 @@ def asked(
             if place.segments and (is_wanted or was_named):
                 found.append(Asked(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
-                refused(SourceError(f"{place.path}: {NO_SEGMENT}"))
+                refused(nothing_in(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
             at = unit.target
             key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))

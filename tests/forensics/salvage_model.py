@@ -272,6 +272,7 @@ class History:
         for number, copy in enumerate(self.copies):
             directory = root / str(number) / "t-0"
             directory.mkdir(parents=True)
+            (directory / "partition.metadata").write_text("version: 0\ntopic_id: Ra3-wkJYTpWAUUFRjzXqJg\n")
             for file in copy.files:
                 data = b"".join(piece.data for piece in file.pieces)
                 (directory / file.file_name).write_bytes(data)
