@@ -21,6 +21,7 @@ from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.times import iso
 from kdump.state.moment import Moment
 
@@ -101,6 +102,33 @@ def as_of(text: str | None, zone: tzinfo) -> Moment:
         raise click.UsageError(f"--as-of: not an offset, and {error}") from None
     complain(f"as of {iso(at, zone)}")
     return Moment(time=at)
+
+
+class Notes:
+    """Prints notes to stderr, and passes them to the sink. `failed`: an input could not be read."""
+
+    def __init__(self, sink: Sink[Any]) -> None:
+        self.sink = sink
+        self.failed = False
+
+    def all(self, source: str, problems: list[str]) -> None:
+        """Print what could not be read; at most MOST_TOLD notes on stderr."""
+        for number, problem in enumerate(problems):
+            self.add(source, problem, quiet=number >= MOST_TOLD)
+            if isinstance(problem, Unread):
+                note_unread(problem)
+                self.failed = True
+        if len(problems) > MOST_TOLD:
+            more = len(problems) - MOST_TOLD
+            complain(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
+
+    def add(self, source: str, message: str, quiet: bool = False) -> None:
+        if not quiet:
+            complain(f"{path_text(source)}: {message}" if source else message)
+        self.sink.note(source, message)
+
+    def refuse(self, error: SourceError) -> None:
+        self.failed |= refuse(error)
 
 
 class Teller:
