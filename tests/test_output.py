@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -12,6 +13,7 @@ import click
 import pytest
 
 from kdump.cli import COMMANDS, cli
+from kdump.commands.salvage import SalvageCommand, SalvageOptions
 from kdump.commands.scan import ScanCommand, ScanCommandOptions
 from kdump.commands.typed import OPTIONS, CommandOptions, fill, option_types
 from kdump.render.csv_rows import csv_cell
@@ -20,12 +22,31 @@ from tests.command import run
 from tests.conftest import FIXTURES
 
 CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
-LOG = CLEAN / "payments-0"
+LOG, INDEXED = CLEAN / "payments-0", FIXTURES / "indexed-1" / "payments-0"
+OFFSETS = min(CLEAN.glob("__consumer_offsets-*"))
 ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "schema": ([], ["struct"]),
     "schema of one": (["BatchHeader"], ["structField"]),
+    "ls": ([CLEAN], ["partitionLog"]),
+    "ls of a partition": ([LOG], ["logSegment"]),
+    "ls --by topic": ([CLEAN], ["topicLogs"]),
+    "inspect": ([LOG], ["batch"]),
+    "inspect --records": ([LOG], ["record"]),
+    "inspect --records of offsets": ([OFFSETS], ["record"]),
+    "inspect of an index": ([*INDEXED.glob("*.index")], ["indexEntry"]),
+    "inspect of a snapshot": ([*INDEXED.glob("*.snapshot")], ["producerState"]),
+    "groups": ([CLEAN], ["group"]),
+    "groups --offsets": ([CLEAN], ["groupOffset", "groupShare"]),
+    "groups --members": ([FIXTURES / "state-1"], ["groupMember"]),
+    "groups --history": ([CLEAN], ["change"]),
+    "cluster --show topics": ([CLEAN], ["clusterTopic"]),
+    "cluster --show partitions": ([CLEAN], ["clusterPartition"]),
+    "cluster --show summary": ([CLEAN], ["cluster"]),
+    "cluster --history": ([CLEAN], ["change"]),
     "verify": ([CRASH], ["finding"]),
     "verify --list": ([], ["code"]),
+    "stats": ([FIXTURES / "diverged-1"], ["stats"]),
+    "salvage": ([LOG, "--out", "OUT"], ["salvage"]),
     "diff": ([FIXTURES / "diverged-1", FIXTURES / "diverged-2"], ["diff"]),
     "reindex": ([LOG], ["reindex"]),
     "restart-plan": ([FIXTURES / "clean-2"], ["restartPartition"]),
@@ -47,11 +68,13 @@ def cell(value: Any) -> str:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_csv_has_the_values_of_json(name: str) -> None:
+def test_csv_has_the_values_of_json(name: str, tmp_path: Path) -> None:
     arguments, types = ROWS[name]
+    arguments = [tmp_path / "out" if each == "OUT" else each for each in arguments]
     command, *options = name.partition(" of ")[0].split()
     objects = [json.loads(line) for line in run(command, *options, *arguments, "--json").stdout.splitlines()]
     expected = [each for each in objects if each["type"] in types]
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
     text = run(command, *options, *arguments, "--format", "csv").stdout
     found = list(csv.DictReader(io.StringIO(text)))
     columns = text.partition("\n")[0].split(",")
@@ -85,6 +108,37 @@ def test_a_cell(value: Any) -> None:
     assert csv_cell("") != csv_cell(None)
 
 
+def test_csv_has_one_table() -> None:
+    log, index = (next(INDEXED.glob(name)) for name in ("*.log", "*.index"))
+    for arguments, said in (
+        (["inspect", log, index], "indexEntry has other columns than batch"),
+        (["ls", CLEAN, LOG], "logSegment has other columns than partitionLog"),
+        (["groups", CLEAN, "--group", "*"], "--format csv needs a single table; add --offsets or --members"),
+        (["cluster", CLEAN], "--format csv needs a single table; choose it with --show"),
+    ):
+        result = run(arguments[0], *arguments[1:], "--format", "csv")
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_csv_of_nothing() -> None:
+    result = run("inspect", LOG, "--records", "--key", "no such key", "--format", "csv")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (1, 1)
+    assert "nothing matches" in result.stderr
+
+
+def test_csv_of_damage(tmp_path: Path) -> None:
+    """Damage has no row; it is on stderr."""
+    damaged = tmp_path / "00000000000000000000.log"
+    data = bytearray((INDEXED / damaged.name).read_bytes())
+    data[200] ^= 1
+    damaged.write_bytes(data[:-5])
+    types = [json.loads(line)["type"] for line in run("inspect", damaged, "--json").stdout.splitlines()]
+    result = run("inspect", damaged, "--format", "csv")
+    assert len(result.stdout.splitlines()) == 1 + types.count("batch")
+    assert len(result.stderr.splitlines()) == len(types) - types.count("batch") > 1
+
+
 def test_columns_of_csv() -> None:
     text = run("verify", "--list", "--format", "csv", "--columns", "severity, code").stdout
     assert text.startswith("severity,code\n")
@@ -107,19 +161,28 @@ def test_contradictions(options: list[str], said: str) -> None:
     assert said in result.stderr
 
 
-def test_earlier_values_of_format(tmp_path: Path) -> None:
-    """--format used to be the format of the tables of `scan`."""
-    scan = command_of("scan")
-    for options, expected in (
-        (["--format", "delta"], "delta"),
-        (["--format", "delta", "--table-format", "iceberg"], "iceberg"),
-        (["--format", "json"], "parquet"),
-    ):
-        parent = click.Context(cli, **cli.context_settings)
-        with scan.make_context("scan", [str(tmp_path), "--out", "x", *options], parent) as context:
-            made = fill(ScanCommandOptions, context.params)
-            assert ScanCommand(made).table_format == expected
-            assert made.output.format == ("json" if "json" in options else "table")
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("scan", [], "parquet"),
+        ("scan", ["--format", "delta"], "delta"),
+        ("scan", ["--format", "delta", "--table-format", "iceberg"], "iceberg"),
+        ("scan", ["--format", "json"], "parquet"),
+        ("salvage", [], "segments"),
+        ("salvage", ["--format", "jsonl"], "jsonl"),
+        ("salvage", ["--write", "jsonl", "--format", "json"], "jsonl"),
+    ],
+)
+def test_earlier_values_of_format(name: str, options: list[str], expected: str, tmp_path: Path) -> None:
+    """--format used to be the format of what these commands write."""
+    parent = click.Context(cli, **cli.context_settings)
+    with command_of(name).make_context(name, [str(tmp_path), "--out", "x", *options], parent) as context:
+        made = (
+            ScanCommand(fill(ScanCommandOptions, context.params)).table_format
+            if name == "scan"
+            else SalvageCommand(fill(SalvageOptions, context.params), Output()).write
+        )
+    assert made == expected
 
 
 def test_colors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import click
 
 from kdump.commands.files import complain
 from kdump.commands.params import LimitOptions, ZoneParam, limit_options, time_range
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
 from kdump.log.select import Selection
 
@@ -30,11 +30,6 @@ Keys: arrows, Enter and Backspace; press ? for all of them.
 \b
 Exit status: 0 on success, 2 for a usage error, or if nothing could be read.
 """
-FILTERS = (
-    *("offsets", "positions", "times", "producer_ids", "keys", "key_regex", "value_regex", "headers"),
-    *("control", "transactional"),
-)
-"""Options of inspect that select batches and records."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +99,16 @@ class typed_selection:
         self.zone = zone
 
     def __call__(self, text: str) -> Selection:
+        from kdump.commands.inspect import FilterOptions, selection_of
         from kdump.commands.inspect import command as inspect
-        from kdump.commands.inspect import selection_of
 
-        params = [param for param in inspect.params if param.name in FILTERS]
+        filters = option_types(FilterOptions)
+        params = [param for param in inspect.params if param.name in filters]
         asks = click.Command("filter", params=params, add_help_option=False)
         try:
             words = shlex.split(text)
             with asks.make_context("filter", words) as context:
-                return selection_of(context.params, self.zone)
+                return selection_of(fill(FilterOptions, context.params), self.zone)
         except click.NoSuchOption as error:
             names = ", ".join(option for param in params for option in param.opts if option.startswith("--"))
             raise ValueError(f"{error.option_name} is not a filter option; use {names}") from None

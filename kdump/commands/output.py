@@ -69,18 +69,25 @@ class OutputOptions(CommandOptions):
         rows: tuple[type, ...] = (),
         *,
         objects: Objects = objects_of,
+        row_objects: Objects | None = None,
         report: bool = False,
+        single: str = "",
+        together: bool = False,
     ) -> Sink[Any]:
         """Return where the answers go. `text`: makes the sink for people; `report`: it is no table whose columns can be
-        chosen. `rows`: the classes of answers that are the rows of CSV; none if the options ask for several tables.
-        `objects`: turns what is added into JSON objects. Raises click.UsageError."""
+        chosen. `rows`: the classes of answers that are the rows of CSV; none if the options ask for several tables, and
+        `single` says how to choose one. `together`: rows of all these classes are in one table.
+        `objects`: turns what is added into JSON objects; `row_objects`: into those of which CSV has the
+        rows. Raises click.UsageError."""
         if self.quiet:
             return Silent()
         if self.format == JSON:
             return JsonLines(output, objects)
         try:
             if self.format == CSV:
-                return CsvRows(output, rows, self.names, tell_left_out, objects)
+                if not rows:
+                    raise click.UsageError("--format csv needs a single table" + (f"; {single}" if single else ""))
+                return CsvRows(output, rows, self.names, tell_left_out, row_objects or objects, together=together)
             if report and self.columns is not None:
                 raise click.UsageError("--columns applies only to --format csv")
             return text()

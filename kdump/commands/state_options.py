@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -12,7 +13,9 @@ import click
 
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, note_unread, refuse
-from kdump.commands.params import SizeParam, ZoneParam, moment
+from kdump.commands.output import OutputOptions, output_options
+from kdump.commands.params import LimitOptions, SizeParam, ZoneParam, moment
+from kdump.commands.typed import CommandOptions
 from kdump.forensics.answers import Note
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
@@ -45,6 +48,16 @@ def shown(command: F) -> F:
     )
 
 
+@dataclass(frozen=True)
+class StateOptions(CommandOptions):
+    """The options that `cluster` and `groups` share; see `common`."""
+
+    output: OutputOptions
+    reading: LimitOptions
+    as_of: str | None
+    history: bool
+
+
 def common(command: F) -> F:
     """Add the options that `cluster` and `groups` share."""
     command = _options(
@@ -60,7 +73,7 @@ def common(command: F) -> F:
         ),
     )
     return _options(
-        shown(command),
+        output_options()(command),
         click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
         click.option(
             "--history", is_flag=True, help="Show which record changed what and when, with old and new values."
@@ -191,5 +204,28 @@ def carry_out(run: Run, paths: tuple[str, ...], output: Output) -> NoReturn:
             raise click.UsageError(str(error)) from None
         output.flush()
         return 2 if run.teller.failed else found or 0
+
+    exit_with(status)
+
+
+class Command(Protocol):
+    """A command to run. `run` returns the exit status; None is 0."""
+
+    output: Output
+    notes: Notes
+
+    def run(self) -> int | None: ...
+
+
+def run_command(command: Command) -> NoReturn:
+    """Run the command and exit with its status, or with 2 if an input could not be read."""
+
+    def status() -> int:
+        try:
+            found = command.run()
+        except UnknownColumn as error:
+            raise click.UsageError(str(error)) from None
+        command.output.flush()
+        return 2 if command.notes.failed else found or 0
 
     exit_with(status)

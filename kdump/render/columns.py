@@ -39,6 +39,10 @@ class UnknownColumn(ValueError):
     """Raised for a name that the table does not have; the message lists its names."""
 
 
+class OtherColumns(ValueError):
+    """Raised for a row that does not have the columns of the CSV so far."""
+
+
 class Decodes(NamedTuple):
     """A decoder for the records of a table. `is_keyless`: keys are null, and the decoded key is the kind of record;
     `is_wide`: decoded text is long, and gets room from other columns; `is_stacked`: decoded text is below the row."""

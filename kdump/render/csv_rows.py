@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from kdump.answer import Object, answer_keys, answer_type
+from kdump.answer import Object, answer_keys
 from kdump.render import jsonl
 from kdump.render.columns import UnknownColumn
 from kdump.render.escape import printable
@@ -55,8 +55,3 @@ def csv_cell(value: Any) -> str:
         return ""
     text = value if isinstance(value, str) else jsonl.line(value)
     return '"' + text.replace('"', '""') + '"' if not text or _NEEDS_QUOTES.search(text) else text
-
-
-def types_of(classes: Iterable[type]) -> frozenset[str]:
-    """Return the `type` of the JSON objects of these classes."""
-    return frozenset(map(answer_type, classes))

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from kdump.answer import Object, answer_object
+from kdump.answer import Object, answer_object, answer_type
 from kdump.render import jsonl
-from kdump.render.csv_rows import CsvWriter, csv_columns, types_of
+from kdump.render.columns import OtherColumns
+from kdump.render.csv_rows import CsvWriter, csv_columns
 from kdump.render.output import Output
 
 T = TypeVar("T", contravariant=True)
 Objects = Callable[[Any], Iterable[Object]]
 """Returns the JSON objects of an answer."""
-PROBLEMS = frozenset(("transactionDifference", "torn", "junk", "padding"))
+PROBLEMS = frozenset(("transactionDifference",))
 """Types of objects that report a problem, like findings that are not informational."""
 
 
@@ -23,6 +24,8 @@ class Sink(Generic[T]):
 
     streams = False
     """Whether each answer is written as it comes; if not, a progress bar shows that something is being done."""
+    is_complete = False
+    """Whether the answers are all there are, if no option selects some: programs select for themselves."""
     shows_unread = False
     """Whether the output lists what could not be read, so that stderr need not."""
 
@@ -59,6 +62,7 @@ class JsonLines(Sink[Any]):
     """JSON Lines: one object per line. `objects` turns what is added into objects."""
 
     streams = True
+    is_complete = True
 
     def __init__(self, output: Output, objects: Objects = objects_of) -> None:
         self.output = output
@@ -78,8 +82,10 @@ class JsonLines(Sink[Any]):
 
 
 class CsvRows(Sink[Any]):
-    """CSV of the answers of the classes `rows`, with the same values as in JSON. Counts the findings and other problems
-    that are left out, and passes their number to `left_out` at the end. Raises UnknownColumn."""
+    """CSV of the answers of the classes `rows`, with the same values as in JSON. The first row decides which class the
+    rows are of, unless they are all in one table (`together`). Counts the findings and other problems that are left
+    out, and passes their number to `left_out` at the end. Raises UnknownColumn and, for a row of another class,
+    OtherColumns."""
 
     streams = True
 
@@ -90,25 +96,49 @@ class CsvRows(Sink[Any]):
         names: list[str] | None,
         left_out: Callable[[int], None],
         objects: Objects = objects_of,
+        *,
+        together: bool = False,
     ) -> None:
         self.output = output
+        self.names = names
         self.objects = objects
         self.left_out = left_out
-        self._writer = CsvWriter(output, csv_columns(rows, names))
-        self._types = types_of(rows)
+        self._classes = {answer_type(cls): cls for cls in rows}
+        self._writer: CsvWriter | None = None
+        self._types: set[str] = set()
         self._problems = 0
+        self.is_empty = True
+        """Whether there has been no row so far; the header does not count."""
+        if together or len(rows) == 1:
+            self._begin(rows)
+        else:
+            csv_columns(rows, names)
+
+    def _begin(self, rows: tuple[type, ...]) -> CsvWriter:
+        self._types = {answer_type(cls) for cls in rows}
+        self._writer = CsvWriter(self.output, csv_columns(rows, self.names))
+        return self._writer
 
     def add(self, found: Any) -> None:
         for value in self.objects(found):
-            if value["type"] in self._types:
-                self._writer.write(value)
-            else:
+            cls = self._classes.get(value["type"])
+            if cls is None:
                 self._problems += is_problem(value)
+                continue
+            writer = self._writer or self._begin((cls,))
+            if value["type"] not in self._types:
+                raise OtherColumns(
+                    f"{value['type']} has other columns than {', '.join(self._types)}, and CSV has one table"
+                )
+            writer.write(value)
+            self.is_empty = False
 
     def tick(self) -> None:
         self.output.tick()
 
     def end(self) -> None:
+        if self._writer is None:
+            self._begin(tuple(self._classes.values())[:1])
         if self._problems:
             self.left_out(self._problems)
 

@@ -16,6 +16,7 @@ from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.shown import Shown
+from kdump.render.sink import Sink
 from kdump.render.state_cells import cell
 from kdump.render.table import Column, Table
 
@@ -227,3 +228,32 @@ class StateTables:
         if rows:
             table.flush()
         return rows
+
+
+class TableRows(Sink[Object]):
+    """Writes tables, each for adjacent objects of one type."""
+
+    def __init__(self, output: Output, tables: StateTables) -> None:
+        self.output = output
+        self.tables = tables
+        self.written = False
+        """Whether something has been written that a blank line separates from the next table."""
+        self._table: Table | None = None
+        self._type = ""
+
+    def add(self, found: Object) -> None:
+        if self._table is None or found["type"] != self._type:
+            self.end()
+            if self.written:
+                self.output.line("")
+            self._table, self._type, self.written = self.tables.open(found["type"]), found["type"], True
+        self._table.add(found, style(found))
+
+    def tick(self) -> None:
+        if self._table is not None:
+            self._table.tick()
+
+    def end(self) -> None:
+        if self._table is not None:
+            self._table.flush()
+            self._table = None
