@@ -228,8 +228,7 @@ class PartitionCheck(Carrier):
             marker = marker_of(batch)
         if sound:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-            claimed = batch.recordCount or 0  # decoding checks whether there are that many
-            self._count(1, 0 if batch.problems else claimed, base, batch.lastOffset)
+            self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
         seen = Seen(part, batch, sound, marker, damage)

@@ -153,7 +153,7 @@ class Facts(Watch):
             facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
         facts.last = batch.lastOffset
         facts.batches += 1
-        facts.records += batch.recordCount or 0
+        facts.records += batch.possible_records
         self._horizons(facts, batch)
         return ()
 
