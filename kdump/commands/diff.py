@@ -131,7 +131,7 @@ class _Run:
         elif found.relation == SAME and found.copies[0].path not in self.paths and not found.is_odd:
             if self.options["everything"]:
                 self.report.short(found)
-        else:
+        elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
             self.report.write(found)
 
     def _end(self, seconds: float) -> None:

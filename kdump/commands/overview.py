@@ -122,6 +122,8 @@ class Overview:
         facts = directory_facts(place)
         self._damaged += bool(facts.broken)
         rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.by or "partition")
+        if not rows and self.options.topics:  # --topic matches nothing here
+            return
         self._view.directory(facts, rows)
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:
