@@ -155,15 +155,13 @@ class Surroundings:
             )
 
     def _log_end(self, log: PartitionCheck) -> int | None:
-        """Return the log end offset; None if it is unknown because of what could not be read. A log without a batch
-        ends at the base offset of its last segment, one without a segment where the broker creates it: at its
-        checkpointed log start offset (LogLoader.recoverLog)."""
-        if log.log_end is not None:
-            return log.log_end
+        """Return the log end offset; None if it is unknown because of what could not be read. A last segment without a
+        batch ends at its base offset (LogSegment.readNextOffset), also if the batches before it end lower; a log
+        without a segment is created at its checkpointed log start offset (LogLoader.recoverLog)."""
         if log.end_unread or self.partition.refused:
-            return None
+            return log.log_end
         if self.partition.segments:
-            return self.partition.segments[-1].offset
+            return max(self.partition.segments[-1].offset, log.log_end or 0)
         start = self.known.checkpoints.get("log-start-offset")
         return start.offset if start else 0
 
