@@ -95,7 +95,8 @@ SHARING = ("tests/test_memory.py", "tests/test_package.py", "tests/test_report.p
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each test to the next free process, but all tests that share a Spark session to one process, and those of
-    each file in SHARING to one as well."""
+    each file in SHARING to one as well. Other tests that write a report join test_report.py: the engine that draws its
+    charts takes a second to start."""
     from xdist.scheduler import LoadScopeScheduling
 
     files = tuple(f"tests/spark/test_{name}.py" for name in IN_SESSION)
@@ -103,6 +104,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if "[report" in nodeid:
+                return "tests/test_report.py"
             return "spark" if nodeid.startswith(files) else file if file in SHARING else nodeid
 
     return Scheduling(config, log)

@@ -1,17 +1,16 @@
 """Runs a command line of a document as a shell does: output in a pipe, 80 columns, UTC, on the evening of 2026-11-21.
 
-A kdump command without shell syntax is run by a fork of a process that has already imported the program; everything
-else is run by bash.
+The kdump that bash finds is tests/served/kdump. It has the command run by a fork of a process that has already imported
+the program, because starting Python takes longer than most commands do.
 """
 
 from __future__ import annotations
 
 import os
 import pkgutil
-import re
-import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,27 +23,19 @@ from typing import NoReturn
 ROOT = Path(__file__).parent.parent
 LIMIT = 60
 """Timeout of a line in seconds."""
-SIMPLE = re.compile(r"kdump [^|&;<>()$`\\*?\[\]{}~#!\n]*")
-"""Matches a line in which a shell would only split words and remove quotes."""
 HEAVY = ("kdump.spark", "kdump.browse", "kdump.commands.scan", "kdump.commands.query", "kdump.commands.browse")
 """Modules that are not imported in advance, because they need packages that take seconds to import."""
+REQUEST = 1 << 17
+"""Largest request in bytes: more than any documented command line."""
 
 
-def run(command: str, directory: Path = ROOT / "fixtures") -> str:
-    """Return what the command prints on both streams. Raises TimeoutError or subprocess.TimeoutExpired."""
-    if SIMPLE.fullmatch(command):
-        return run_forked(shlex.split(command)[1:], directory)
-    return run_in_bash(command, directory)
-
-
-def run_in_bash(command: str, directory: Path) -> str:
-    path = environment()["PATH"]
-    if shutil.which("jq", path=path) is None:
-        path += os.pathsep + str(ROOT / "tests" / "bin")
+def run(command: str, directory: Path = ROOT / "fixtures", *, served: bool = True) -> str:
+    """Return what the command prints on both streams; if not `served`, kdump is started as a user starts it. Raises
+    subprocess.TimeoutExpired."""
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=directory,
-        env=environment() | {"PATH": path},
+        env=_environment(served),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -54,64 +45,67 @@ def run_in_bash(command: str, directory: Path) -> str:
     return done.stdout.decode()
 
 
-def run_forked(arguments: list[str], directory: Path) -> str:
-    """Run kdump with these arguments."""
-    with tempfile.NamedTemporaryFile() as out:
-        server = _server()
-        assert server.stdin is not None and server.stdout is not None  # noqa: PT018
-        server.stdin.write("\0".join([str(directory), out.name, *arguments]) + "\n")
-        server.stdin.flush()
-        if int(server.stdout.readline()) == -signal.SIGALRM:
-            raise TimeoutError(f"kdump {shlex.join(arguments)}: more than {LIMIT} s")
-        return out.read().decode()
-
-
-def environment() -> dict[str, str]:
+def _environment(served: bool) -> dict[str, str]:
     """Return the environment of a documented command. The date is always the same, because documents show ages."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    found = {**os.environ, "PATH": path, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-    found["PYTHONPATH"] = str(ROOT / "tests" / "clock")
+    places = [os.path.dirname(sys.executable), os.environ["PATH"]]
+    if shutil.which("jq") is None:
+        places.append(str(ROOT / "tests" / "bin"))
+    found = {**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT / "tests" / "clock")}
     found.pop("COLUMNS", None)
-    return found
+    if served:
+        places.insert(0, str(ROOT / "tests" / "served"))
+        found["KDUMP_SERVER"] = _server()
+    return {**found, "PATH": os.pathsep.join(places)}
 
 
 @cache
-def _server() -> subprocess.Popen[str]:
-    """Return the server of this process, which exits when its standard input is closed."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.shell"],
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def _server() -> str:
+    """Return the path of the socket of this process's server, which ends with it."""
+    path = os.path.join(tempfile.mkdtemp(prefix="kdump-"), "socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(path)
+        listening.listen()
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.shell", str(listening.fileno())],
+            cwd=ROOT,
+            env=_environment(served=False),
+            stdin=subprocess.PIPE,  # is closed when this process ends
+            pass_fds=[listening.fileno()],
+        )
+    return path
 
 
-def serve() -> None:
-    """Read lines with directory, output file and arguments; for each, run kdump in a fork and print its exit status."""
+def serve(listening: socket.socket) -> None:
+    """Run each requested command in a fork that answers with the exit status, until standard input is closed."""
+    import select
+
     from kdump import __path__ as places
 
     for module in pkgutil.walk_packages(places, "kdump."):
         if not module.name.startswith(HEAVY) and not module.name.endswith("__main__"):
             import_module(module.name)
-    for line in sys.stdin:
-        directory, out, *arguments = line.removesuffix("\n").split("\0")
-        pid = os.fork()
-        if not pid:
-            _child(directory, out, arguments)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+        with listening.accept()[0] as connection:
+            if not os.fork():
+                listening.close()
+                _child(connection)
+    path = listening.getsockname()
+    os.unlink(path)
+    os.rmdir(os.path.dirname(path))
 
 
-def _child(directory: str, out: str, arguments: list[str]) -> NoReturn:
+def _child(connection: socket.socket) -> NoReturn:
     from kdump.cli import main
 
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.alarm(LIMIT)
+    request, streams, _, _ = socket.recv_fds(connection, REQUEST, 3)
+    directory, *arguments = request.decode(errors="surrogateescape").split("\0")
     os.chdir(directory)
-    written = os.open(out, os.O_WRONLY | os.O_APPEND)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(written, 1)
-    os.dup2(written, 2)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
@@ -128,8 +122,9 @@ def _child(directory: str, out: str, arguments: list[str]) -> NoReturn:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        connection.send(b"%d" % status)
         os._exit(status)
 
 
 if __name__ == "__main__":
-    serve()
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -183,12 +183,12 @@ def place_of(directory: str) -> LogDirectory | Partition | None:
     A directory's name alone makes no partition: log directories and those above have such names, too (data-0, disk-1).
     """
     try:
-        entries = sorted(items(directory), key=lambda entry: natural(entry.name))
+        entries = items(directory)
     except OSError:
         return None
     here = {by_name(entry.name)[0] for entry in entries}
     if here & AT_ROOT or any(_is_partition(entry) for entry in entries):
-        return _log_directory(directory, entries)
+        return _log_directory(directory, sorted(entries, key=lambda entry: natural(entry.name)))
     own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
     files = [entry.name for entry in entries if not entry.is_directory]
     if here & {kinds.SEGMENT, *BESIDE} or (own and _has_files_of_a_partition(files)):

@@ -23,12 +23,12 @@ from kdump.log.window import Window
 
 
 class Kind(NamedTuple):
-    """A kind of file. `name` is the value for --as; `pattern` matches a file name without the suffixes that a broker
-    appends (.deleted, .swap …)."""
+    """A kind of file. `name` is the value for --as; `pattern`, without groups, matches a file name without the suffixes
+    that a broker appends (.deleted, .swap …)."""
 
     name: str
     title: str
-    pattern: re.Pattern[str]
+    pattern: str
 
     def __reduce__(self) -> tuple[Any, ...]:
         return named, (self.name,)  # unpickling in another process returns the same Kind object
@@ -36,35 +36,28 @@ class Kind(NamedTuple):
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); copies in remote storage and the cache of
 # remote indexes append the segment's ID.
-_OFFSET = r"(?P<offset>[0-9]{20})(?:[-_][\w-]{22})?"
+_OFFSET = r"[0-9]{20}(?:[-_][\w-]{22})?"
 
-
-def _kind(name: str, title: str, pattern: str) -> Kind:
-    return Kind(name, title, re.compile(f"^(?:{pattern})$"))
-
-
-SEGMENT = _kind("segment", "a segment", _OFFSET + r"\.log")
-KRAFT_SNAPSHOT = _kind(
-    "kraft-snapshot", "a metadata snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint"
-)
-INDEX = _kind("index", "an offset index", _OFFSET + r"\.index")
-TIME_INDEX = _kind("timeindex", "a time index", _OFFSET + r"\.timeindex")
-TXN_INDEX = _kind("txnindex", "a transaction index", _OFFSET + r"\.txnindex")
-PRODUCER_SNAPSHOT = _kind("snapshot", "a producer snapshot", _OFFSET + r"\.snapshot")
-OFFSET_CHECKPOINT = _kind(
+SEGMENT = Kind("segment", "a segment", _OFFSET + r"\.log")
+KRAFT_SNAPSHOT = Kind("kraft-snapshot", "a metadata snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint")
+INDEX = Kind("index", "an offset index", _OFFSET + r"\.index")
+TIME_INDEX = Kind("timeindex", "a time index", _OFFSET + r"\.timeindex")
+TXN_INDEX = Kind("txnindex", "a transaction index", _OFFSET + r"\.txnindex")
+PRODUCER_SNAPSHOT = Kind("snapshot", "a producer snapshot", _OFFSET + r"\.snapshot")
+OFFSET_CHECKPOINT = Kind(
     "offset-checkpoint",
     "an offset checkpoint",
     r"(?:recovery-point-offset|replication-offset|log-start-offset|cleaner-offset)-checkpoint",
 )
-EPOCH_CHECKPOINT = _kind(
+EPOCH_CHECKPOINT = Kind(
     "leader-epoch-checkpoint",
     "a leader epoch checkpoint",
     rf"leader-epoch-checkpoint|{_OFFSET}\.leader_epoch_checkpoint",
 )
-PARTITION_METADATA = _kind("partition-metadata", "the topic ID of a partition", r"partition\.metadata")
-META_PROPERTIES = _kind("meta-properties", "the properties of a log directory", r"meta\.properties")
-QUORUM_STATE = _kind("quorum-state", "the quorum state of a KRaft node", r"quorum-state")
-CLEAN_SHUTDOWN = _kind("clean-shutdown", "a clean-shutdown file", r"\.kafka_cleanshutdown")
+PARTITION_METADATA = Kind("partition-metadata", "the topic ID of a partition", r"partition\.metadata")
+META_PROPERTIES = Kind("meta-properties", "the properties of a log directory", r"meta\.properties")
+QUORUM_STATE = Kind("quorum-state", "the quorum state of a KRaft node", r"quorum-state")
+CLEAN_SHUTDOWN = Kind("clean-shutdown", "a clean-shutdown file", r"\.kafka_cleanshutdown")
 
 KINDS = {
     kind.name: kind
@@ -93,21 +86,28 @@ def named(name: str) -> Kind:
 BATCHES = (SEGMENT, KRAFT_SNAPSHOT)
 """Kinds of files that contain record batches."""
 
-ENDINGS = re.compile(r"(?:\.(?:deleted|swap|cleaned|part|tmp))*(?:\.(?:gz|zst))?$")
+_ENDINGS = r"(?:\.(?:deleted|swap|cleaned|part|tmp))*(?:\.(?:gz|zst))?"
+ENDINGS = re.compile(_ENDINGS + "$")
 """Suffixes that a broker, or whoever copied the file, has appended to the name."""
+
+# One group for each kind: a name of no kind, which most are in a directory of other files, costs a single match.
+_NAME = re.compile(f"(?:{'|'.join(f'({kind.pattern})' for kind in KINDS.values())}){_ENDINGS}")
+_OFFSET_NAME = re.compile(rf"{_OFFSET}\.")
+_BY_GROUP = (None, *KINDS.values())
 
 
 def by_name(path: str) -> tuple[Kind | None, int | None]:
     """Return the kind and the base offset that a file name implies, None for each that it does not. A broker parses the
     digits as a long, so a name with a larger number is not a Kafka file name."""
-    name = ENDINGS.sub("", os.path.basename(path))
-    for kind in KINDS.values():
-        match = kind.pattern.match(name)
-        if match:
-            digits = match.groupdict().get("offset")
-            offset = parse_long(digits)
-            return (None, None) if digits and offset is None else (kind, offset)
-    return None, None
+    name = os.path.basename(path)
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None, None
+    kind = _BY_GROUP[match.lastindex or 0]
+    if not _OFFSET_NAME.match(name):
+        return kind, None
+    offset = parse_long(name[:20])
+    return (None, None) if offset is None else (kind, offset)
 
 
 INDEXES: dict[Kind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -122,11 +123,14 @@ def test_a_metadata_log_without_topics(disk: Path, alone: bool, whole: bool) -> 
         for path in [*folder.glob("*.checkpoint"), *folder.glob("*.snapshot"), *folder.glob("*index")]:
             path.unlink()
         batches = craft.split(log.read_bytes())
-        for end in range(len(batches), 0, -1):
+
+        def has_topics(end: int) -> bool:
             log.write_bytes(b"".join(batches[:end]))
             metadata = read_metadata(str(disk))
-            if metadata is not None and not metadata.topics:
-                break
+            return metadata is None or bool(metadata.topics)
+
+        before = bisect_left(range(1, len(batches) + 1), True, key=has_topics)
+        assert not has_topics(before)
     if alone:
         path = folder / "quorum-state"
         path.write_text(path.read_text().replace('"voterId":0', '"voterId":2').replace('"leaderId":0', '"leaderId":2'))
