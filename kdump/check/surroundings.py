@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 from kdump.check.batch import file_finding
-from kdump.check.catalogue import ERROR, INFO, WARNING
+from kdump.check.catalogue import ERROR, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.identity import content
 from kdump.check.kraft_snapshot import kraft_snapshot
@@ -260,13 +260,3 @@ def stranger(path: str) -> str:
     if path.endswith(".tmp"):
         return "a temporary file of a write that did not finish"
     return "not a name that Kafka uses"
-
-
-def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Finding]:
-    """Yield a finding for a checkpoint's partitions that are not in the log directory."""
-    names = [f"{topic}-{partition}" for topic, partition in entries_at]
-    if names:
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        message = f"partitions that are not in this log directory: {shown}"
-        consequence = "the broker removes these lines when it next writes the file"
-        yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)
