@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse
+from kdump.commands.files import complain, output_for, refuse, unread
 from kdump.commands.params import ZoneParam, limit_options, read_once
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
@@ -164,7 +164,7 @@ class _Run:
         if self.options["as_json"]:
             names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
             sums = {name: counts[name] for name in names}
-            found = CarveSummary(**sums, written=written, unread=self.unread, seconds=round(seconds, 3))
+            found = CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3))
             self.output.line(answer_line(found))
             return
         if self.options["quiet"] or not counts["files"]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse
+from kdump.commands.files import complain, output_for, refuse, unread
 from kdump.commands.params import ZoneParam, limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
@@ -153,7 +153,7 @@ class _Run:
                 divergent=self.counts[DIVERGENT],
                 unknown=self.counts[None],
                 lone=len(self.lone),
-                unread=self.unread,
+                unread=unread(),
                 seconds=round(seconds, 3),
             )
             self.output.line(answer_line(summary))

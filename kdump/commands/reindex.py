@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse
+from kdump.commands.files import complain, output_for, refuse, unread
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
@@ -127,7 +127,7 @@ class _Run:
                 cut=counts["cut"],
                 refused=counts["refused"],
                 written=counts["written"],
-                unread=self.unread,
+                unread=unread(),
                 seconds=round(seconds, 3),
             )
             self.output.line(answer_line(found))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse
+from kdump.commands.files import complain, output_for, refuse, unread
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
@@ -36,8 +36,8 @@ Examples:
   kdump salvage clean-1 --topic 'orders-*' --format jsonl --out /tmp/saved
 
 \b
-Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), 2 for a usage
-error, if a path does not exist, or if nothing was written.
+Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), or could not be
+read, 2 for a usage error, if a path does not exist, or if nothing was written.
 """
 
 
@@ -87,7 +87,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError(
             "standard input (-) cannot be combined with --replica: sources and replicas are read more than once"
         )
-    exit_with(lambda: _Run(sources, options, output_for(options)).run(), SalvageError, OutputError)
+    exit_with(lambda: _Run(sources, options, output_for(options)).run(), SalvageError, OutputError, if_unread=1)
 
 
 class _Run:
@@ -145,7 +145,7 @@ class _Run:
             for made in found:
                 self.output.line(answer_line(made))
             whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
-            sums = SalvageSummary(out, ledger, len(found), whole, empty, self.unread, round(seconds, 3))
+            sums = SalvageSummary(out, ledger, len(found), whole, empty, unread(), round(seconds, 3))
             self.output.line(answer_line(sums))
             return
         report = SalvageReport(self.output, full=self.options["full"], loads=self.options["form"] == SEGMENTS)
