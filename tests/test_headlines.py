@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -178,6 +179,31 @@ def test_a_log_that_is_empty_or_gone(gone: str, disk: Path) -> None:
     assert headline(disk).startswith("INCOMPLETE: ")
     assert "300 offsets missing" in headline(disk)
     assert "300 offsets missing" in headline(log.parent)
+
+
+@pytest.mark.parametrize(
+    ("empty", "start", "end"),
+    [([0], 0, 0), ([300], 0, 300), ([0, 300], 0, 300), ([], 0, 0), ([], 300, 300), (["full", 700], 0, 700)],
+)
+def test_the_end_of_a_log_whose_last_segment_is_empty(empty: list[int | str], start: int, end: int, disk: Path) -> None:
+    """It is the base offset of that segment, or of the one that the broker creates (LogLoader.recoverLog); verify and
+    restart-plan agree. A high watermark above it is reported."""
+    path = disk / "orders-none-0"
+    for file in path.iterdir():
+        if file.suffix in (".log", ".index", ".timeindex", ".snapshot") and "full" not in empty:
+            file.unlink()
+    for base in empty:
+        if base != "full":
+            (path / f"{base:020}.log").write_bytes(b"")
+    (disk / "log-start-offset-checkpoint").write_text(f"0\n1\norders-none 0 {start}\n")
+    for mark in (end, end + 1):
+        (disk / "replication-offset-checkpoint").write_text(f"0\n1\norders-none 0 {mark}\n")
+        rows = [row for row in objects("verify", disk, status=0) if row.get("code") == "checkpoint-beyond-log"]
+        found = [row for row in rows if row["topic"] == "orders-none" and "replication" in row["message"]]
+        assert [(row["expected"], row["actual"]) for row in found] == ([(end, mark)] if mark > end else [])
+    plans = [json.loads(line) for line in run("restart-plan", "--json", disk).stdout.splitlines()]
+    (plan,) = [each for each in plans if each.get("topic") == "orders-none"]
+    assert plan["logEndOffset"] == end
 
 
 # Sums and wording.

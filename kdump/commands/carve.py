@@ -167,7 +167,7 @@ class _Run:
             found = CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3))
             self.output.line(answer_line(found))
             return
-        if self.options["quiet"]:
+        if self.options["quiet"] or not counts["files"]:
             return
         self.table.flush()
         if counts["batches"]:

@@ -139,7 +139,9 @@ class _Run:
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():
             self.topic(topic.name)
-        if told is None:
+        if told is None and self.topic.is_unmatched:
+            pass  # the end of the run reports it
+        elif told is None:
             self._show(metadata, files, around)
         elif self.changes is not None:
             self.changes.flush()

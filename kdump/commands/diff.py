@@ -82,6 +82,8 @@ class _Run:
         self.unread: list[str] = []
         self.gone = 0
         """Number of comparisons without a result because segments were deleted during the run."""
+        self.has_gone = False
+        """Whether a path was deleted during the run, so that nothing may be left to compare."""
         self.lone: list[str] = []
         self.lone_differ = False
         self.of_topic = matcher(options["topics"])
@@ -97,13 +99,17 @@ class _Run:
                 self._found(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts[None] > self.gone or not sum(self.counts.values()):
+        if self.unread or self.counts[None] > self.gone:
             return 2
+        if not sum(self.counts.values()):
+            return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
         if refuse(error):
             self.unread.append(str(error))
+        else:
+            self.has_gone = True
 
     def _lone(self, group: Group, is_difference: bool) -> None:
         assert group.key is not None
@@ -125,7 +131,7 @@ class _Run:
         elif found.relation == SAME and found.copies[0].path not in self.paths and not found.is_odd:
             if self.options["everything"]:
                 self.report.short(found)
-        else:
+        elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
             self.report.write(found)
 
     def _end(self, seconds: float) -> None:
@@ -136,7 +142,7 @@ class _Run:
             self.teller.note("", text, quiet=number >= MOST_LONE)
         if len(self.lone) > MOST_LONE:
             complain(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")
-        if not total and not self.unread and not any(self.of_topic.unmatched()):
+        if not total and not self.unread and not self.has_gone and not any(self.of_topic.unmatched()):
             complain("no partition is in more than one of the paths")
         names = ((SAME, "same"), (PREFIX, "prefix"), (DIVERGENT, "divergent"), (None, "unknown"))
         if self.options["as_json"]:

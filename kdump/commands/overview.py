@@ -124,6 +124,8 @@ class Overview:
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
         rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.by or "partition")
+        if not rows and self.options.topics:  # --topic matches nothing here
+            return
         self._view.directory(facts, rows)
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:

@@ -68,8 +68,11 @@ def _run(paths: tuple[str, ...], options: dict[str, Any], output: Output) -> int
         if options["as_json"]:
             output.line(answer_line(plan))
 
+    of_topic = matcher(options["topics"])
     with Progress("restart-plan", output, always=not options["as_json"]) as progress:
-        plan = restart_plan(paths, check, wanted=matcher(options["topics"]), found=told, met=progress.more)
+        plan = restart_plan(paths, check, wanted=of_topic, found=told, met=progress.more)
+    if not plan.unread:
+        of_topic.refuse_unmatched()
     if options["as_json"]:
         for directory in plan.directories:
             output.line(answer_line(directory))

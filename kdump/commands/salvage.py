@@ -19,7 +19,7 @@ from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
-from kdump.log.errors import SourceError
+from kdump.log.errors import Missing, SourceError
 from kdump.render.escape import path_text
 from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
@@ -37,7 +37,7 @@ Examples:
 
 \b
 Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), or could not be
-read, 2 for a usage error, or if nothing was written.
+read, 2 for a usage error, if a path does not exist, or if nothing was written.
 """
 
 
@@ -98,6 +98,8 @@ class _Run:
         self.options = options
         self.output = output
         self.unread: list[str] = []
+        self.is_complete = True
+        """Whether all paths exist that were given."""
 
     def run(self) -> int:
         """Run the command and return its exit status."""
@@ -121,13 +123,14 @@ class _Run:
             )
         self._tell(found, time.monotonic() - began)
         self.output.flush()
-        if not any(each.is_written for each in found):
+        if not self.is_complete or not any(each.is_written for each in found):
             return 2
         return int(bool(self.unread) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
         if refuse(error):
             self.unread.append(str(error))
+            self.is_complete = self.is_complete and not isinstance(error, Missing)
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if self.options["quiet"]:

@@ -109,6 +109,8 @@ class _Run:
     def _found(self, found: Stats) -> None:
         for text in found.unread:
             self._refused(SourceError(text))
+        if found.unread and not found.batches and found.topic is None and not self.options["as_json"]:
+            return  # not a log
         self.total.partitions += 1
         if self.options["as_json"]:
             self._json(found)

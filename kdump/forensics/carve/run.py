@@ -75,10 +75,13 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
         yield target(path)
         return
 
+    found = False
+
     def unlistable(error: OSError) -> None:
+        nonlocal found
+        found = True  # or nobody knows
         refused(SourceError(listing_error(error, str(error.filename))))
 
-    found = False
     for folder, below, names in os.walk(path, onerror=unlistable):
         below.sort()
         for name in sorted(names):
