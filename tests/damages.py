@@ -1070,6 +1070,21 @@ edited(
     line(b"users 0 254\n", b"users 0 999\n"), position=find(b"users 0 254\n"), severity="warning",
 )  # fmt: skip
 
+
+def partition_gone(root: Path, checkpoint: str = REPLICATION) -> Expected:
+    """Remove a partition; the finding is about the checkpoint's line."""
+    shutil.rmtree(root / "orders-none-0")
+    return Expected(
+        "partition-missing", "warning", checkpoint, (root / checkpoint).read_bytes().index(b"orders-none 0 ")
+    )
+
+
+add("partition-gone", "partition-missing", "clean-1", "the directory of a partition is gone", partition_gone)
+add(
+    "partition-gone-crash", "partition-missing", "crash-1",
+    "the directory of a partition is gone, after an unclean shutdown", partition_gone,
+)  # fmt: skip
+
 # --- IDs, the metadata log and the directory --------------------------------------------------------------------------
 
 PARTITION = "orders-snappy-0/partition.metadata"

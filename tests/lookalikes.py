@@ -358,6 +358,10 @@ there(
     "partition-duplicate", "clean-1", "", "a partition that is deleted here, and another incarnation",
     lambda path: any(path.glob("gone-0.*-delete")),
 )  # fmt: skip
+edited(
+    "partition-missing", "replication-offset-checkpoint", "a high watermark of a topic that was deleted just before",
+    lambda data: data.replace(b"\n44\n", b"\n45\n") + b"gone 0 20\n",
+)  # fmt: skip
 innocent(
     "directory-unknown", "clean-1", "a.b_c-d-007", "a topic with every character that a name may have",
     lambda root: shutil.copytree(

@@ -18,6 +18,7 @@ from tests.damages import (
     DOUBTS,
     META,
     RECOVERY,
+    REPLICATION,
     START,
     TXN_INDEX,
     ZERO,
@@ -192,6 +193,13 @@ def partition_unknown(root: Path) -> None:
     shutil.copytree(root / "orders-none-0", root / "orders-none-7")
 
 
+@recipe("clean-1", "the directory of a partition is gone, and so are the checkpoints that name it")
+def partition_and_checkpoints_gone(root: Path) -> None:
+    shutil.rmtree(root / "orders-none-0")
+    for name in (RECOVERY, REPLICATION):
+        (root / name).unlink()
+
+
 @recipe("clean-1", "recovery-point-offset-checkpoint of version 7, and no transaction is open")
 def recovery_version_no_transaction(root: Path) -> None:
     edit(root / RECOVERY, lambda data: b"7" + data[1:])
@@ -311,7 +319,7 @@ epoch-version epoch-line replication-count index-lost time-index-lost index-past
 snapshot-bit-recovery partition-metadata-lost partition-metadata-garbage partition-metadata-empty
 partition-metadata-other-id meta-lost meta-no-node-id meta-node-id quorum-garbage-clean-1 kraft-snapshot-lost-clean-1
 two-directories lost-and-found directory-delete directory-stray directory-future-beside compaction-cleaned
-compaction-swap file-deleted data-outside-transaction control-key-short
+compaction-swap file-deleted data-outside-transaction control-key-short partition-gone partition-gone-crash
 """
 CHOSEN = NAMES.split()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,16 +11,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import found
-from kdump.cli import COMMANDS, cli
 from kdump.log.paths import target
 from tests import craft
 from tests.command import objects, run
-from tests.conftest import FIXTURES, ROOT, sample, segment
+from tests.conftest import FIXTURES, ROOT, segment
+from tests.unread import NOBODY, answers
 
 FIRST = f"{0:020}.log"
 DATA, MARKER = 0x10, 0x20
@@ -103,7 +103,6 @@ def test_verify_and_restart_plan_agree_on_a_torn_tail(disk: Path) -> None:
     assert "nobody has read" not in check
 
 
-NOBODY = 65534
 AS_NOBODY = """
 import os, sys
 from click.testing import CliRunner
@@ -139,21 +138,6 @@ def open_disk(disk: Path) -> Iterator[Path]:
         yield opened
 
 
-OF_DISKS = ("ls", "verify", "stats", "transactions", "producers", "retention", "reindex", "diff")
-"""Commands that read every partition of a disk, and answer with text. The others are salvage and report, which write
-files, and those that read streams of bytes and print one line per file."""
-
-
-@pytest.mark.parametrize("command", OF_DISKS)
-def test_what_was_not_read_is_in_the_first_line(command: str, open_disk: Path) -> None:
-    (open_disk / "payments-0" / FIRST).chmod(0)
-    said = as_nobody(command, *([open_disk, open_disk] if command == "diff" else [open_disk]))
-    first = said.splitlines()[0]
-    assert any(words in first for words in ("NOT ALL WAS READ", "could be read", "could not be read"))
-    assert "SOUND" not in said
-    assert as_nobody("transactions", open_disk / "payments-0").splitlines()[:1] != ["no transaction"]
-
-
 def test_the_broker_cannot_read_it_either(open_disk: Path) -> None:
     """If the broker's own user cannot read a file, this is not missing from the answer of restart-plan: it is the
     answer."""
@@ -164,54 +148,16 @@ def test_the_broker_cannot_read_it_either(open_disk: Path) -> None:
     assert str(log) in said
 
 
-@pytest.mark.parametrize("command", ["groups", "cluster"])
-def test_the_log_that_is_asked_for_cannot_be_read(command: str, open_disk: Path) -> None:
-    name = "__consumer_offsets-0" if command == "groups" else "__cluster_metadata-0"
-    (open_disk / name / FIRST).chmod(0)
-    said = as_nobody(command, open_disk)
-    assert not said or said.startswith("NOT ALL WAS READ: ")
-
-
-def test_a_partition_that_cannot_be_listed(open_disk: Path) -> None:
-    (open_disk / "payments-0").chmod(0)
-    assert as_nobody("verify", open_disk).splitlines()[0].startswith("NOT ALL WAS READ")
-
-
 def test_markers_in_what_was_not_read_are_not_missing(open_disk: Path) -> None:
     """Neither are offsets, nor the states in a snapshot or of a coordinator: no rule draws conclusions across unread
     bytes."""
-    for part in ("payments-0", "users-0"):
-        for log in sorted((open_disk / part).glob("*.log")):
-            log.chmod(0)
-            assert "no marker" not in as_nobody("transactions", open_disk), log
-            said = as_nobody("verify", open_disk)
-            assert said.startswith("NOT ALL WAS READ"), log
-            assert "missing" not in said.splitlines()[0], log
-            log.chmod(0o644)
-
-
-def test_every_command_is_considered() -> None:
-    context = click.Context(cli)
-    assert all(cli.get_command(context, name) is not None for name in OF_DISKS)
-    assert set(OF_DISKS) <= set(COMMANDS)
-
-
-def small_files() -> list[str]:
-    """A path of each kind of file of a disk, other than the segments."""
-    disk = FIXTURES / "disk-1"
-    parts = [part for part in (disk / "payments-0", disk / "__cluster_metadata-0", disk) if part.is_dir()]
-    files = [path for part in parts for path in sorted(part.iterdir()) if path.is_file() and path.suffix != ".log"]
-    return [str(path.relative_to(disk)) for path in {path.suffix + path.parent.name: path for path in files}.values()]
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("name", sample(small_files(), 4, "unreadable"))
-def test_nothing_is_concluded_from_a_file_that_was_not_read(name: str, open_disk: Path) -> None:
-    """`verify` has no error that it does not have where the file can be read, and counts the file once."""
-    (open_disk / name).chmod(0)
-    first = as_nobody("verify", open_disk).splitlines()[0]
-    assert first.startswith(("NOT ALL WAS READ", "INCOMPLETE"))
-    assert first.endswith("1 path not read")
+    logs = [log for part in ("payments-0", "users-0") for log in sorted((open_disk / part).glob("*.log"))]
+    names = [str(log.relative_to(open_disk)) for log in logs]
+    for answer in answers(["transactions", str(open_disk)], open_disk, names)[1:]:
+        assert "no marker" not in answer.stdout, answer.name
+    for answer in answers(["verify", str(open_disk)], open_disk, names)[1:]:
+        assert answer.first.startswith("NOT ALL WAS READ"), answer.name
+        assert "missing" not in answer.first, answer.name
 
 
 @pytest.mark.parametrize("name", ["payments-0/*.txnindex", "payments-0/partition.metadata", "meta.properties"])
@@ -233,6 +179,31 @@ def test_a_log_that_is_empty_or_gone(gone: str, disk: Path) -> None:
     assert headline(disk).startswith("INCOMPLETE: ")
     assert "300 offsets missing" in headline(disk)
     assert "300 offsets missing" in headline(log.parent)
+
+
+@pytest.mark.parametrize(
+    ("empty", "start", "end"),
+    [([0], 0, 0), ([300], 0, 300), ([0, 300], 0, 300), ([], 0, 0), ([], 300, 300), (["full", 700], 0, 700)],
+)
+def test_the_end_of_a_log_whose_last_segment_is_empty(empty: list[int | str], start: int, end: int, disk: Path) -> None:
+    """It is the base offset of that segment, or of the one that the broker creates (LogLoader.recoverLog); verify and
+    restart-plan agree. A high watermark above it is reported."""
+    path = disk / "orders-none-0"
+    for file in path.iterdir():
+        if file.suffix in (".log", ".index", ".timeindex", ".snapshot") and "full" not in empty:
+            file.unlink()
+    for base in empty:
+        if base != "full":
+            (path / f"{base:020}.log").write_bytes(b"")
+    (disk / "log-start-offset-checkpoint").write_text(f"0\n1\norders-none 0 {start}\n")
+    for mark in (end, end + 1):
+        (disk / "replication-offset-checkpoint").write_text(f"0\n1\norders-none 0 {mark}\n")
+        rows = [row for row in objects("verify", disk, status=0) if row.get("code") == "checkpoint-beyond-log"]
+        found = [row for row in rows if row["topic"] == "orders-none" and "replication" in row["message"]]
+        assert [(row["expected"], row["actual"]) for row in found] == ([(end, mark)] if mark > end else [])
+    plans = [json.loads(line) for line in run("restart-plan", "--json", disk).stdout.splitlines()]
+    (plan,) = [each for each in plans if each.get("topic") == "orders-none"]
+    assert plan["logEndOffset"] == end
 
 
 # Sums and wording.

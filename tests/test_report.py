@@ -387,6 +387,14 @@ def test_producers_are_those_of_kdump_producers() -> None:
     assert {key: tuple(sums) for key, sums in mine.items()} == dict(said)
 
 
+def test_a_partition_without_segments(tmp_path: Path) -> None:
+    """A coordinator has recorded transactions in it, and the markers are not there to compare."""
+    shutil.copytree(FIXTURES / "disk-1", tmp_path / "disk")
+    for path in (tmp_path / "disk" / "payments-0").glob("0*"):
+        path.unlink()
+    assert "offsets missing" in read(tmp_path / "disk").totals.missing.text
+
+
 def test_several_processes_tell_the_same(damaged: Path) -> None:
     one, several = read(damaged), postmortem(str(damaged), Options(now=NOW), jobs=2)
     assert one.totals == several.totals

@@ -32,7 +32,8 @@ HEALTHY = [
     DISKS / "kafka-2.8-legacy",
     DISKS / "kafka-4.3-tiered",
 ]
-TRUE_WARNINGS = {("timestamp-in-future", "future"), ("directory-stray", "gone")}
+TRUE_WARNINGS = {("timestamp-in-future", "future"), ("directory-stray", "gone"), ("partition-missing", "large")}
+"""The corpus has the partition large-0 only on clean-1: it is too large to keep it three times."""
 
 
 def verify(*arguments: str | Path) -> tuple[int, str, str]:

@@ -263,13 +263,22 @@ def diverged_replicas(disk: Disk) -> None:
         shutil.copytree(FIXTURES / f"diverged-{number}", disk.root.parent / f"disk-{number}")
 
 
+def leave_out(root: Path, topic: str, partition: int) -> None:
+    """Remove a partition as if the broker had never had it: from the checkpoints, too."""
+    shutil.rmtree(root / f"{topic}-{partition}")
+    for path in root.glob("*-checkpoint"):
+        version, _, *lines = path.read_text().splitlines()
+        left = [line for line in lines if not line.startswith(f"{topic} {partition} ")]
+        path.write_text("\n".join([version, str(len(left)), *left, ""]))
+
+
 def lay_out(name: str, directory: Path) -> None:
     """Create the disk of an incident in `directory`/disk-1. Raises FileExistsError."""
     directory.mkdir(parents=True)
     root = directory / "disk-1"
     shutil.copytree(FIXTURES / "disk-1", root)
     if name != "future-timestamp":
-        shutil.rmtree(root / "future-0")
+        leave_out(root, "future", 0)
     INCIDENTS[name](Disk(root))
     for path in directory.rglob("*"):
         os.utime(path, (MADE, MADE))

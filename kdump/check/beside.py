@@ -45,18 +45,17 @@ class Beside(Carrier):
     def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. An error that prevents reading it is added to the totals."""
         try:
-            window = self.options.open(at)
+            yield from self._read(at, kind)
         except SourceError as error:
             self.totals.refused(error)
-            return
+
+    def _read(self, at: Target, kind: Kind) -> Iterator[Item]:
+        """Yield everything in a file next to a segment. Raises SourceError."""
+        window = self.options.open(at)
         self.totals.files += 1
         self.totals.bytes += window.source.size or 0
-        try:
+        with closing(window.source):
             yield from read_entries(kind, window, at.name_offset or 0)
-        except SourceError as error:
-            self.totals.refused(error)
-        finally:
-            window.source.close()
 
     def snapshot(self, at: Target) -> Iterator[Row] | None:
         """Return the entries of a producer snapshot; None if it is not valid. Reads the file twice, because the
@@ -88,12 +87,15 @@ class Beside(Carrier):
         if at is None:
             return (None, []) if INDEX in part.segment.beside else None
         rows: list[Row] = []
-        problems = self.totals.problems
-        for item in self.entries(at, TXN_INDEX):
-            if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
-                return None
-            rows.append((item.position, item.values))
-        return (at, rows) if self.totals.problems == problems else None
+        try:
+            for item in self._read(at, TXN_INDEX):
+                if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
+                    return None
+                rows.append((item.position, item.values))
+        except SourceError as error:
+            self.totals.refused(error)
+            return None
+        return at, rows
 
     def begins(self, part: Part, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at

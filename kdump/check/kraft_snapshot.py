@@ -47,11 +47,11 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
                 yield region_finding(part, region, window.source.size)._replace(consequence=so)
                 continue
             totals.batches += 1
-            totals.records += region.recordCount or 0
             if not is_intact(region):
                 damaged = True
                 yield from (each._replace(consequence=SPOILT) for each in batch_findings(part, region))
                 continue
+            totals.records += region.possible_records
             said = [_control_types(region)] if region.isControlBatch else [("",)]
             first = said[0][0] if first is None and said[0] else first
             last = said[0][-1] if said[0] else last

@@ -1,4 +1,5 @@
-"""Totals of missing offsets and transaction markers, which the headline shows whatever their findings' severity."""
+"""Totals of missing partitions, offsets and transaction markers, which the headline shows whatever their findings'
+severity."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
-from kdump.format.counted import many
+from kdump.format.counted import first_of, many
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 
@@ -15,10 +16,12 @@ WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 @dataclass
 class Missing:
     """Totals over findings. Offsets that compaction removed are not missing, nor is the marker of a transaction that
-    may still be running: their findings are informational. `gaps`: number of offsets missing between batches; `ends`:
+    may still be running: their findings are informational. `partitions`: names of partitions
+    without a directory; `gaps`: number of offsets missing between batches; `ends`:
     number missing between the log end offset and the highest checkpoint, by log directory, topic and partition;
     `markers`: transactions without a marker."""
 
+    partitions: list[str] = field(default_factory=list)
     gaps: int = 0
     markers: int = 0
     ends: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
@@ -31,7 +34,9 @@ class Missing:
     def add(self, finding: Finding) -> None:
         """Count what the finding reports as missing."""
         lost = finding.severity != INFO or finding.consequence == LOST
-        if finding.code == "offset-gap" and lost:
+        if finding.code == "partition-missing" and lost:
+            self.partitions.append(f"{finding.topic}-{finding.partition}")
+        elif finding.code == "offset-gap" and lost:
             self.gaps += int(finding.actual or 0) - int(finding.expected or 0)
         elif finding.code == "checkpoint-beyond-log" and finding.severity == WARNING:
             log = finding.source, finding.topic, finding.partition
@@ -40,16 +45,18 @@ class Missing:
             self.markers += 1
 
     def __add__(self, other: Missing) -> Missing:
-        made = Missing(self.gaps + other.gaps, self.markers + other.markers)
+        made = Missing(self.partitions + other.partitions, self.gaps + other.gaps, self.markers + other.markers)
         made.ends = {log: max(self.ends.get(log, 0), other.ends.get(log, 0)) for log in {**self.ends, **other.ends}}
         return made
 
     def __bool__(self) -> bool:
-        return bool(self.offsets or self.markers)
+        return bool(self.partitions or self.offsets or self.markers)
 
     @property
     def text(self) -> str:
-        """Summary such as "60 offsets missing, 1 transaction without a marker"; empty if nothing is missing."""
-        parts = [f"{many(self.offsets, 'offset')} missing"] if self.offsets else []
+        """Summary such as "1 partition missing (orders-0), 60 offsets missing"; empty if nothing is missing."""
+        names = f"{many(len(self.partitions), 'partition')} missing ({first_of(self.partitions)})"
+        parts = [names] if self.partitions else []
+        parts += [f"{many(self.offsets, 'offset')} missing"] if self.offsets else []
         parts += [f"{many(self.markers, 'transaction')} without a marker"] if self.markers else []
         return ", ".join(parts)

@@ -8,8 +8,8 @@ from typing import Any
 
 from kdump.check import records as record_rules
 from kdump.check.beside import Aborted, Beside
+from kdump.check.carried import FLAG, NUMBER, Carrier, packed, unpack
 from kdump.check.carried import HELD as HELD_FINDINGS
-from kdump.check.carried import NUMBER, Carrier, packed, unpack
 from kdump.check.catalogue import WARNING
 from kdump.check.damage import batch_findings, region_finding
 from kdump.check.epochs import Epochs
@@ -48,7 +48,8 @@ class PartitionCheck(Carrier):
     and be resumed there: `state` returns the state, `resume` restores it."""
 
     carries = {
-        **dict.fromkeys(("log_start", "log_end", "end_unread", "reached", "doubts", "_records"), NUMBER),
+        **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records"), NUMBER),
+        "end_unread": FLAG,
         "_held": HELD_FINDINGS,
     }
 
@@ -63,8 +64,8 @@ class PartitionCheck(Carrier):
         """Only the segments are checked, because a single file was selected."""
         self.log_start: int | None = None
         self.log_end: int | None = None
-        self.end_unread = 0
-        """1 if the last segment could not be read, so that the log end offset is unknown."""
+        self.end_unread = False
+        """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.reached = -1
         """The highest offset that a valid batch starts or ends with."""
         self.doubts = 0
@@ -141,7 +142,7 @@ class PartitionCheck(Carrier):
         last = not following and segment.log.name_offset is not None
         if self.alone:
             last = self.known.last if self.known.last is not None else True
-        self.end_unread = 0
+        self.end_unread = False
         try:
             window = self.options.open(segment.log)
         except SourceError as error:
@@ -168,7 +169,7 @@ class PartitionCheck(Carrier):
         """Report the error. No rule draws conclusions across bytes that were not read."""
         self.totals.refused(error)
         self.log_end = None
-        self.end_unread = 1
+        self.end_unread = True
         for rule in self._rules:
             rule.unread()
 
@@ -228,8 +229,7 @@ class PartitionCheck(Carrier):
             marker = marker_of(batch)
         if sound:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-            claimed = batch.recordCount or 0  # decoding checks whether there are that many
-            self._count(1, 0 if batch.problems else claimed, base, batch.lastOffset)
+            self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
         seen = Seen(part, batch, sound, marker, damage)

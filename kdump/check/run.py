@@ -12,15 +12,15 @@ from kdump.check.catalogue import FAMILIES
 from kdump.check.finding import Finding, found
 from kdump.check.identity import registered
 from kdump.check.indexes import OffsetIndex, TimeIndex
-from kdump.check.known import Surrounds, alone, checkpoint, ids, same_broker
+from kdump.check.known import Surrounds, alone, ids, same_broker
 from kdump.check.kraft_snapshot import kraft_snapshot
+from kdump.check.missing_partitions import missing_from
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.rule import Known, Part, Rule
 from kdump.check.second_look import Looking, settled
 from kdump.check.surroundings import (
     Surroundings,
-    absent,
     file_findings,
     stranger,
     transaction_index,
@@ -158,8 +158,8 @@ class Unit:
                 metadata = None if directory.only_metadata else self.metadata
                 if at.kind is kinds.META_PROPERTIES and metadata is not None:
                     yield from registered(at, ids(directory, options), metadata, bool(directory.partitions))
-                if at.kind is kinds.OFFSET_CHECKPOINT:
-                    yield from absent([key for key in checkpoint(at, options) if key not in self.here], at)
+        if "checkpoints" in options.chosen and not directory.only_metadata:
+            yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
         if "files" in options.chosen:
             # A node lists no directory but those of log.dirs.
             for path in [] if directory.only_metadata else directory.unknown:

@@ -23,7 +23,14 @@ HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
 MOST = 10_000
 """Maximum number of findings that are checked again."""
-ROOT = ("partition-metadata-invalid", "checkpoint-beyond-log", "epoch-", "transaction-", "producer-")
+ROOT = (
+    "partition-metadata-invalid",
+    "partition-missing",
+    "checkpoint-beyond-log",
+    "epoch-",
+    "transaction-",
+    "producer-",
+)
 """Prefixes of the codes that also depend on the log directory's checkpoints, the cluster's metadata or a coordinator's
 log (kdump.check.known)."""
 

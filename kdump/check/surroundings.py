@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 
 from kdump.check.batch import file_finding
-from kdump.check.catalogue import ERROR, INFO, WARNING
+from kdump.check.catalogue import ERROR, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.identity import content
 from kdump.check.kraft_snapshot import kraft_snapshot
@@ -155,15 +156,13 @@ class Surroundings:
             )
 
     def _log_end(self, log: PartitionCheck) -> int | None:
-        """Return the log end offset; None if it is unknown because of what could not be read. A log without a batch
-        ends at the base offset of its last segment, one without a segment where the broker creates it: at its
-        checkpointed log start offset (LogLoader.recoverLog)."""
-        if log.log_end is not None:
-            return log.log_end
+        """Return the log end offset; None if it is unknown because of what could not be read. A last segment without a
+        batch ends at its base offset (LogSegment.readNextOffset), also if the batches before it end lower; a log
+        without a segment is created at its checkpointed log start offset (LogLoader.recoverLog)."""
         if log.end_unread or self.partition.refused:
-            return None
+            return log.log_end
         if self.partition.segments:
-            return self.partition.segments[-1].offset
+            return max(self.partition.segments[-1].offset, log.log_end or 0)
         start = self.known.checkpoints.get("log-start-offset")
         return start.offset if start else 0
 
@@ -171,36 +170,39 @@ class Surroundings:
 def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
     """Yield everything in a file without batches. An error that prevents reading it is added to the totals."""
     try:
-        window = options.open(at)
+        yield from _read(at, options, totals, count=count)
+    except SourceError as error:
+        totals.refused(error)
+
+
+def _read(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
+    """Yield everything in a file without batches. Raises SourceError."""
+    window = options.open(at)
+    with closing(window.source):
         kind = at.kind or kinds.by_content(window)
-    except SourceError as error:
-        totals.refused(error)
-        return
-    if count:
-        totals.files += 1
-        totals.bytes += window.source.size or 0
-    try:
+        if count:
+            totals.files += 1
+            totals.bytes += window.source.size or 0
         yield from entries(kind, window, at.name_offset or 0)
-    except SourceError as error:
-        totals.refused(error)
-    finally:
-        window.source.close()
 
 
 def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
     said: dict[str, str] = {}
     sound = True
-    problems = totals.problems
-    for item in _items(at, options, totals):
-        if isinstance(item, Problem):
-            sound = False
-            yield file_finding(at, item)
-        elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
-            said[item.values["name"]] = item.values["value"]
-        elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
-            yield found("snapshot-invalid", at, item.reason, position=item.position, size=item.size)
-    if sound and totals.problems == problems:  # nothing follows from a file that was not read
+    try:
+        for item in _read(at, options, totals):
+            if isinstance(item, Problem):
+                sound = False
+                yield file_finding(at, item)
+            elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
+                said[item.values["name"]] = item.values["value"]
+            elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
+                yield found("snapshot-invalid", at, item.reason, position=item.position, size=item.size)
+    except SourceError as error:
+        totals.refused(error)
+        return  # nothing follows from a file that was not read
+    if sound:
         yield from content(at, said)
 
 
@@ -258,13 +260,3 @@ def stranger(path: str) -> str:
     if path.endswith(".tmp"):
         return "a temporary file of a write that did not finish"
     return "not a name that Kafka uses"
-
-
-def absent(entries_at: Iterable[tuple[str, int]], at: Target) -> Iterator[Finding]:
-    """Yield a finding for a checkpoint's partitions that are not in the log directory."""
-    names = [f"{topic}-{partition}" for topic, partition in entries_at]
-    if names:
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        message = f"partitions that are not in this log directory: {shown}"
-        consequence = "the broker removes these lines when it next writes the file"
-        yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)

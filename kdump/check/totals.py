@@ -26,8 +26,6 @@ class Totals:
     """Findings that the baseline has accepted."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    problems: int = 0
-    """Number of times that something could not be read: more than there are files, if several rules read one."""
     missing: Missing = field(default_factory=Missing)
 
     def refused(self, error: SourceError) -> None:
@@ -36,7 +34,6 @@ class Totals:
 
     def problem(self, text: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
-        self.problems += 1
         found = self.notes if is_gone(text) else self.unread
         if text not in found[-RECENT:]:
             found.append(text)

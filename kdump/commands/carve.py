@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.files import complain, refuse, unread
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options, read_once
 from kdump.commands.rate import RateParam
@@ -154,5 +154,5 @@ class CarveCommand:
         names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
         sums = {name: counts[name] for name in names}
         written = counts["runs"] if self.options.out is not None else 0
-        self.sink.add(CarveSummary(**sums, written=written, unread=self.unread, seconds=round(seconds, 3)))
+        self.sink.add(CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3)))
         self.sink.end()

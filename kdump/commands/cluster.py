@@ -168,7 +168,9 @@ class ClusterCommand:
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():
             self.topic(topic.name)
-        if told is None:
+        if told is None and self.topic.is_unmatched:
+            pass  # the end of the run reports it
+        elif told is None:
             self._show(metadata, files, around)
         self.notes.all(files.path, metadata.problems)
         if told is not None and metadata.snapshot:

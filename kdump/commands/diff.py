@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.files import complain, refuse, unread
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
@@ -98,6 +98,8 @@ class DiffCommand:
         self.unread: list[str] = []
         self.gone = 0
         """Number of comparisons without a result because segments were deleted during the run."""
+        self.has_gone = False
+        """Whether a path was deleted during the run, so that nothing may be left to compare."""
         self.lone: list[str] = []
         self.lone_differ = False
         self.of_topic = matcher(options.topics)
@@ -118,13 +120,17 @@ class DiffCommand:
                 self._found(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts[None] > self.gone or not sum(self.counts.values()):
+        if self.unread or self.counts[None] > self.gone:
             return 2
+        if not sum(self.counts.values()):
+            return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
         if refuse(error):
             self.unread.append(str(error))
+        else:
+            self.has_gone = True
 
     def _lone(self, group: Group, is_difference: bool) -> None:
         assert group.key is not None
@@ -144,7 +150,7 @@ class DiffCommand:
         total = sum(self.counts.values())
         if not self.options.output.quiet:
             self._tell_lone()
-            if not total and not self.unread and not any(self.of_topic.unmatched()):
+            if not total and not self.unread and not self.has_gone and not any(self.of_topic.unmatched()):
                 complain("no partition is in more than one of the paths")
         summary = DiffSummary(
             partitions=total,
@@ -153,7 +159,7 @@ class DiffCommand:
             divergent=self.counts[DIVERGENT],
             unknown=self.counts[None],
             lone=len(self.lone),
-            unread=self.unread,
+            unread=unread(),
             seconds=round(seconds, 3),
         )
         self.sink.add(summary)

@@ -8,15 +8,16 @@ from typing import NoReturn
 
 import click
 
-from kdump.commands.files import COMPLAINED, complain, sum_up_gone
+from kdump.commands.files import COMPLAINED, complain, note_unread, sum_up_gone, tell_unread
 from kdump.commands.topics import unmatched
 from kdump.log.errors import SourceError, is_gone
 
 
-def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
+def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int = 2) -> NoReturn:
     """Exit with the status that `run` returns; with 130 if it is interrupted; with 2, and a line on stderr, for a path
     that cannot be read (0 if it was deleted during the run) and for the errors in `trouble`. If `run` returns 0, the
-    status is still 2 if a pattern of an option matched nothing."""
+    status is still 2 if a pattern of an option matched nothing. If any file could not be read, the status is at least
+    `if_unread`."""
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     try:
         status = run()
@@ -24,8 +25,12 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception]) -> NoReturn:
         sys.exit(130)
     except errors as error:
         complain(str(error))
+        note_unread(str(error))
+        tell_unread()
         sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
     sum_up_gone()
+    if tell_unread():
+        status = max(status, if_unread)
     context = click.get_current_context()
     for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
         complain(text)

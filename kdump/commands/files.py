@@ -10,6 +10,7 @@ import click
 
 from kdump.format.counted import many
 from kdump.log.errors import SourceError, is_gone
+from kdump.log.failures import failures
 from kdump.log.kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, Kind, by_content
 from kdump.log.named import missing
 from kdump.log.paths import Target, targets
@@ -57,7 +58,7 @@ def sum_up_gone() -> None:
 
 
 UNREAD = "kdump.commands.files"
-"""Key in click's context: what could not be read in this run."""
+"""Key in click's context: the errors reported in this run about what could not be read, each once."""
 
 
 def refuse(error: SourceError) -> bool:
@@ -66,34 +67,73 @@ def refuse(error: SourceError) -> bool:
     if is_gone(error):
         note_gone(error)
         return False
-    complain(str(error))
+    if str(error) not in _reported():  # both the search and the directory report what cannot be listed
+        complain(str(error))
     note_unread(str(error))
     return True
 
 
 def note_unread(text: str) -> None:
     """Like `refuse`, for an error that has been printed already."""
+    _reported()[text] = None
+
+
+def _reported() -> dict[str, None]:
     context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta.setdefault(UNREAD, []).append(text)
+    found: dict[str, None] = {} if context is None else context.meta.setdefault(UNREAD, {})
+    return found
+
+
+def unread() -> list[str]:
+    """Return what could not be read in this run: the errors that the command has reported, then the failures that
+    nothing has reported yet (kdump.log.failures)."""
+    return [*_reported(), *_unreported()]
+
+
+def _unreported() -> list[str]:
+    """Return the failures to read a file or directory whose path is in no error that the command has reported."""
+    paths = {os.path.abspath(part) for text in _reported() for part in text.split(": ")}
+    return [text for path, text in failures().items() if path not in paths]
+
+
+OUTPUT = "kdump.commands.files.output"
+"""Key in click's context: the output whose first line states what was not read."""
+MOST_UNREAD = 20
+"""Maximum number of failures that are listed by name at the end of a run."""
 
 
 def output_for(options: dict[str, Any]) -> Output:
     """Return standard output. For output to people, its first line states what was not read, if that is known by then.
     (JSON has objects for that, and stderr has a line.)"""
-    output = Output()
-    if not options.get("as_json"):
-        context = click.get_current_context()
-
-        def headline() -> str:
-            unread: list[str] = context.meta.get(UNREAD, [])
-            if not unread:
-                return ""
-            more = f", and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-            return f"NOT ALL WAS READ: {printable(path_text(unread[0]))}{more}"
-
-        output.headline = headline
+    context = click.get_current_context()
+    output = context.meta[OUTPUT] = Output()
+    if not options.get("as_json") and not options.get("quiet"):
+        output.headline = unread_line
     return output
+
+
+def unread_line() -> str:
+    """Return the first line of output for people, if something could not be read; else an empty string."""
+    found = unread()
+    if not found:
+        return ""
+    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"NOT ALL WAS READ: {printable(path_text(found[0]))}{more}"
+
+
+def tell_unread() -> bool:
+    """End an answer of `output_for`: print the failures that the command itself did not report; if it has no other
+    output, write the first line alone. Return True if a file or directory could not be read."""
+    output = click.get_current_context().meta.get(OUTPUT)
+    if output is None or not failures():
+        return False
+    output.finish()
+    found = _unreported()
+    for text in found[:MOST_UNREAD]:
+        complain(text)
+    if len(found) > MOST_UNREAD:
+        complain(f"… and {len(found) - MOST_UNREAD:,} more files that could not be read")
+    return True
 
 
 class Files:

@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import click
 
-from kdump.commands.files import UNREAD, complain
+from kdump.commands.files import OUTPUT, complain, unread_line
 from kdump.commands.params import ZoneParam
 from kdump.commands.typed import CommandOptions
 from kdump.format.counted import many
 from kdump.render.columns import UnknownColumn
-from kdump.render.escape import path_text, printable
 from kdump.render.output import AUTO, COLORS, Output
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
 
@@ -58,8 +57,10 @@ class OutputOptions(CommandOptions):
         """Return standard output. With `headline`, output for people begins with what was not read, if that is known by
         then. (JSON has objects for that, and stderr has a line.)"""
         output = Output(self.color)
-        if headline and self.format == TABLE:
-            output.headline = _headline(click.get_current_context())
+        if headline:
+            click.get_current_context().meta[OUTPUT] = output
+            if self.format == TABLE and not self.quiet:
+                output.headline = unread_line
         return output
 
     def sink(
@@ -124,17 +125,6 @@ def old_format() -> str | None:
 def tell_left_out(count: int) -> None:
     """Print how many findings the selected columns cannot show."""
     complain(f"{many(count, 'finding')} not shown; omit --columns and --format csv, or use --json, to show all")
-
-
-def _headline(context: click.Context) -> Callable[[], str]:
-    def headline() -> str:
-        unread: list[str] = context.meta.get(UNREAD, [])
-        if not unread:
-            return ""
-        more = f", and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-        return f"NOT ALL WAS READ: {printable(path_text(unread[0]))}{more}"
-
-    return headline
 
 
 def output_options(

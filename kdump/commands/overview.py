@@ -19,6 +19,7 @@ from kdump.format.counted import many
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
 from kdump.log.errors import SourceError
+from kdump.log.failures import failures
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.named import missing
 from kdump.log.paths import Target
@@ -146,8 +147,11 @@ class Overview:
 
     def _directory(self, place: LogDirectory) -> None:
         facts = directory_facts(place)
-        self._damaged += bool(facts.broken)
+        paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
+        self._damaged += bool(paths - failures().keys())
         rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.rows or "partition")
+        if not rows and self.options.topics:  # --topic matches nothing here
+            return
         self._sink.add(DirectoryStart(facts, rows))
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:

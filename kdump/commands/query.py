@@ -58,7 +58,7 @@ def command(options: QueryOptions) -> None:
     from kdump.spark.store import StoreError
 
     conf = dict(pair("--conf", text) for text in options.confs)
-    output = options.output.output()
+    output = options.output.output(headline=False)
     kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
     rows = kinds[options.output.format](output, full=options.output.full)
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.files import complain, refuse, unread
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
@@ -148,7 +148,7 @@ class ReindexCommand:
             cut=counts["cut"],
             refused=counts["refused"],
             written=counts["written"],
-            unread=self.unread,
+            unread=unread(),
             seconds=round(seconds, 3),
         )
         self.sink.add(found)

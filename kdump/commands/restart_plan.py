@@ -81,8 +81,11 @@ def _run(options: RestartPlanOptions) -> int:
         report=True,
     )
     check = options.reading.check_options()
+    of_topic = matcher(options.topics)
     with Progress("restart-plan", output, always=not sink.streams) as progress:
-        plan = restart_plan(options.paths, check, wanted=matcher(options.topics), found=sink.add, met=progress.more)
+        plan = restart_plan(options.paths, check, wanted=of_topic, found=sink.add, met=progress.more)
+    if not plan.unread:
+        of_topic.refuse_unmatched()
     sink.add(PlanEnd(plan, time.monotonic() - began))
     sink.end()
     for text in plan.unread if not sink.shows_unread else ():

@@ -17,10 +17,11 @@ from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.ask import ask
-from kdump.forensics.retention.configs import Given, check, known_names
+from kdump.forensics.retention.configs import Given, broker_names, check, known_names
 from kdump.forensics.retention.partition import Question
 from kdump.forensics.retention.properties import read_properties
 from kdump.log.region import Limits
+from kdump.render.escape import path_text
 from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -100,7 +101,10 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
         except ValueError:
             raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
         found[name] = value
-    return Given(found, read_properties(properties) if properties is not None else {})
+    values = read_properties(properties) if properties is not None else {}
+    if properties is not None and not broker_names() & values.keys():
+        complain(f"--properties {path_text(properties)}: sets none of the configs used here, such as log.retention.ms")
+    return Given(found, values)
 
 
 class _Run:

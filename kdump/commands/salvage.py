@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.files import complain, refuse, unread
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
@@ -21,7 +21,7 @@ from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
-from kdump.log.errors import SourceError
+from kdump.log.errors import Missing, SourceError
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -37,8 +37,8 @@ Examples:
   kdump salvage clean-1 --topic 'orders-*' --write jsonl --out /tmp/saved
 
 \b
-Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), 2 for a usage
-error, or if nothing was written.
+Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), or could not be
+read, 2 for a usage error, if a path does not exist, or if nothing was written.
 """
 
 
@@ -101,7 +101,7 @@ def command(options: SalvageOptions) -> None:
         raise click.UsageError(
             "standard input (-) cannot be combined with --replica: sources and replicas are read more than once"
         )
-    exit_with(SalvageCommand(options, options.output.output()).run, SalvageError, OutputError)
+    exit_with(SalvageCommand(options, options.output.output()).run, SalvageError, OutputError, if_unread=1)
 
 
 class SalvageCommand:
@@ -111,6 +111,8 @@ class SalvageCommand:
         self.options = options
         self.output = output
         self.unread: list[str] = []
+        self.is_complete = True
+        """Whether all paths exist that were given."""
         self.write = options.write or old_format() or SEGMENTS
         self.sink = options.output.sink(
             output,
@@ -140,13 +142,14 @@ class SalvageCommand:
             )
         self._tell(found, time.monotonic() - began)
         self.output.flush()
-        if not any(each.is_written for each in found):
+        if not self.is_complete or not any(each.is_written for each in found):
             return 2
         return int(bool(self.unread) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
         if refuse(error):
             self.unread.append(str(error))
+            self.is_complete = self.is_complete and not isinstance(error, Missing)
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if not found:
@@ -159,5 +162,5 @@ class SalvageCommand:
         out = path_text(self.options.out)
         ledger = os.path.join(out, LEDGER)
         whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
-        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, self.unread, round(seconds, 3)))
+        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unread(), round(seconds, 3)))
         self.sink.end()

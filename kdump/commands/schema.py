@@ -47,7 +47,7 @@ def command(options: SchemaOptions) -> None:
     """Show the fields of a structure: type, position, size, bits and meaning, and for Kafka's messages the versions
     that have each field. Without a name, list all structures. A name may be in upper or lower case, and may be
     shortened to a part that no other name contains."""
-    output = options.output.output()
+    output = options.output.output(headline=False)
     if options.name is None:
         if options.version is not None:
             raise click.UsageError("--version needs the name of a message")

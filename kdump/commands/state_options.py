@@ -128,14 +128,15 @@ class Notes:
         """Print what could not be read; at most MOST_TOLD notes on stderr."""
         for number, problem in enumerate(problems):
             self.add(source, problem, quiet=number >= MOST_TOLD)
-            if isinstance(problem, Unread):
-                note_unread(problem)
-                self.failed = True
         if len(problems) > MOST_TOLD:
             more = len(problems) - MOST_TOLD
             complain(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
     def add(self, source: str, message: str, quiet: bool = False) -> None:
+        """Print a note. An Unread is also mentioned in the first line of the output."""
+        if isinstance(message, Unread):
+            note_unread(message)
+            self.failed = True
         if not quiet:
             complain(f"{path_text(source)}: {message}" if source else message)
         self.sink.note(source, message)
@@ -160,16 +161,17 @@ class Teller:
         """Print what could not be read; at most MOST_TOLD notes on stderr."""
         for number, problem in enumerate(problems):
             self.note(source, problem, quiet=number >= MOST_TOLD)
-            if isinstance(problem, Unread):
-                note_unread(problem)
-                self.failed = True
         if len(problems) > MOST_TOLD:
             more = len(problems) - MOST_TOLD
             complain(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
     def note(self, source: str, message: str, quiet: bool = False) -> None:
+        """Print a note. An Unread is also mentioned in the first line of the output."""
         if not quiet:
             complain(f"{path_text(source)}: {message}" if source else message)
+        if isinstance(message, Unread):
+            note_unread(message)
+            self.failed = True
         if self.as_json:
             self.output.line(answer_line(Note(source, message)))
 

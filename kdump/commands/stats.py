@@ -127,6 +127,8 @@ class StatsCommand:
     def _found(self, found: Stats) -> None:
         for text in found.unread:
             self._refused(SourceError(text))
+        if found.unread and not found.batches and found.topic is None and not self.sink.is_complete:
+            return  # not a log
         self.total.partitions += 1
         self.sink.add(StatsPart(found))
         self.total.add(found)

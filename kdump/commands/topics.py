@@ -70,10 +70,15 @@ class Matcher:
         for text in self._unmatched:
             yield _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
 
+    @property
+    def is_unmatched(self) -> bool:
+        """Whether there are names but no pattern has matched any so far."""
+        return bool(self._known and self._patterns and len(self._unmatched) == len(self._patterns))
+
     def refuse_unmatched(self) -> None:
         """Raise SourceError if there are names but no pattern has matched any. Call it before showing anything that
         could be mistaken for a result."""
-        if self._known and self._patterns and len(self._unmatched) == len(self._patterns):
+        if self.is_unmatched:
             raise SourceError(next(self.unmatched()))
 
 

@@ -131,7 +131,8 @@ class _Run:
                     self.options["coordinator"] = True  # contains only the state of transactions, and none of its own
                 if report is None:
                     ledger = self._lists(place)
-                    report = TransactionReport(self.output, self.tables, ledger=ledger)
+                    selected = bool(self.options["producer_ids"] or self.options["names"])
+                    report = TransactionReport(self.output, self.tables, ledger=ledger, selected=selected)
 
             refused = self.teller.refuse
             for answer in transactions(

@@ -78,7 +78,7 @@ class _Pair:
             return False
         if one.partitionLeaderEpoch != other.partitionLeaderEpoch:
             self.found.sum(LEADER_EPOCH, None, one.baseOffset or 0, last_record_offset(one), batches=1)
-        count = one.recordCount or 0
+        count = one.possible_records
         if self.found.parted is not None:
             for number in (0, 1):
                 self.found.went_on(number, count, one.maxTimestamp)
@@ -127,7 +127,7 @@ class _Pair:
         assert batch is not None
         if other.hole is None and not side.consumed and (batch.baseOffset or 0) >= other.end:
             if self.found.parted is not None:
-                self.found.went_on(number, batch.recordCount or 0, batch.maxTimestamp)
+                self.found.went_on(number, batch.possible_records, batch.maxTimestamp)
             side.advance()
             return
         row = side.row

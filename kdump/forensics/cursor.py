@@ -134,7 +134,7 @@ class Cursor:
             self.last = (batch.baseOffset or 0) - 1 if self._taken is None else self._taken
             self._damage(batch, batch.problems[0].reason)
         self.batches_seen += 1
-        self.records_seen += batch.recordCount or 0
+        self.records_seen += batch.possible_records
         if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
             assert self.target is not None
             place = Place(self.target.path, batch.position, batch.size)

@@ -51,7 +51,8 @@ class Differences:
         known, walk = self.known, self.walk
         if self.history is None or known.topic is None or known.partition is None or known.last is False:
             return
-        is_whole = not (walk.transactions.damages or known.compacted or walk.partition.segments[0].offset)
+        segments = walk.partition.segments
+        is_whole = bool(segments) and not (segments[0].offset or walk.transactions.damages or known.compacted)
         is_whole = is_whole and len(self.markers) < MOST_COMPARED
         for life, decision in self.history.decided.get((known.topic, known.partition), {}).items():
             if life not in self.history.done:

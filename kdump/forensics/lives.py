@@ -79,7 +79,7 @@ class Lives(Watch):
             life.aborts += ended.marker.type == "ABORT"
             return
         life.batches += 1
-        life.records += batch.recordCount or 0
+        life.records += batch.possible_records
         life.bytes += batch.size
         life.last_data = batch.lastOffset
         if life.first_offset < 0:

@@ -101,14 +101,14 @@ class ReadCommitted:
             if marker is not None:
                 with self._lock:
                     out.aborted_batches += 1
-                    out.aborted_records += batch.recordCount or 0
+                    out.aborted_records += batch.possible_records
                     if len(out.transactions) < MOST_ABORTED:
                         out.transactions.add((batch.producerId, marker))
                 return False
         if view.stable is not None and first >= view.stable:
             with self._lock:
                 out.unstable_batches += 1
-                out.unstable_records += batch.recordCount or 0
+                out.unstable_records += batch.possible_records
             return False
         return True
 

@@ -25,6 +25,7 @@ from kdump.forensics.tally import (
 )
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.columns import WIDTH, Columns, decode
+from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.log.batch_validity import damage_of
 from kdump.log.disk import Partition, current
@@ -233,10 +234,11 @@ class Reader:
 
     def _v2(self, batch: BatchV2) -> None:
         stats, header = self.stats, batch.header
-        base, attributes, count = header.baseOffset, header.attributes, header.recordCount
+        base, attributes, count = header.baseOffset, header.attributes, header.possible_records
         place = Place(self.path, batch.position, batch.size)
-        self._header(place, base, base + header.lastOffsetDelta, max(0, count), attributes, header.producerId)
+        last = base + header.lastOffsetDelta
         if attributes & CONTROL.mask:
+            self._header(place, base, last, count, attributes, header.producerId)
             stats.controlBatches += 1
             stats.controlRecords += count
             self._codec(batch.compression, count, 0, 0)
@@ -255,14 +257,17 @@ class Reader:
             batch.size - BATCH_HEADER.size,
             stats.sums[RECORD_BYTES] - before[1],
         )
-        if decoded != count:
-            self._undecoded(batch, place, count - decoded)
+        has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
+        lost = 0 if has_all else max(0, count - decoded)
+        self._header(place, base, last, decoded + lost, attributes, header.producerId)
+        if decoded != header.recordCount:
+            self._undecoded(batch, place, lost)
 
     def _undecoded(self, batch: Batch, place: Place, count: int) -> None:
-        self.stats.undecoded += max(0, count)
+        self.stats.undecoded += count
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
-        where = f"{place.file}: the batch at byte {place.position}"
-        self.stats.note(f"{where} has {max(0, count)} records that are not counted: {reason}")
+        lost = f" has {many(count, 'record')} not counted" if count else ""
+        self.stats.note(f"{place.file}: the batch at byte {place.position}{lost}: {reason}")
 
     def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
         codec = self.stats.codecs.get(name)
@@ -345,4 +350,4 @@ class Reader:
         stats.formats[batch.magic] += 1
         self._codec(batch.compression, decoded, batch.size, stats.sums[RECORD_BYTES] - before)
         if batch.problems:
-            self._undecoded(batch, place, count - decoded)
+            self._undecoded(batch, place, max(0, count - decoded))

@@ -113,11 +113,28 @@ class BatchHeader(NamedTuple):
         """Epoch ms from which the cleaner may remove tombstones and markers in the batch (KIP-534); None if not set."""
         return self.baseTimestamp if self.hasDeleteHorizonMs else None
 
+    @property
+    def possible_records(self) -> int:
+        """recordCount as a part of a sum: 0 if it is negative, or more than the batch has room for."""
+        return self.recordCount if 0 <= self.recordCount <= max_records(self.size, self.codec) else 0
+
 
 BATCH_HEADER = layout(BatchHeader, "DefaultRecordBatch; documentation, section Record Batch")
 MIN_BATCH_LENGTH = BATCH_HEADER.size - LOG_OVERHEAD
 MAGIC_POSITION = BATCH_HEADER.positions["magic"]
 CRC_START = BATCH_HEADER.positions["attributes"]
+MIN_RECORD_SIZE = 7
+"""Bytes of the smallest record: one each for length, attributes, timestamp delta, offset delta, the sizes of the null
+key and the null value, and the number of headers (DefaultRecord.writeTo)."""
+MAX_EXPANSION = (1, 1032, 22, 255, 32768)
+"""How many bytes each codec can decompress from one, at most: deflate, 258 bytes from 2 bits; snappy, 64 from 3 bytes;
+lz4, 255 from each byte of a match length; zstd, a block of 128 KiB from 4 bytes."""
+
+
+def max_records(size: int, codec: int) -> int:
+    """Return the number of records for which a v2 batch of `size` bytes, header included, has room."""
+    expansion = MAX_EXPANSION[codec] if codec < len(MAX_EXPANSION) else max(MAX_EXPANSION)
+    return (size - BATCH_HEADER.size) * expansion // MIN_RECORD_SIZE
 
 
 def codec_name(codec: int) -> str:

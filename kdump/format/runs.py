@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH
+from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH, MIN_RECORD_SIZE, max_records
 from kdump.format.checksum import castagnoli
 
 try:
@@ -22,7 +22,7 @@ SMALL = 512
 """Covered bytes below which the table is faster than a call of the library."""
 FURTHEST = 1 << 62
 """Offsets from here on, and in file names above this, end a batch run, so that sums stay within 64 bits."""
-assert (BATCH_HEADER.size, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH) == (61, 21, 12, 49)
+assert (BATCH_HEADER.size, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH, MIN_RECORD_SIZE) == (61, 21, 12, 49, 7)
 assert [BATCH_HEADER.positions[name] for name in ("crc", "lastOffsetDelta", "recordCount")] == [17, 23, 57]
 
 
@@ -154,10 +154,11 @@ def run(
 ) -> Run | None:
     """Return the run of batches from `position` on that are valid beyond doubt, None if the first is not.
 
-    Each is completely in the buffer, has at most `largest` bytes, and has offsets above those of the batch before it
-    (the first: above `latest`), with its last offset in lowest..highest. With `check`, its checksum matches; otherwise,
-    a header with exactly the next offset follows, whose batch ends by `source_end` (a position in the buffer: the end
-    of the source, or of its known part). `budget` limits the bytes of batches that no such header follows.
+    Each is completely in the buffer, has at most `largest` bytes and room for its records, and has offsets above those
+    of the batch before it (the first: above `latest`), with its last offset in lowest..highest. With `check`, its
+    checksum matches; otherwise, a header with exactly the next offset follows, whose batch ends by `source_end` (a
+    position in the buffer: the end of the source, or of its known part). `budget` limits the bytes of batches that no
+    such header follows.
     """
     data: cython.const[cython.uchar][::1] = buffer
     view = memoryview(buffer)
@@ -186,6 +187,8 @@ def run(
         delta = int32(data, at + 23)
         record_count = int32(data, at + 57)
         if base <= last or delta < 0 or record_count < 0 or not lowest <= base + delta <= highest:
+            break
+        if record_count * 7 > end - at - 61 and record_count > max_records(end - at, data[at + 22] & 7):
             break
         follows = False
         if size - end >= 17 and data[end + 16] <= 2:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from kdump.log.errors import SourceError
+from kdump.log.failures import note
 from kdump.log.pagecache import PageCache
 from kdump.log.rate import Rate
 from kdump.log.source import FileSource, Source
@@ -81,6 +82,12 @@ class CarefulSource(FileSource):
         if self._on_read is not None:
             self._on_read(len(data))
         return data
+
+    @property
+    def unreadable_text(self) -> str:
+        """How much of the file cannot be read, and why."""
+        count = sum(size for _, size in self.unreadable)
+        return f"{self.name}: cannot read {count} bytes, the first at byte {self.unreadable[0][0]}: {self.fault}"
 
     def unreadable_in(self, position: int, size: int) -> list[tuple[int, int]]:
         """Return (position, size) of each byte range in these bytes that is known to be unreadable."""
@@ -179,6 +186,8 @@ class CarefulSource(FileSource):
         return start, stop
 
     def close(self) -> None:
+        if self.unreadable:
+            note(self.name, self.unreadable_text)
         if self._cache is not None:
             self._cache.close()
         super().close()

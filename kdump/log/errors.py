@@ -55,8 +55,8 @@ def listing_error(error: OSError, path: str) -> str:
 
 
 def within(place: str, problem: str) -> str:
-    """Prefix the problem with its location; an Unread or Gone keeps its type."""
-    return type(problem)(f"{place}: {problem}")
+    """Prefix the problem with its location. An Unread or Gone begins with its path, and stays as it is."""
+    return problem if isinstance(problem, (Unread, Gone)) else f"{place}: {problem}"
 
 
 Refused = Callable[[SourceError], None]

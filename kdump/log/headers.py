@@ -18,8 +18,10 @@ from kdump.format.batch import (
     DELETE_HORIZON,
     LOG_OVERHEAD,
     MIN_BATCH_LENGTH,
+    MIN_RECORD_SIZE,
     TIMESTAMP_TYPE,
     codec_name,
+    max_records,
 )
 from kdump.log.batch_validity import is_intact
 from kdump.log.claim import REACH
@@ -73,6 +75,11 @@ def _only_ends(walk: _Walk, at: Target, window: Window) -> bool:
     return True
 
 
+def _has_room(header: tuple[int, ...]) -> bool:
+    """Return True if a batch with these header fields has room for its records."""
+    return header[12] <= max_records(LOG_OVERHEAD + header[1], COMPRESSION.of(header[5]))
+
+
 class _Walk:
     """Reads the headers of one segment."""
 
@@ -123,6 +130,7 @@ class _Walk:
                         or length < MIN_BATCH_LENGTH
                         or end > size
                         or header[12] < 0
+                        or (header[12] * MIN_RECORD_SIZE > length and not _has_room(header))
                         or not last < header[0] <= header[0] + header[6] < beyond
                     ):
                         header = None
@@ -193,9 +201,11 @@ class _Walk:
             self._damaged(batch)
         elif found.last is not None and base <= found.last:
             self._damaged(batch, f"offsets decrease to {base}")
+        elif batch.recordCount and not batch.possible_records:
+            self._damaged(batch, f"recordCount {batch.recordCount}, which are not counted,")
         found.batches += 1
         if found.records is not None:
-            found.records = None if batch.recordCount is None else found.records + max(0, batch.recordCount)
+            found.records = None if batch.recordCount is None else found.records + batch.possible_records
         found.first = base if found.first is None else found.first
         found.last = batch.lastOffset
         found.formats.add(batch.magic)

@@ -14,7 +14,8 @@ from typing import BinaryIO, NamedTuple
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import kinds
 from kdump.log.claim import claim_at
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_missing
+from kdump.log.failures import note
 from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -87,8 +88,13 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
 
 
 def _opened(path: str) -> BinaryIO:
-    """Open an index on the local disk. A pipe of that name does not block, and reads as empty."""
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    """Open an index on the local disk. A pipe of that name does not block, and reads as empty. Raises OSError."""
+    try:
+        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    except OSError as error:
+        if not is_missing(error):
+            note(path, f"{path}: {error.strerror}")
+        raise
 
 
 class LastEntry(NamedTuple):

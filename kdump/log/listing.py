@@ -7,7 +7,8 @@ import os
 from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_missing, listing_error
+from kdump.log.failures import note
 
 
 class Item(NamedTuple):
@@ -41,18 +42,23 @@ def items(directory: str) -> list[Item]:
     if is_url(directory):
         return _of_store(directory)
     found = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            try:
-                found.append(Item(entry.name, entry.path, entry.is_dir()))
-            except OSError:  # a circular link
-                found.append(Item(entry.name, entry.path, False))
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                try:
+                    found.append(Item(entry.name, entry.path, entry.is_dir()))
+                except OSError:  # a circular link
+                    found.append(Item(entry.name, entry.path, False))
+    except OSError as error:
+        if not is_missing(error):
+            note(directory, listing_error(error, directory))
+        raise
     return sorted(found)
 
 
 def names(directory: str) -> list[str]:
     """Return the names in a directory, sorted. Raises OSError."""
-    return [item.name for item in items(directory)] if is_url(directory) else sorted(os.listdir(directory))
+    return [item.name for item in items(directory)]
 
 
 def length(path: str) -> int | None:

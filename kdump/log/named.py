@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from kdump.log.errors import SourceError, went_away
+from kdump.log.errors import Missing, SourceError, went_away
 
 _present: frozenset[str] = frozenset()
 """Paths that the user named and that existed when the run began."""
@@ -29,11 +29,17 @@ def present() -> frozenset[str]:
     return _present
 
 
-def missing(path: str) -> SourceError:
+def missing(path: str) -> Missing:
     """Return the error for a path that does not exist; its text is a Gone if it existed when the run began."""
-    return SourceError(went_away(path) if path in _present else f"{path}: no such file or directory")
+    return Missing(went_away(path) if path in _present else f"{path}: no such file or directory")
 
 
 def nothing_in(path: str, text: str) -> SourceError:
-    """Return the error for a directory without any Kafka files, which may have gone in the meantime."""
-    return SourceError(text) if "://" in path or os.path.exists(path) else missing(path)
+    """Return the error for a directory without any Kafka files. It, or a named file in it, may have gone in the
+    meantime."""
+    if "://" in path:
+        return SourceError(text)
+    here = os.path.abspath(path)
+    gone = (each for each in _present if here in (os.path.abspath(each), os.path.dirname(os.path.abspath(each))))
+    lost = next((each for each in gone if not os.path.exists(each)), path)
+    return SourceError(text) if os.path.exists(lost) else missing(lost)

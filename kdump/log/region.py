@@ -155,6 +155,11 @@ class Batch(Region):
     def is_compressed(self) -> bool:
         return self.compression != "none"
 
+    @property
+    def possible_records(self) -> int:
+        """recordCount as a part of a sum: 0 if it is unknown, negative, or more than the batch has room for."""
+        return max(0, self.recordCount or 0)
+
     def chunks(self, start: int, size: int) -> Iterator[memoryview]:
         """Yield `size` of the batch's bytes in pieces, from `start` bytes after its first."""
         return self.window.chunks(self.position + start, min(size, self.size - start))

@@ -16,6 +16,7 @@ from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.log.errors import Missing, SourceError, is_missing
+from kdump.log.failures import note
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024
@@ -264,8 +265,11 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        kind = Missing if isinstance(error, OSError) and is_missing(error) else SourceError
-        raise kind(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        text = f"{path}: {getattr(error, 'strerror', None) or error}"
+        if isinstance(error, OSError) and is_missing(error):
+            raise Missing(text) from error
+        note(path, text)
+        raise SourceError(text) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISDIR(mode):
         os.close(fd)

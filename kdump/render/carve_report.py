@@ -69,6 +69,8 @@ class CarveReport(Sink[CarvedBatch | CarvedRun | CarveSummary]):
         self._shown = file
 
     def _summary(self, found: CarveSummary) -> None:
+        if not found.files:
+            return
         self.table.flush()
         if found.batches:
             self.output.line("")

@@ -66,10 +66,11 @@ class DiffReport(Sink["Diff | DiffSummary"]):
     def add(self, found: Diff | DiffSummary) -> None:
         if isinstance(found, DiffSummary):
             self._summary(found)
-        elif found.relation != SAME or found.copies[0].path in self.named or found.is_odd:
+        elif found.relation == SAME and found.copies[0].path not in self.named and not found.is_odd:
+            if self.everything:
+                self.short(found)
+        elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
             self.write(found)
-        elif self.everything:
-            self.short(found)
 
     def _summary(self, found: DiffSummary) -> None:
         total = found.partitions

@@ -93,10 +93,20 @@ class Output:
         self._size = 0
         self._out(data)
 
+    def finish(self) -> None:
+        """Flush, and write the headline even if there is nothing else to write."""
+        self.flush()
+        if self.is_empty:
+            self._headline()
+            self._stream.flush()
+
+    def _headline(self) -> None:
+        line = self.headline() if self.headline is not None else ""
+        self._stream.write(line.encode("utf-8", "backslashreplace") + b"\n" if line else b"")
+
     def _out(self, data: bytes | memoryview) -> None:
-        if self.is_empty and data and self.headline is not None:
-            line = self.headline()
-            self._stream.write(line.encode("utf-8", "backslashreplace") + b"\n" if line else b"")
+        if self.is_empty and data:
+            self._headline()
         self.is_empty = self.is_empty and not data
         self._stream.write(data)
         self._stream.flush()

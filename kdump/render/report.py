@@ -13,7 +13,7 @@ from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING, Code
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import Totals
-from kdump.format.counted import many
+from kdump.format.counted import first_of, many
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.objects import summary_object
@@ -30,6 +30,8 @@ TOLD_UNREAD = 20
 """Maximum unread paths that are printed."""
 EVERYWHERE = 5
 """Number of partitions above which a common warning is printed only once."""
+NAMED = 20
+"""Maximum missing partitions of one log directory that are named after the first."""
 STORIES = 200
 """Maximum groups of findings with one cause that are printed per partition; further findings are only counted."""
 
@@ -44,6 +46,8 @@ class Story:
     last_offset: int | None = None
     lost: str = ""
     """Which offsets are lost because of the damage."""
+    names: list[str] = field(default_factory=list)
+    """Missing partitions."""
 
     def is_near(self, damage: Finding) -> bool:
         """Return True if both are damage in the same file, and at most NEAR bytes apart."""
@@ -54,6 +58,8 @@ class Story:
 
     def add(self, finding: Finding) -> None:
         self.codes[finding.code] += 1
+        if finding.code == "partition-missing" and finding.topic is not None:
+            self.names.append(f"{finding.topic}-{finding.partition}")
         self.end = max(self.end, finding.position + finding.size)
         if finding.offset is not None:
             self.last_offset = max(finding.offset, self.last_offset or 0)
@@ -235,7 +241,9 @@ class Report(Sink["Finding | CheckEnd"]):
         for line in rest:
             self.output.line(line)
         self._text(f"          {printable(finding.message)}", "")
-        if count > 1:
+        if len(story.names) > 1:
+            self._text(f"          also missing: {printable(first_of(story.names[1:], NAMED))}", "")
+        elif count > 1:
             kinds = ", ".join(f"{number} {code}" for code, number in story.codes.most_common())
             reach = f" up to offset {story.last_offset}" if story.last_offset is not None else ""
             self._text(f"          first of {count} here ({kinds}), up to byte {story.end}{reach}", "")
@@ -265,7 +273,7 @@ def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
 def incomplete(totals: Totals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
     unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
-    return [totals.missing.text, *unread] if totals.missing else unread
+    return [printable(totals.missing.text), *unread] if totals.missing else unread
 
 
 def checked(totals: Totals, seconds: float | None) -> str:

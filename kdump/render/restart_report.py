@@ -26,7 +26,7 @@ from kdump.forensics.restart.plan import (
     Stop,
 )
 from kdump.forensics.restart.summary import summary, totals
-from kdump.format.counted import many
+from kdump.format.counted import first_of, many
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -35,6 +35,8 @@ from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
+NAMED = 20
+"""Maximum number of missing partitions that are shown; --full and JSON show all."""
 TOLD = 5
 """Maximum number of items of one kind that are shown of a partition; --full and JSON show all."""
 MOST = 20
@@ -113,7 +115,12 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         self._text(f"  action: {stop.remedy}")
 
     def _losses(self, plan: RestartPlan) -> None:
-        losing = [each for each in plan.partitions if each.loses or each.stray]
+        gone = [each for each in plan.partitions if each.missing]
+        if gone:
+            self._head("missing partitions", "bad")
+        for line in missing(gone, everything=self.full):
+            self._text(line)
+        losing = [each for each in plan.partitions if (each.loses or each.stray) and not each.missing]
         if losing:
             self._head("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
         for line in strays([each for each in losing if each.stray], everything=self.full):
@@ -157,7 +164,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         told = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
         lines = [step_text(step) for step in told]
         for each in plan.partitions:
-            steps = [step for step in each.steps if self.full or is_notable(step, each)]
+            steps = [step for step in each.steps if not each.missing and (self.full or is_notable(step, each))]
             shown = steps if self.full else steps[:TOLD]
             lines += [step_text(step) for step in shown]
             if len(shown) < len(steps):
@@ -188,8 +195,14 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     read = size_text(numbers.bytesRead)
     work = f"recovers {many(numbers.recoveredPartitions, 'log')}, reading {read}"
     new = sum(1 for each in plan.partitions if each.losesOnlyNew)
-    lost = sum(1 for each in plan.partitions if each.loses) - new
+    gone = [each for each in plan.partitions if each.missing]
+    lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
     parts = []
+    if gone:
+        what = f"{many(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
+        names = printable(first_of([each.name for each in gone]))
+        is_created = any(each.steps for each in gone)
+        parts.append(f"CREATES {what} EMPTY ({names})" if is_created else f"LACKS {what} ({names})")
     if lost:
         parts.append(f"LOSES RECORDS of {many(lost, 'partition')}")
     if new:
@@ -271,6 +284,20 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
             yield f"    {remedy}"
 
 
+def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
+    """Yield lines on partitions without a directory, and what to do."""
+    for each in plans if everything else plans[:NAMED]:
+        said = "the broker creates an empty log" if each.steps else "the broker does not create it"
+        if each.acknowledged:
+            offsets = f"the offsets below the high watermark {each.highWatermark}"
+            said += f"; {offsets} are no longer on this disk: consumers may have read them"
+        yield f"  {each.name}: its directory is missing; {said}"
+    if len(plans) > NAMED and not everything:
+        yield f"  … and {len(plans) - NAMED:,} more (--full)"
+    for remedy in dict.fromkeys(each.remedy for each in plans):
+        yield f"    {remedy}"
+
+
 def losses(each: PartitionPlan) -> Iterator[str]:
     """Yield lines on what is lost, and how much of it is valid."""
     if each.stray:
@@ -332,6 +359,8 @@ def does(each: PartitionPlan) -> str:
         said.append("startup fails")
     if each.stray:
         said.append("becomes stray")
+    if each.missing:
+        said.append("missing")
     if each.state == "delete":
         said.append("deleted")
     words = {"truncated": f"truncated to offset {each.logEndOffset}", "deleted": "segments deleted"}
@@ -339,7 +368,7 @@ def does(each: PartitionPlan) -> str:
     for kind in dict.fromkeys(cut.kind for cut in each.cuts):
         said.append(words.get(kind, kind))
     kinds = [step.kind for step in each.steps]
-    if "rebuild" in kinds or "create" in kinds:
+    if "rebuild" in kinds or ("create" in kinds and not each.missing):
         said.append("index or snapshot rebuilt")
     if "split" in kinds:
         said.append("segment split")

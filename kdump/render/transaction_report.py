@@ -29,12 +29,14 @@ MOST_DETAILS = 100
 
 
 class TransactionReport:
-    """Receives the answers as they come. With `ledger`, each transaction is a row; else each partition is."""
+    """Receives the answers as they come. With `ledger`, each transaction is a row; else each partition is. `selected`:
+    only some producers are shown, and no partition without a transaction of theirs."""
 
-    def __init__(self, output: Output, tables: StateTables, *, ledger: bool) -> None:
+    def __init__(self, output: Output, tables: StateTables, *, ledger: bool, selected: bool) -> None:
         self.output = output
         self.tables = tables
         self.ledger = ledger
+        self.selected = selected
         self.lines = Lines(output)
         self.rows: Table | None = None
         self.shown = 0
@@ -71,6 +73,7 @@ class TransactionReport:
         self.partitions += bool(has)
         self.idle += not has
         if self.ledger:
+            has = has and not (self.selected and self.rows is None)
             if self.rows is not None:
                 self.rows.flush()
                 self.rows = None

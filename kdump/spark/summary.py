@@ -19,6 +19,7 @@ from kdump.forensics.scan_answer import (
     ScannedBroker,
     ScannedUnits,
 )
+from kdump.format.batch import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.compare import COMPACTED
 from kdump.spark.coordination import groups_behind, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
@@ -36,14 +37,19 @@ MOST = 20
 TOLD = 2000
 """Maximum number of findings to print."""
 
-PRODUCERS = """
+POSSIBLE = f"""
+  if(magic < 2 or recordCount * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
+     coalesce(get(array{MAX_EXPANSION}, attributes & {COMPRESSION.mask}), {max(MAX_EXPANSION)}), recordCount, 0)
+"""
+"""The batch's number of records; 0 if it has no room for as many (kdump.format.batch.max_records)."""
+PRODUCERS = f"""
   select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
          count(distinct topic, partition) as partitions, count(*) as batches,
-         cast(sum(recordCount) as bigint) as records, cast(sum(size) as bigint) as bytes,
+         cast(sum({POSSIBLE}) as bigint) as records, cast(sum(size) as bigint) as bytes,
          min(maxTimestamp) as first, max(maxTimestamp) as last,
-         round(try_divide(sum(recordCount) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
+         round(try_divide(sum({POSSIBLE}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
   from batches where copyOf is null and state = 'live' and producerId >= 0 and not isControlBatch and crcValid
-  group by cluster, producerId order by records desc, producerId limit {most}
+  group by cluster, producerId order by records desc, producerId limit {{most}}
 """
 KEYS = """
   select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (

@@ -40,7 +40,7 @@ class Tally:
     def batch(self, seen: Seen) -> None:
         """Count one batch."""
         batch = seen.batch
-        count = max(0, batch.recordCount or 0)
+        count = batch.possible_records
         counted = [self.formats[f"{batch.magic}/{batch.compression}"]]
         if not batch.isControlBatch:
             counted.append(self.data)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.format.transaction_record import Transaction, decode_transaction
+from kdump.log.errors import Gone, SourceError, Unread, listing_error, unread
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
@@ -94,7 +95,7 @@ def read_coordinator(
         try:
             names = segments_in(directory)
         except OSError as error:
-            replay.note(f"{directory}: {error.strerror}")
+            replay.note(unread(SourceError(listing_error(error, directory))))
             continue
         if not names:
             replay.note(f"{directory}: no segments")
@@ -117,7 +118,8 @@ class _Replay:
 
     def note(self, problem: str) -> None:
         if len(self.found.problems) < MOST_PROBLEMS:
-            self.found.problems.append(f"{self.name}/{problem}" if self.name else problem)
+            has_path = isinstance(problem, (Unread, Gone)) or not self.name
+            self.found.problems.append(problem if has_path else f"{self.name}/{problem}")
 
     def apply(self, record: Record) -> None:
         if too_large(record):

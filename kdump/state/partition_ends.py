@@ -5,12 +5,11 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetChec
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.log.disk import LogDirectory, Partition
-from kdump.log.errors import SourceError, unread, went_away
+from kdump.log.errors import SourceError, unread
 from kdump.log.region import Batch, Limits
 from kdump.log.scan import Scan
 from kdump.log.select import Selection
@@ -82,10 +81,6 @@ def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | 
     has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
-        path = segment.log.path
-        if not os.path.isfile(path):
-            problems.append(f"{path}: not a file" if os.path.lexists(path) else went_away(path))
-            continue
         scan = Scan(Selection(), limits)
         try:
             window = scan.open(segment.log)

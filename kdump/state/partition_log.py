@@ -16,7 +16,6 @@ from kdump.log.disk import Partition, Segment
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_sums import Headers
 from kdump.log.headers import Met, read_headers
-from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.source import FileSource, Source, open_source
@@ -168,7 +167,7 @@ def read_segment(
     try:
         window = open_(at)
     except SourceError as error:
-        facts.gone = is_gone(error) or (not is_url(at.path) and not os.path.lexists(at.path))
+        facts.gone = is_gone(error)
         facts.error = "" if facts.gone else str(error)
         return
     try:
@@ -189,10 +188,7 @@ def read_segment(
 
 def _unreadable(source: Source) -> str:
     """Report what the device could not read; it was replaced by zeros."""
-    if not isinstance(source, CarefulSource) or not source.unreadable:
-        return ""
-    count = sum(size for _, size in source.unreadable)
-    return f"{source.name}: cannot read {count} bytes, the first at byte {source.unreadable[0][0]}: {source.fault}"
+    return source.unreadable_text if isinstance(source, CarefulSource) and source.unreadable else ""
 
 
 def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:

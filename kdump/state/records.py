@@ -7,15 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kdump.log.at_work import open_target
 from kdump.log.batch_validity import CHECKSUM
-from kdump.log.errors import SourceError, unread, went_away
-from kdump.log.listing import is_url
+from kdump.log.errors import SourceError, unread
 from kdump.log.paths import target
 from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, Limits
-from kdump.log.source import open_source
 from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
@@ -44,12 +43,8 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
     description to `note`; zeros at the end of the file are ignored. A record can be read until the next one is
     requested, and should be decoded only if it is not `too_large`. Never raises for the contents of the disk."""
     name = os.path.basename(path)
-    if not is_url(path) and not os.path.isfile(path):  # opening a pipe with that name would block forever
-        note(f"{name}: not a file" if os.path.lexists(path) else went_away(path))
-        yield None
-        return
     try:
-        source = open_source(path)
+        source = open_target(target(path, source=os.path.dirname(path)))
     except SourceError as error:
         note(unread(error))
         yield None

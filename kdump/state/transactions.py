@@ -102,7 +102,7 @@ class Transactions:
             first = batch.baseOffset or 0
             running = Open(target, batch.position, batch.size, first, epoch, timestamp, damages=damages)
             self.open[producer_id] = running
-        running.add(batch.recordCount or 0, 1, batch.size, batch.lastOffset, timestamp, epoch)
+        running.add(batch.possible_records, 1, batch.size, batch.lastOffset, timestamp, epoch)
         return running
 
     def wrote(self, producer_id: int, epoch: int) -> None:

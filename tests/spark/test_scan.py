@@ -22,6 +22,7 @@ from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import TABLES
 from tests.conftest import DISKS, FIXTURES, ROOT
+from tests.craft import overwrite, patch, split
 from tests.spark import same
 
 KAFKA = DISKS / "kafka-4.3"
@@ -279,15 +280,17 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
     log = disk / "ledger-0" / "00000000000000000000.log"
-    data = bytearray(log.read_bytes())
-    data[200] ^= 1
-    log.write_bytes(data)
+    first, second, *others = split(log.read_bytes())
+    second = patch(second, recordCount=1_000_000_007)
+    log.write_bytes(b"".join((overwrite(first, 200, bytes([first[200] ^ 1])), second, *others)))
     result = kdump("scan", disk, tmp_path / "nowhere", "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert result.stdout.startswith("DAMAGED")
     assert "crc-mismatch  00000000000000000000.log" in result.stdout
     assert f"not read: {tmp_path / 'nowhere'}: No such file or directory" in result.stdout
     assert "unreadable-bytes" not in result.stdout
+    assert "00000" not in str(json.loads((tmp_path / "out" / "summary.json").read_text())["producers"])
+    assert "1,000,000" not in result.stdout
     lost = kdump("scan", FIXTURES / "clean-2", tmp_path / "nowhere", "--out", tmp_path / "lost", "--quiet")
     assert (lost.exit_code, lost.stdout) == (2, "")
     assert lost.stderr == f"kdump: {tmp_path / 'nowhere'}: No such file or directory\n"

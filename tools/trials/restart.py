@@ -36,9 +36,10 @@ def foretold(plan: RestartPlan, before: dict[str, Files]) -> Facts:
     facts["reasons"] = [stop.exception.replace(f"{work}/", "…/") for stop in plan.allStops]
     partitions: Facts = {}
     for each in plan.partitions:
-        if each.topic == "__cluster_metadata":
+        if each.topic == "__cluster_metadata" or each.missing:
             continue
         partitions[_key(each)] = _partition(each, before.get(os.path.basename(each.source), {}))
+    facts["created"] = {each.name: each.logEndOffset for each in plan.partitions if each.missing}
     return facts | {"partitions": partitions}
 
 

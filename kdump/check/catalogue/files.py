@@ -197,6 +197,22 @@ FILES = (
         "error for a log start offset above the log's end; info for partitions that are not in the directory",
     ),
     Code(
+        "partition-missing",
+        "checkpoints",
+        WARNING,
+        "A partition has no directory in the log directory whose checkpoints name it; the cluster's metadata, if it is "
+        "on the disk, assigns it to this log directory.",
+        "at startup the broker creates the partition again with an empty log and without an error: a follower fetches "
+        "it again from the leader, but if this broker becomes the leader, the other replicas truncate to its empty log",
+        "Do not start the broker before you know where the directory is: on a file system that is not mounted, in "
+        "another log directory, or in a backup. If it is lost, and kafka-topics.sh --bootstrap-server HOST:PORT "
+        "--describe --topic TOPIC shows another broker as Leader and this one in neither Isr nor Elr, start the "
+        "broker: it fetches the partition from there. Otherwise first save the partition from another replica (kdump "
+        "salvage)",
+        "LogManager.getOrCreateLog, ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId",
+        "info if only the metadata names the partition: the broker probably stopped before it created it",
+    ),
+    Code(
         "partition-metadata-invalid",
         "checkpoints",
         ERROR,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log.careful import CarefulSource
-from kdump.log.errors import Refused, SourceError, listing_error, raise_it
+from kdump.log.errors import Refused, SourceError, is_missing, listing_error, raise_it
 from kdump.log.paths import Target, target
 
 
@@ -74,18 +75,29 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
         yield target(path)
         return
 
+    found = False
+
     def unlistable(error: OSError) -> None:
+        nonlocal found
+        found = True  # or nobody knows
         refused(SourceError(listing_error(error, str(error.filename))))
 
-    found = False
     for folder, below, names in os.walk(path, onerror=unlistable):
         below.sort()
         for name in sorted(names):
-            if os.path.isfile(os.path.join(folder, name)):
+            if not _is_skipped(os.path.join(folder, name)):
                 found = True
                 yield target(os.path.join(folder, name), source=path)
     if not found:
         refused(SourceError(f"{path}: no files in or below this directory"))
+
+
+def _is_skipped(path: str) -> bool:
+    """Return True for a pipe, a device or a socket that was found in a directory, and for a broken link."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        return is_missing(error)
 
 
 def _file(

@@ -106,7 +106,7 @@ class Runs:
             self._producers = Producers()
         run.end, run.lastOffset = batch.end, batch.lastOffset
         run.batches += 1
-        run.records += batch.recordCount or 0
+        run.records += batch.possible_records
         for value, known in ((batch.magic, run.magics), (batch.compression, run.codecs)):
             if value not in known:
                 known.append(value)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ class ProducerEpochs:
         if batch.producerId is not None and batch.producerId >= 0:
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
-            counts = (1, batch.recordCount or 0, batch.size)
+            counts = (1, batch.possible_records, batch.size)
             self._add(batch.producerId, batch.producerEpoch or 0, base, batch.lastOffset, counts, newest)
 
     def many(self, heads: Heads, first: int, stop: int) -> None:

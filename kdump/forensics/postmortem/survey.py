@@ -82,7 +82,7 @@ class Survey(Rule):
             self.strip.add(batch.position, batch.end, Look(DAMAGED), batches=1)
             return NONE
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        records = batch.recordCount or 0
+        records = batch.possible_records
         self.strip.add(batch.position, batch.end, self._look(batch), base, batch.lastOffset, 1, records)
         self._met(base, batch.lastOffset, records, seen.part, batch.position)
         self.facts.offsets.spread(max(0, base), max(0, base, batch.lastOffset), batch.size, records)

@@ -20,6 +20,7 @@ from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, left_over_stop
 from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
+from kdump.forensics.restart.missing_logs import missing_logs
 from kdump.forensics.restart.moves import Moves, parse_name
 from kdump.forensics.restart.plan import EXIT, HIDDEN, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
 from kdump.forensics.restart.recovery import INTERVAL
@@ -150,6 +151,12 @@ class LogManager:
 
             plan = self._settled(plan, act)
             if os.path.isdir(plan.path):  # its topic may have been deleted in the meantime
+                yield plan
+        names = {item.name for item in entries if item.is_directory}
+        others = [each.path for each in self.directories if each is not directory and each.logDir and not each.failed]
+        metadata = None if self.strays.of_zookeeper else self.metadata
+        for plan in missing_logs(directory, others, noted, metadata, is_created=not self.strays.of_zookeeper):
+            if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime
                 yield plan
 
     def _configured(self, how: Loading, topic: str) -> Loading:

@@ -64,7 +64,7 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
                     look_inside(region)
                 first = region.lastOffset if region.baseOffset is None else region.baseOffset
                 if is_intact(region):
-                    found.add(1, region.recordCount, region.size, first, region.lastOffset)
+                    found.add(1, region.possible_records, region.size, first, region.lastOffset)
                 else:
                     found.damaged += 1
                     found.span(first, region.lastOffset)
@@ -87,7 +87,7 @@ def left_of_segment(segment: Segment, size: int, kind: str, reason: str) -> Cut:
         if segment.first or size < (window.source.size or 0):
             # Recovery has accepted these batches, so they follow each other without damage.
             for head in walk(window, segment.first, segment.first + size):
-                records = head.header.recordCount if head.header is not None else None
+                records = head.header.possible_records if head.header is not None else None
                 found.add(1, records, head.size, head.base, head.last)
         else:
             headers = read_headers(segment.at, window)

@@ -49,7 +49,8 @@ class Stopped(Exception):
 class Step(NamedTuple):
     """Something that startup does to a file. `kind`: recover (a segment is re-read and its indexes are rebuilt), scan
     (a segment is read for its producers), truncate, delete, sweep (delete a file that was already due for deletion),
-    rename, rebuild (an index, outside recovery), split, write (a snapshot or a checkpoint), create. `size` in bytes."""
+    rename, rebuild (an index, outside recovery), split, write (a snapshot or a checkpoint), create (a file, or the
+    directory of a missing partition). `size` in bytes."""
 
     kind: str
     file: PathText
@@ -165,7 +166,11 @@ class PartitionPlan:
     stray: Annotated[
         PathText, Doc("why the broker treats the directory as stray and renames it; empty if it does not")
     ] = ""
-    remedy: Annotated[PathText, Doc("what to do if the directory should not become stray")] = ""
+    missing: Annotated[
+        bool,
+        Doc("whether the directory is missing, though the log directory had it: the broker creates an empty log"),
+    ] = False
+    remedy: Annotated[PathText, Doc("what to do if the directory is missing, or should not become stray")] = ""
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
     unread: UnreadTexts = field(default_factory=list)
 
@@ -196,9 +201,9 @@ class PartitionPlan:
     ) -> Annotated[int, Doc("number of lost offsets below the high watermark", "offsets", after="loses")]:
         """Number of offsets below the last checkpointed high watermark that the log no longer reaches: consumers may
         have read them."""
-        if self.highWatermark is None or self.logEndOffset is None or self.state or self.stray:
+        if self.highWatermark is None or self.state or self.stray or (self.logEndOffset is None and not self.missing):
             return 0
-        return max(0, self.highWatermark - self.logEndOffset)
+        return max(0, self.highWatermark - (self.logEndOffset or 0))
 
     @property
     def bytesCut(self) -> Annotated[int, Doc("bytes that are no longer part of the log", BYTES, after="bytesRead")]:
@@ -208,13 +213,14 @@ class PartitionPlan:
     def is_plain(self) -> bool:
         """Whether there is nothing to report except that it is loaded or recovered."""
         usual = all(step.kind in USUAL for step in self.steps)
-        return usual and not (self.cuts or self.stops or self.stray or self.notes or self.unread or self.state)
+        said = self.stops or self.stray or self.missing or self.notes or self.unread
+        return usual and not (self.cuts or said or self.state)
 
     @property
     def copyFirst(self) -> CopyFirst:
         """Paths to copy before the startup, if anything is lost here: the whole directory, because salvage needs all of
         it."""
-        return [self.path] if (self.loses or (self.stops and self.cuts)) and not self.stray else []
+        return [self.path] if (self.loses or (self.stops and self.cuts)) and not (self.stray or self.missing) else []
 
 
 @answer("restartDirectory")
@@ -293,7 +299,7 @@ class RestartPlan:
 
     @property
     def loses(self) -> bool:
-        return any(each.loses or each.stray for each in self.partitions)
+        return any(each.loses or each.stray or each.missing for each in self.partitions)
 
     @property
     def unread(self) -> list[str]:

@@ -32,7 +32,7 @@ class PlanSummary(NamedTuple):
             "directory), stopped (does not start)"
         ),
     ]
-    loses: Annotated[bool, Doc("whether records are lost, hidden or moved to stray directories")]
+    loses: Annotated[bool, Doc("whether records are lost or hidden, or directories become stray or are missing")]
     partitions: Annotated[int, Doc("number of partitions examined")]
     recoveredPartitions: Annotated[int, Doc("number of partitions with segments that are re-read")]
     recovered: Annotated[int, Doc("number of segments that are re-read")]

@@ -166,6 +166,11 @@ def known_names() -> frozenset[str]:
     return frozenset((*CONFIGS, *(SYNONYMS[name] for name in CONFIGS if name in SYNONYMS), *static))
 
 
+def broker_names() -> frozenset[str]:
+    """Return the names in a server.properties that have an effect here."""
+    return frozenset(name for config in CONFIGS.values() for name, _ in _broker_names(config))
+
+
 def check(name: str, text: str) -> None:
     """Raise ValueError for a value that a broker would reject; `name` is one of known_names()."""
     for config in CONFIGS.values():

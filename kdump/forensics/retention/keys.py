@@ -112,7 +112,7 @@ def drop(
             horizon = batch.deleteHorizonMs
             is_due = horizon is not None and horizon <= now
             if batch.isControlBatch:
-                count = batch.recordCount or 0
+                count = batch.possible_records
                 seen += count
                 dropped += count if is_due else 0
                 continue

@@ -98,6 +98,8 @@ class OnePartition:
         if not there:  # all of them went away meanwhile
             return
         segments = [self._facts(facts, segment) for segment in there]
+        if place.known.topic is None and not any(segment.is_read for segment in segments):  # not a log
+            return
         case = self._case(segments, config, summary, oldest)
         if self.question.keys and case.compaction is not None:
             yield from self._drop(case, refuse)

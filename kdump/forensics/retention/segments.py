@@ -153,7 +153,7 @@ class Facts(Watch):
             facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
         facts.last = batch.lastOffset
         facts.batches += 1
-        facts.records += batch.recordCount or 0
+        facts.records += batch.possible_records
         self._horizons(facts, batch)
         return ()
 
@@ -179,6 +179,10 @@ class Facts(Watch):
             self._tail = region.size
         return ()
 
+    def unread(self) -> None:
+        if self._now is not None:
+            self._now.is_read = False
+
     def _damaged(self, damage: Damage) -> None:
         assert self._now is not None
         self._now.damages += 1
@@ -189,6 +193,7 @@ class Facts(Watch):
     def finish(self, part: Part) -> Iterator[Any]:
         assert self._now is not None
         self._now.size = self._now.end if self._is_stream else self._now.size - self._tail
+        self._now = None
         return iter(())
 
 

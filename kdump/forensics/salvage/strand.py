@@ -57,7 +57,7 @@ class Head:
 
     @property
     def records(self) -> int:
-        return self.batch.recordCount or 0
+        return self.batch.possible_records
 
 
 class Strand:
@@ -162,7 +162,7 @@ class Strand:
             raise Disordered(self.place.at.path)
         if reason:
             told = Lost(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
-            self.lost(self, told._replace(reason=f"{reason}, {READ_ONCE}", records=batch.recordCount or 0))
+            self.lost(self, told._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
             return None
         if right != base:
             batch = with_fields(batch, baseOffset=right)
@@ -257,6 +257,7 @@ class Strand:
         None, None and 0. The batch ends at byte `end`."""
         first, delta, records = header.baseOffset, header.lastOffsetDelta, header.recordCount
         agrees = records == delta + 1 or (self.compacted and 0 <= records <= delta)
+        agrees = agrees and records == header.possible_records
         if not agrees or not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
             return None, None, 0
         return first, first + delta, records

@@ -1,0 +1,71 @@
+"""Family checkpoints: partitions without a directory, which checkpoints or the cluster's metadata name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding, found
+from kdump.check.known import Checkpoint, checkpoint, ids
+from kdump.check.options import Options
+from kdump.format.counted import first_of
+from kdump.format.numbers import parse_int
+from kdump.log import kinds
+from kdump.log.disk import LogDirectory
+from kdump.log.paths import Target
+from kdump.state.missing_partitions import EVIDENCE, Expected, Key, missing_partitions, name_of
+
+if TYPE_CHECKING:
+    from kdump.state.image import Metadata
+
+
+def missing_from(
+    directory: LogDirectory,
+    here: Collection[Key],
+    others: tuple[str, ...],
+    metadata: Metadata | None,
+    options: Options,
+) -> Iterator[Finding]:
+    """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
+    lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
+    `others`: the paths of the node's other log directories."""
+    noted: dict[str, Checkpoint] = {
+        name.removesuffix("-checkpoint"): checkpoint(at, options)
+        for name, at in directory.files.items()
+        if at.kind is kinds.OFFSET_CHECKPOINT
+    }
+    own = ids(directory, options)
+    names = {key for each in noted.values() for key in each}
+    node, its_id = parse_int(own.get("node.id")), own.get("directory.id")
+    known = names if any(name in noted for name in EVIDENCE) else None
+    missing = missing_partitions(Expected(directory.path, others, node, its_id, known, metadata))
+    lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
+    for key in lost:
+        yield _missing(key, noted, directory)
+    for name, each in noted.items():
+        stale = [key for key in each if key not in here and key not in lost]
+        if stale:
+            message = f"partitions that are not in this log directory: {first_of([name_of(key) for key in stale])}"
+            consequence = "the broker removes these lines when it next writes the file"
+            at = directory.files[f"{name}-checkpoint"]
+            yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)
+    if missing.never:
+        at = Target(directory.path, None, None, None, None, directory.path)
+        message = "the metadata assigns partitions to this log directory that no checkpoint names: "
+        message += first_of([name_of(key) for key in missing.never])
+        consequence = "the broker creates them at startup; it probably stopped before it could"
+        yield found("partition-missing", at, message, severity=INFO, consequence=consequence)
+
+
+def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory) -> Finding:
+    """Return the finding about a partition that is gone, at the line of a checkpoint that names it."""
+    name = next((name for name in (*EVIDENCE, *noted) if key in noted.get(name, {})), None)
+    message = f"{name_of(key)} is not in this log directory, to which the metadata assigns it"
+    if name is None:
+        at = Target(directory.path, None, *key, None, directory.path)
+        return found("partition-missing", at, message, expected=name_of(key))
+    line = noted[name][key]
+    message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
+    at = line.at._replace(topic=key[0], partition=key[1])
+    return found("partition-missing", at, message, position=line.position, size=line.size, expected=name_of(key))

@@ -1,0 +1,30 @@
+"""The files and directories that this run of a command tried to read and could not, wherever in the code that was.
+
+Many answers also depend on small files next to the segments, and are given without one that cannot be read. Then not
+all was read, which the first line and the exit status must show. Whatever opens, lists or reads files notes every
+failure here, so that no reader of a small file has to pass it on.
+"""
+
+from __future__ import annotations
+
+import os
+
+_found: dict[str, str] | None = None
+"""The first failure of each path, in order; None outside of a command, as in a program that uses kdump as a library."""
+
+
+def begin() -> None:
+    """Forget earlier failures: a run begins."""
+    global _found
+    _found = {}
+
+
+def note(path: str, text: str) -> None:
+    """Note that `path` could not be read, or not completely. `text`: one line that begins with the path."""
+    if _found is not None:
+        _found.setdefault(os.path.abspath(path), text)
+
+
+def failures() -> dict[str, str]:
+    """Return one line for each path that could not be read, by absolute path."""
+    return dict(_found or {})

@@ -1,0 +1,195 @@
+"""An answer over partly unread files says so in its first line, names the files, and has the exit status of the help.
+
+Each test makes one file or directory of a healthy disk unreadable. Either the command does not need it, and its answer
+is the same to the byte, or it reports what it could not read."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdump.cli import COMMANDS
+from tests.command import run
+from tests.conftest import FIXTURES
+from tests.unread import NOBODY, Answer, answers
+
+DISK = FIXTURES / "disk-1"
+NAMES = sorted(str(path.relative_to(DISK)) for path in DISK.rglob("*"))
+"""Every file and directory of the disk."""
+NOW = "2026-11-22T09:00"
+FORMS = {
+    "ls": ["ls"],
+    "ls segments": ["ls", "--by", "segment"],
+    "inspect": ["inspect"],
+    "verify": ["verify"],
+    "stats": ["stats"],
+    "diff": ["diff"],
+    "groups": ["groups"],
+    "cluster": ["cluster"],
+    "transactions": ["transactions", "--now", NOW],
+    "coordinator": ["transactions", "--coordinator", "--now", NOW],
+    "producers": ["producers", "--now", NOW],
+    "retention": ["retention", "--now", NOW],
+    "retention keys": ["retention", "--keys", "--now", NOW],
+    "salvage": ["salvage"],
+    "reindex": ["reindex"],
+    "carve": ["carve"],
+    "report": ["report"],
+    "restart-plan": ["restart-plan"],
+}
+"""The commands that read disks, in the forms that read different files."""
+OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion"}
+"""The commands without an answer over a disk in text: an interface, tables, what kafka-dump-log prints about a file."""
+LEDGER = "ledger-0/00000000000000000000.log"
+USUAL = {
+    "ls": "meta.properties",
+    "ls segments": "replication-offset-checkpoint",
+    "verify": "payments-0/00000000000000000000.txnindex",
+    "stats": LEDGER,
+    "diff": "payments-0/partition.metadata",
+    "groups": "__consumer_offsets-0/00000000000000000000.log",
+    "cluster": "__cluster_metadata-0/quorum-state",
+    "transactions": "__transaction_state-0/00000000000000000000.log",
+    "coordinator": "__cluster_metadata-0",
+    "producers": "payments-0/00000000000000000120.snapshot",
+    "retention": "payments-0/00000000000000000000.timeindex",
+    "salvage": "payments-0/leader-epoch-checkpoint",
+    "reindex": "meta.properties",
+}
+"""The file for which `make test` runs a command, other than the slower commands."""
+
+
+@pytest.fixture(scope="module")
+def disk() -> Iterator[Path]:
+    """A copy of the disk that every user can read, and its broker's user owns. It is not in pytest's directory, to
+    which another session removes access when it starts."""
+    with tempfile.TemporaryDirectory(prefix="kdump-") as place:
+        Path(place).chmod(0o777)
+        copies = [Path(place) / name for name in ("disk", "other")]
+        for copy in copies:
+            shutil.copytree(DISK, copy)
+            if os.geteuid() == 0:  # the user who runs restart-plan stands for the broker's user
+                for path in (copy, *copy.rglob("*")):
+                    os.chown(path, NOBODY, -1)
+        yield copies[0]
+
+
+def swept(form: str, disk: Path, names: list[str], *options: str, mode: int = 0) -> tuple[Answer, list[Answer]]:
+    """Return the answer for the healthy disk, and that for each of the names."""
+    arguments = [*FORMS[form], str(disk), *options]
+    out = disk.parent / "out" if form in ("salvage", "report") else None
+    if out is not None:
+        arguments += ["--out", str(out)]
+    if form == "diff":
+        arguments.append(str(disk.parent / "other"))
+    healthy, *found = answers(arguments, disk, names, out, mode)
+    assert healthy.status == (1 if form.startswith("retention") else 0), healthy
+    assert "not read" not in healthy.first.lower()
+    assert "NOT ALL WAS READ" not in healthy.stdout
+    return healthy, found
+
+
+def complaints(form: str, disk: Path, healthy: Answer, answer: Answer, is_text: bool = True) -> Iterator[str]:
+    """Yield what is wrong with an answer."""
+    path = disk / answer.name
+    said = answer.stdout + answer.stderr
+    if (answer.stdout, answer.status) == (healthy.stdout, healthy.status):
+        if answer.was_tried:
+            yield "the command tried to read it, and the answer does not show it"
+        return
+    if not re.search(re.escape(str(path)) + r"(?![\w./-])", " ".join(said.split())):
+        yield f"its path is not reported: {answer.stderr}"
+    if "//" in said.replace("://", ""):
+        yield f"a path is wrong: {answer.stderr}"
+    if form == "restart-plan":  # what the broker's own user cannot read is the answer: see restart_permissions.py
+        if is_text and answer.first == healthy.first:
+            yield f"first line: {answer.first}"
+        if answer.status not in (1, 2, 3):
+            yield f"exit status {answer.status}"
+        return
+    if not answer.was_tried:
+        yield "the command did not try to read it, and the answer differs"
+    if is_text and not answer.first.startswith(("NOT ALL WAS READ", "INCOMPLETE")):
+        yield f"first line: {answer.first}"
+    if form == "verify" and is_text and path.is_file() and not answer.first.endswith("; 1 path not read"):
+        yield f"first line: {answer.first}"
+    if answer.status != (1 if form == "salvage" else 2):
+        yield f"exit status {answer.status}"
+    if "damage found" in answer.stderr and "damage found" not in healthy.stderr:
+        yield f"damage: {answer.stderr}"
+
+
+@pytest.mark.parametrize("form", USUAL)
+def test_one_file(form: str, disk: Path) -> None:
+    healthy, (answer,) = swept(form, disk, [USUAL[form]])
+    assert answer.was_tried
+    assert list(complaints(form, disk, healthy, answer)) == []
+    if form != "verify":
+        assert answer.first == f"NOT ALL WAS READ: {disk / answer.name}: Permission denied"
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("form", FORMS)
+def test_each_file(form: str, disk: Path) -> None:
+    """`report` takes seconds, and reads what `verify` reads: only one partition, and the files at the root."""
+    names = [name for name in NAMES if form != "report" or name.startswith("payments-0") or "/" not in name]
+    healthy, found = swept(form, disk, names)
+    assert {each.name: list(complaints(form, disk, healthy, each)) for each in found} == {name: [] for name in names}
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("form", FORMS)
+def test_files_in_a_directory_that_may_only_be_listed(form: str, disk: Path) -> None:
+    """Such files have not been deleted during the run."""
+    names = ["payments-0", "__transaction_state-0", "__consumer_offsets-0", "__cluster_metadata-0"]
+    healthy, found = swept(form, disk, names, mode=0o444)
+    for answer in found:
+        assert "deleted during this run" not in answer.stdout + answer.stderr
+        if answer.stdout != healthy.stdout and form != "restart-plan":
+            assert answer.first.startswith(("NOT ALL WAS READ", "INCOMPLETE", "DAMAGED"))
+            assert answer.status == (1 if form == "salvage" else 2)
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("report", "verify")])
+def test_each_file_in_json(form: str, disk: Path) -> None:
+    """stderr names it, and every line of the answer is an object. (`verify` names it in its summary.)"""
+    seconds = re.compile(r'"seconds":[0-9.]+')
+    healthy, found = swept(form, disk, NAMES, "--json")
+    healthy = healthy._replace(stdout=seconds.sub("", healthy.stdout))
+    for each in found:
+        assert all(isinstance(json.loads(line), dict) for line in each.stdout.splitlines())
+        each = each._replace(stdout=seconds.sub("", each.stdout))
+        assert list(complaints(form, disk, healthy, each, is_text=False)) == [], each.name
+
+
+def test_quiet(disk: Path) -> None:
+    _, (answer,) = swept("diff", disk, ["payments-0/leader-epoch-checkpoint"], "-q")
+    assert (answer.stdout, answer.status) == ("", 2)
+
+
+def test_a_device_that_cannot_read_a_small_file(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = (disk / "replication-offset-checkpoint").stat()
+    pread = os.pread
+
+    def failing(fd: int, count: int, position: int) -> bytes:
+        if os.path.samestat(os.fstat(fd), at):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(fd, count, position)
+
+    monkeypatch.setattr(os, "pread", failing)
+    done = run("producers", disk)
+    assert done.stdout.startswith(f"NOT ALL WAS READ: {disk / 'replication-offset-checkpoint'}: cannot read ")
+    assert done.exit_code == 2
+
+
+def test_every_command_is_considered() -> None:
+    assert {words[0] for words in FORMS.values()} | OTHERS == set(COMMANDS)

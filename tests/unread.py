@@ -1,0 +1,91 @@
+"""Runs a command over a disk again and again, each time with another file or directory that it may not read."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.command import run
+
+NOBODY = 65534
+"""A user who does not own the files: root can read a file whatever its mode, and drops its permissions first."""
+LOOKS = ("open", "os.listdir", "os.scandir")
+"""Audit events of reading a file, or the names in a directory."""
+
+
+class Answer(NamedTuple):
+    """The answer of a command. `name`: what was unreadable, relative to the disk, empty for none; `was_tried`: whether
+    the command tried to read it."""
+
+    name: str
+    status: int
+    stdout: str
+    stderr: str
+    was_tried: bool
+
+    @property
+    def first(self) -> str:
+        """The first line of the answer; empty if there is none."""
+        return self.stdout.partition("\n")[0]
+
+
+def answers(
+    arguments: list[str], disk: Path, names: Iterable[str], out: Path | None = None, mode: int = 0
+) -> list[Answer]:
+    """Return the answer of the command over the readable disk, and then with each of the names in the given mode.
+
+    A forked process runs all of them, and drops its permissions for each. `out`: what the command writes, removed after
+    each run."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.close(reading)
+            with open(writing, "wb") as file:
+                pickle.dump(list(_each(arguments, disk, names, out, mode)), file)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with open(reading, "rb") as file:
+        data = file.read()
+    assert os.waitpid(child, 0)[1] == 0
+    found: list[Answer] = pickle.loads(data)
+    return found
+
+
+def _each(arguments: list[str], disk: Path, names: Iterable[str], out: Path | None, mode: int) -> Iterator[Answer]:
+    tried: set[str] = set()
+
+    def look(event: str, details: tuple[object, ...]) -> None:
+        if event in LOOKS and isinstance(details[0], (str, bytes)):
+            tried.add(os.path.abspath(os.fsdecode(details[0])))
+
+    sys.addaudithook(look)
+    is_root = os.geteuid() == 0
+    for name in ("", *names):
+        path = disk / name
+        before = path.stat().st_mode
+        if name:
+            path.chmod(mode)
+        tried.clear()
+        if is_root and name:
+            os.seteuid(NOBODY)
+        try:
+            done = run(*arguments)
+        finally:
+            if is_root:
+                os.seteuid(0)
+            path.chmod(before)
+            for made in [] if out is None else [out]:
+                shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
+        yield Answer(name, done.exit_code, done.stdout, done.stderr, os.path.abspath(path) in tried)
