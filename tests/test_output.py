@@ -23,6 +23,7 @@ from tests.conftest import FIXTURES
 
 CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
 LOG, INDEXED = CLEAN / "payments-0", FIXTURES / "indexed-1" / "payments-0"
+DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21")
 OFFSETS = min(CLEAN.glob("__consumer_offsets-*"))
 ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "schema": ([], ["struct"]),
@@ -35,6 +36,14 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "inspect --records of offsets": ([OFFSETS], ["record"]),
     "inspect of an index": ([*INDEXED.glob("*.index")], ["indexEntry"]),
     "inspect of a snapshot": ([*INDEXED.glob("*.snapshot")], ["producerState"]),
+    "transactions": ([DISK, *NOW], ["transaction"]),
+    "transactions --coordinator": ([DISK, *NOW], ["transactionCoordinator"]),
+    "transactions of a coordinator": ([DISK / "__transaction_state-0", *NOW], ["transactionCoordinator"]),
+    "producers": ([DISK, *NOW], ["producer"]),
+    "producers --history": ([CRASH, *NOW], ["producerEvent"]),
+    "retention": ([CLEAN, *NOW], ["retention"]),
+    "retention --list": ([LOG, *NOW], ["retentionSegment"]),
+    "retention --holds": ([DISK, *NOW], ["retentionHold"]),
     "groups": ([CLEAN], ["group"]),
     "groups --offsets": ([CLEAN], ["groupOffset", "groupShare"]),
     "groups --members": ([FIXTURES / "state-1"], ["groupMember"]),

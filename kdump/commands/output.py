@@ -11,7 +11,7 @@ import click
 
 from kdump.commands.files import OUTPUT, complain, unread_line
 from kdump.commands.params import ZoneParam
-from kdump.commands.typed import CommandOptions
+from kdump.commands.typed import CommandOptions, add_options
 from kdump.format.counted import many
 from kdump.render.columns import UnknownColumn
 from kdump.render.output import AUTO, COLORS, Output
@@ -123,8 +123,13 @@ def old_format() -> str | None:
 
 
 def tell_left_out(count: int) -> None:
+    """Print how many findings CSV does not show."""
+    complain(f"{many(count, 'finding')} not shown; use --json to show all")
+
+
+def tell_outside_columns(count: int) -> None:
     """Print how many findings the selected columns cannot show."""
-    complain(f"{many(count, 'finding')} not shown; omit --columns and --format csv, or use --json, to show all")
+    complain(f"{many(count, 'finding')} not shown; omit --columns, or use --json, to show all")
 
 
 def output_options(
@@ -153,10 +158,4 @@ def output_options(
     text = "Use colors: auto (on a terminal, unless NO_COLOR is set), always or never.  [auto]"
     options.append(click.option("--color", type=click.Choice(COLORS), default=AUTO, help=text))
 
-    def decorate(command: F) -> F:
-        option: Callable[[F], F]
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: add_options(command, *options)

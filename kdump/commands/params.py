@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.commands.typed import CommandOptions
+from kdump.commands.typed import CommandOptions, add_options
 from kdump.format.numbers import LONG_MAX
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range
@@ -190,14 +190,6 @@ def time_range(text: str, zone: tzinfo) -> Range:
     return Range(start, stop)
 
 
-def duration(text: str, option: str) -> int:
-    """Parse a duration (15m, 900s, 2h) into milliseconds. Raises click.UsageError."""
-    match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d|w)", text)
-    if not match:
-        raise click.UsageError(f"{option}: {text!r} is not a duration; use 900s, 15m, 2h or 1d")
-    return int(match[1]) * UNITS[match[2]]
-
-
 class DurationParam(Param):
     """A duration (15m, 900s, 2h), in milliseconds."""
 
@@ -262,7 +254,8 @@ class LimitOptions(CommandOptions):
 
 def limit_options(command: F) -> F:
     """Add the options that limit which batch lengths are accepted, and how much of a batch is decompressed."""
-    options = (
+    return add_options(
+        command,
         click.option("--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."),
         click.option(
             "--max-decompressed-size",
@@ -272,9 +265,6 @@ def limit_options(command: F) -> F:
         ),
         click.option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:

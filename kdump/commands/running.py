@@ -29,10 +29,3 @@ class ReadingOptions(LimitOptions):
             "open_source": partial(careful_source, rate=rate),
         }
         return Options(**(values | more))
-
-
-def reading(options: dict[str, Any], **more: Any) -> Options:
-    """Return the Options for reading files, from --max-rate, --max-batch-size, --max-decompressed-size and --window;
-    `now` is the current time. `more`: other fields of Options."""
-    names = ("max_decompressed_size", "max_batch_size", "window", "max_rate")
-    return ReadingOptions(**{name: options[name] for name in names}).check_options(**more)

@@ -26,6 +26,14 @@ class CommandOptions:
 
 
 T = TypeVar("T", bound=CommandOptions)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def add_options(command: F, *options: Callable[[F], F]) -> F:
+    """Add click's options to a command, in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:

@@ -23,7 +23,7 @@ class ClusterReport(TableRows):
         super().__init__(output, tables)
         self._begun = False
 
-    def part(self, name: str) -> None:
+    def part(self, name: str, *, was_named: bool = False) -> None:
         self.end()
         head = painter(self.output.colour)(printable(path_text(name)) + ":", "head")
         self.output.line(("\n" if self._begun else "") + head)

@@ -132,7 +132,7 @@ class Report(Sink["Finding | CheckEnd"]):
         self.told_info: Counter[str] = Counter()
         self.hit: set[str] = set()
 
-    def part(self, name: str) -> None:
+    def part(self, name: str, *, was_named: bool = False) -> None:
         """Start a partition: the findings added next belong to it."""
         self.groups.append(Group(name))
 

@@ -29,8 +29,8 @@ class Sink(Generic[T]):
     shows_unread = False
     """Whether the output lists what could not be read, so that stderr need not."""
 
-    def part(self, name: str) -> None:
-        """Begin the answers about one file, partition or directory."""
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        """Begin the answers about one file, partition or directory; `was_named`: it is one of the given paths."""
 
     def add(self, found: T) -> None:
         """Take the next answer."""
