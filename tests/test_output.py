@@ -20,6 +20,7 @@ from kdump.render.csv_rows import csv_cell
 from kdump.render.output import ALWAYS, AUTO, NEVER, Output
 from tests.command import run
 from tests.conftest import FIXTURES
+from tools.json_reference import CSV
 
 CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
 LOG, INDEXED = CLEAN / "payments-0", FIXTURES / "indexed-1" / "payments-0"
@@ -96,6 +97,13 @@ def test_csv_has_the_values_of_json(name: str, tmp_path: Path) -> None:
                 assert json.loads(row[key]) == value
             else:
                 assert row[key] == cell(value)
+
+
+def test_the_documented_rows() -> None:
+    tried = {name.partition(" of ")[0]: tuple(types) for name, (_, types) in ROWS.items() if " of " not in name}
+    names = {"schema STRUCT": ("structField",), "ls --segments": ("logSegment",)}
+    assert CSV.items() <= (tried | names).items()
+    assert {name.split()[0] for name in tried} == {name.split()[0] for name in CSV}
 
 
 def test_every_command_with_csv_is_tried() -> None:

@@ -186,9 +186,11 @@ class TransactionsCommand:
             return
         if self.of_coordinator:
             complain("no __transaction_state on these disks, or nothing in it matches")
-        elif not self.busy and not self.notes.failed:
+        elif not self.seen or self.notes.failed:
+            pass  # said already
+        elif not self.busy:
             complain(f"no transaction in {many(self.seen, 'partition')}")
-        elif (self.options.producer_ids or self.options.names) and not self.notes.failed:
+        elif self.options.producer_ids or self.options.names:
             complain("no transaction matches")
 
 
